@@ -1,1 +1,1 @@
-"""The benchmark: repositories, samples, answers and strategies' views of them. Independent of models and strategies."""
+"""The benchmark: repositories, samples, reference answers, and what strategies may see of them."""

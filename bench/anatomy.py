@@ -1,4 +1,4 @@
-"""Measure the samples of a set: lengths, levels, hidden files."""
+"""Measures the samples of a set: lengths, levels, hidden files."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from ctxbench.bench.home import Home
 
 _CURE = "build the set again with --force, or keep your own version under another name"
 _STRETCH = re.compile(r"(?:[^\n]*\n){1,16}\n*|[^\n]+")
-"""Matches a line with the newlines after it, or up to 16 such lines. No token crosses the end of a match."""
+"""A line and the newlines after it, or up to 16 such lines. No token crosses the end of a match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The measurements of one sample. `bench.code_tokens` counts the tokens."""
+    """One sample's measurements. Tokens are those of `bench.code_tokens`."""
 
     repo: str
     language: str
     kind: str
     level: str
-    """Subkind: ``single-line``, ``next-line``, or the CoderEval level."""
+    """``single-line``, ``next-line``, or the CoderEval level."""
     prefix_tokens: int
     prefix_lines: int
-    """Lines of the file before the cursor's line."""
+    """Lines of the file before the cursor line."""
     suffix_lines: int | None
     """Lines of the file after the target; None if unknown."""
     target_tokens: int
     target_lines: int
     uses: int
     masked: bool
-    """Whether the sample blanks an import because the target line is the first to use its name."""
+    """Whether the sample hides an import whose name the target line is the first to use."""
     hidden: int
     """Number of files and folders hidden from strategies."""
     tests: int
 
 
 def measure(home: Home, name: str) -> tuple[Measured, ...]:
-    """Read a set and measure its samples, in the order of the set.
+    """Measure the samples of a set, in order.
 
     Raises:
-        UnknownName: if no set has that name.
+        UnknownName: if no set has this name.
         InputFault: if a file is malformed or was changed after the set was built.
     """
     files, place = sets.manifest_of(home, name)["files"], sets.folder(home, name)
@@ -77,7 +77,6 @@ def _count_stretch(stretch: str) -> int:
 
 
 def _count(text: str) -> int:
-    """Count the tokens of a text. Stretches are cached, since samples of one file share most lines."""
     return sum(map(_count_stretch, _STRETCH.findall(text)))
 
 

@@ -1,13 +1,8 @@
 """The API base of the InferCom paper: functions with signatures, found by usage examples or by summaries.
 
-Every function is a record, also private functions, tests, inner functions and methods without a body, as in the paper's
-section on the API base and its released code. The prompt for summaries is the released one. Its two examples are
-CoderEval tasks, so ctxbench replaces them with its own, unless a run reads the prompt from the user's checkout of the
-release (`released_templates`).
-
-Plain summaries need no model. They replace a model's summaries for generators that follow no instructions. A plain
-summary is the docstring's first sentence or the words of the name; for a fragment, its first comment or the names it
-calls.
+As in the paper, every function is a record, including private, nested and abstract functions and tests. The summary
+prompt is the released one with other examples, unless a run reads the released file (`released_templates`). Plain
+summaries need no model: the docstring's first sentence, a comment, or the words of names.
 """
 
 from __future__ import annotations
@@ -38,15 +33,13 @@ def units(
     quirks: bool = False,
     constructors: bool = False,
 ) -> tuple[Unit, ...]:
-    """Return the API records of one file, in line order.
+    """Return the API records of a file, in line order.
 
     Args:
-        path: POSIX, relative to the repository.
-        text: the file, or the part that a view shows.
-        by: ``usage``: a record's keys are the function's usage examples. ``summary``: the record also has a plain
-            summary and the function's source without decorators and Javadoc, for a model to summarise.
-        quirks: whether to build usage examples exactly as in the released code.
-        constructors: whether to add a record for each class without a declared constructor.
+        text: the file, or the part that a strategy may see.
+        by: ``usage``: keys are usage examples. ``summary``: records have a plain summary, and source code for a model.
+        quirks: build usage examples exactly as the released code does.
+        constructors: add a record for each class without a constructor.
     """
     file_outline, lines = language.outline(text), text.split("\n")
 
@@ -100,13 +93,13 @@ _DIGESTS = {
     "java": "9370b0769676d617be980f6d0b195fefd8b0b92c14e191d4b1faa9e0ae237b14",
     "python": "1f3540d8361664b52e3d5c3daa678bdab8ad569b18fbba62d14a5c0341020060",
 }
-"""Language -> SHA-256 of its released template, with plain newlines."""
+"""Language -> SHA-256 of the released template, with Unix newlines."""
 _released: Mapping[str, str] = {}
-"""The templates of this process. A run sets them before its first strategy starts."""
+"""This process's templates. The run sets them before its first strategy."""
 
 
 def released_templates(checkout: Path) -> dict[str, str]:
-    """Return language -> released prompt for a summary, from a checkout of InferCom's release.
+    """Return language -> summary prompt, from a checkout of InferCom's release.
 
     Raises:
         InputFault: if a file cannot be read or differs from the release.
@@ -129,7 +122,7 @@ def released_templates(checkout: Path) -> dict[str, str]:
 
 
 def ask_with(templates: Mapping[str, str]) -> None:
-    """Use these templates for all summaries of this process; if the mapping is empty, use ctxbench's own."""
+    """Set this process's templates for summaries; an empty mapping for ctxbench's own."""
     global _released  # noqa: PLW0603 - as for the tokenizer of budgets: strategies call plain functions
     _released = templates
 
@@ -138,7 +131,7 @@ _NOISE = ("here is the summary:", "summary:", "summarize the code:")
 
 
 def summary_prompt(code: str, language: Language) -> str:
-    """Return the prompt for a summary of a function or a code fragment."""
+    """Return the prompt for a summary of code."""
     return (_released.get(language) or _template(language)).replace(_CODE, code)
 
 
@@ -154,7 +147,7 @@ def _template(language: Language) -> str:
 
 
 def post_process(answer: str) -> str:
-    """Return a model's summary in lower case, without the headings that models add."""
+    """Return a model's summary in lower case, without headings such as "Summary:"."""
     text = answer.lower()
     for noise in _NOISE:
         text = text.replace(noise, "")
@@ -179,7 +172,7 @@ _NO_CALLS = frozenset(
 
 
 def summary(code: str, language: Language) -> str:
-    """Return a plain summary of a function or fragment; empty if it contains no words."""
+    """Return a plain summary of a function or other code; empty if it contains no words."""
     code = textwrap.dedent(code).strip("\n")
     function = _whole(language.outline(code))
     if function is not None:
@@ -188,14 +181,14 @@ def summary(code: str, language: Language) -> str:
 
 
 def split(name: str) -> str:
-    """Return the words of one or several identifiers: ``HTTPClient.load_all`` -> ``http client load all``."""
+    """Split identifiers into words: ``HTTPClient.load_all`` -> ``http client load all``."""
     return " ".join(word for part in _PARTS.findall(name) for word in _CASES.split(part)).lower()
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a docstring or Javadoc on one line, without its full stop.
+    """Return the first sentence of a docstring or Javadoc, on one line and without its full stop.
 
-    The sentence ends with its paragraph at the latest. A Javadoc that begins with a tag (``@return``) has no sentence.
+    Empty if a Javadoc begins with a tag (``@return``).
     """
     text = _BREAK.sub("\n\n", _INLINE.sub(lambda match: match[1] or "", text))
     paragraph = text.strip().partition("\n\n")[0]

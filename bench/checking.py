@@ -1,4 +1,4 @@
-"""Strict validation with pydantic.
+"""Strict validation with pydantic: tables of TOML files (`Form`) and records of data files (`Strict`, `Own`).
 
 `Strict` is a record of a file; `checked` reports its first error. `Form` is a table of a TOML file; `validated` lists
 all its errors. The description of a field is the cure shown for a wrong value.
@@ -27,7 +27,7 @@ Problem = tuple[str, str, str]
 
 
 class Form(BaseModel):
-    """Base class of the tables in a TOML file. Unknown keys and values of another type are errors."""
+    """A table of a TOML file. Unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -42,10 +42,10 @@ Filled = Annotated[str, AfterValidator(_text)]
 
 
 def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple[T | None, list[Problem]]:
-    """Validate a table. Return the record and no errors, or None and the errors in key order.
+    """Validate a table. Return the record and no errors, or None and all errors.
 
     Args:
-        form: the schema: a `Form`, or a dataclass whose fields have a ``description``.
+        form: a `Form` or a dataclass. A field's description is the cure for a wrong value.
         prefix: text before the keys in messages.
     """
     try:
@@ -136,20 +136,20 @@ def _nearest(name: str, keys: Mapping[str, _Key]) -> str:
 
 
 _NEARLY = 0.8
-"""Least similarity, from 0 to 1, of a misspelling to the name."""
+"""Least similarity of a misspelling to the name, from 0 to 1."""
 _WORDS = {"missing": " is missing", "extra_forbidden": " is not known"}
 _UNKNOWN = "field {key} is not known; did you mean {name}?"
 
 
 class Strict(BaseModel):
-    """A record in strict mode: "3" is not a number. Unknown fields are ignored unless they look misspelt."""
+    """A record with strict types: "3" is not a number. Unknown fields are ignored unless they look misspelt."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_misspelt(cls, record: Any) -> Any:
-        """Reject an unknown field that resembles an absent one, so that a typo does not lose a verdict."""
+        """Reject an unknown field that resembles a missing one. A typo must not lose a verdict."""
         if isinstance(record, dict):
             names = {info.alias or name for name, info in cls.model_fields.items()}
             absent = {name.lower(): name for name in sorted(names - record.keys())}
@@ -170,10 +170,10 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str) -> M:
-    """Return a record as its model.
+    """Validate a record.
 
     Raises:
-        InputFault: if a field is missing, misspelt or of a wrong type. The message names the first such field.
+        InputFault: if a field is missing, misspelt or of a wrong type. The message names the first.
     """
     try:
         return model.model_validate(record)
@@ -187,7 +187,7 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
 
 
 class FieldError(Exception):
-    """Raised when a field contradicts another field or has an invalid value."""
+    """A field contradicts another field or has an invalid value."""
 
     def __init__(self, field: str, what: str) -> None:
         super().__init__(what)
@@ -196,7 +196,7 @@ class FieldError(Exception):
 
 @contextlib.contextmanager
 def explained(where: str, cure: str) -> Iterator[None]:
-    """Turn a `FieldError` into an `InputFault` with file, line, field and cure."""
+    """Turn a `FieldError` into an `InputFault`."""
     try:
         yield
     except FieldError as odd:
@@ -204,7 +204,7 @@ def explained(where: str, cure: str) -> Iterator[None]:
 
 
 def inside(field: str, path: str) -> str:
-    """Return a path unchanged if it is inside a repository.
+    """Return a path unchanged if it is inside the repository.
 
     Raises:
         FieldError: if the path is empty, absolute, or leaves the repository.
@@ -215,7 +215,7 @@ def inside(field: str, path: str) -> str:
 
 
 def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
-    """Return the repository and the path inside it from path parts that begin with the repository's folder.
+    """Split path parts into the repository, which is the first part, and the path inside it.
 
     Raises:
         FieldError: if the parts do not form a path inside a repository.
@@ -227,7 +227,7 @@ def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
 
 
 def language_of(path: str) -> Language | None:
-    """Return the language of a file by its suffix, or None if ctxbench does not support it."""
+    """Return a file's language by its suffix; None if it is not supported."""
     return next((language for language in languages.every() if path.endswith(language.suffix)), None)
 
 
@@ -235,7 +235,7 @@ def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
     """Return a record unchanged if all its texts can be stored.
 
     Raises:
-        InputFault: if a text cannot be written as UTF-8 or stored in a database.
+        InputFault: if a text is not valid Unicode or contains NUL.
     """
     fault = unfit(record)
     if fault:
@@ -244,7 +244,7 @@ def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def unfit(value: object, field: str = "") -> str:
-    """Return why a JSON value cannot be stored, with the name of the wrong field; empty if it can."""
+    """Return why a JSON value cannot be stored; empty if it can. `field` is its name in the message."""
     if isinstance(value, str):
         if "\0" in value:
             return f"field {field}: contains a NUL character"

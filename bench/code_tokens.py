@@ -1,23 +1,16 @@
-"""Tokenizers for budgets: `ctxcode-1`, whose token sets window retrieval compares, and OpenAI's p50k_base.
+"""Tokenizers for budgets: `ctxcode-1`, the default, and OpenAI's p50k_base.
 
-The papers count with p50k_base, whose vocabulary cannot be shipped. OpenAI offers it as ``p50k_base.tiktoken``, and the
-npm package ``tiktoken`` as ``encoders/p50k_base.json``. `P50kBase` reads either file and checks the digest of its
-vocabulary.
+The papers count with p50k_base, but its vocabulary cannot be shipped (`P50kBase` reads the user's file). `ctxcode-1` is
+a rule without a vocabulary. A token is the longest match, from left to right, of
 
-`ctxcode-1`, a fixed rule without a vocabulary, is the default. Run records name the tokenizer. A token is the longest
-match, from left to right, of
-
-* up to 8 lower-case ASCII letters, with at most one capital before them (``count``, ``Cart``);
-* up to 4 capitals that no lower-case letter follows (``HTTP`` in ``HTTPServer``);
-* a run of 4 to 32 of the same character of ``- = # * _ ~ . /`` (rules and banners);
-* up to 3 digits; up to 3 other characters that are neither letters nor blanks (``):``, ``__``);
-* up to 2 letters outside ASCII;
+* up to 8 lower-case ASCII letters, with at most one capital before them (``count``, ``Cart``); * up to 4 capitals that
+no lower-case letter follows (``HTTP`` in ``HTTPServer``); * a run of 4 to 32 of the same character of ``- = # * _ ~ .
+/`` (rules and banners); * up to 3 digits; up to 3 other characters that are neither letters nor blanks (``):``,
+``__``); * up to 2 letters outside ASCII;
 
 each with one space before it, if there is one, as in GPT-2; or
 
 * a run of newlines, or a run of other blanks (without the space that belongs to the next token).
-
-The tokens of a text, joined, are the text.
 """
 
 from __future__ import annotations
@@ -47,35 +40,35 @@ _TOKEN = re.compile(
 
 
 def pieces(text: str) -> list[str]:
-    """Return the tokens of a text, in order."""
+    """Split a text into its tokens."""
     return _TOKEN.findall(text)
 
 
 def count(text: str) -> int:
-    """Return the number of tokens of a text."""
+    """Return a text's number of tokens."""
     return len(_TOKEN.findall(text))
 
 
 def utf8(text: str) -> str:
-    """Return a text with ``?`` for lone surrogates, which tokenizers reject."""
+    """Replace lone surrogates, which tokenizers reject, with ``?``."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 _FILE = f"{P50K_BASE}.tiktoken"
 _DIGEST = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
-"""SHA-256 of OpenAI's file, as in the library tiktoken."""
+"""SHA-256 of OpenAI's file, as in tiktoken."""
 _PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-"""GPT-2's pattern for splitting a text before byte pairs are merged, as written in tiktoken."""
+"""GPT-2's pattern for splitting a text before byte pairs are merged, as in tiktoken."""
 _MOST = 1 << 23
-"""Largest number of bytes to read. OpenAI's file has 836,186."""
+"""Most bytes to read. OpenAI's file has 836,186."""
 _CURE = f"give OpenAI's {_FILE}, or encoders/p50k_base.json of the npm package tiktoken (npm pack tiktoken)"
 
 
 class P50kBase:
-    """OpenAI's tokenizer p50k_base, run by the library tiktoken."""
+    """OpenAI's tokenizer p50k_base, run by tiktoken."""
 
     def __init__(self, path: Path) -> None:
-        """Read the vocabulary.
+        """Read the vocabulary: ``p50k_base.tiktoken``, or ``encoders/p50k_base.json`` of npm's tiktoken.
 
         Raises:
             InputFault: if the file cannot be read or contains another vocabulary, or tiktoken is not installed.
@@ -88,18 +81,18 @@ class P50kBase:
         self._encoding: Any = library.Encoding(P50K_BASE, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={})
 
     def ids(self, text: str) -> list[int]:
-        """Return the token numbers of a text. Special tokens in the text are read as plain text."""
+        """Return a text's token ids. Special tokens are read as plain text."""
         ids: list[int] = self._encoding.encode_ordinary(utf8(text))
         return ids
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of a text."""
+        """Return a text's number of tokens."""
         return len(self.ids(text))
 
     def pieces(self, text: str) -> list[str]:
-        """Return one text per token; joined, they are `text`.
+        """Split a text into one string per token.
 
-        A character of several tokens belongs to the last one, so its text alone may have more than one token.
+        A character that spans several tokens is in the last of them.
         """
         _, starts = self._encoding.decode_with_offsets(self.ids(text))
         return [text[start:end] for start, end in pairwise([*starts, len(text)])]

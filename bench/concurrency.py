@@ -1,4 +1,4 @@
-"""Resources that threads and processes share: processors, caches, the interpreter's tree lock, interrupts."""
+"""Resources that threads and processes share: processors, caches, the syntax-tree lock, interrupts."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Tick = Callable[..., Any]
-"""A function called with the number of samples tried and the number still missing."""
+"""A progress callback. Arguments: samples tried, samples still missing."""
 Progress = Callable[[str, int], AbstractContextManager[Tick]]
-"""Label and total -> a context that yields the function to call at each step."""
+"""Opens a progress display: label, total -> context with a `Tick`."""
 
 
 @contextlib.contextmanager
 def silent(_: str, __: int) -> Iterator[Tick]:
-    """Show no progress."""
+    """Open a progress display that shows nothing."""
     yield lambda *_: None
 
 
 # CPython 3.11 counts the depth of a syntax tree in one place for all threads and raises SystemError if two threads
 # build trees at once (gh-106905). Warning filters are shared by the whole process, too.
 TREE_LOCK = threading.Lock()
-"""Lock for building a Python syntax tree, and for importing a library that builds trees while other threads run."""
+"""Lock for building Python syntax trees, and for importing libraries that build some."""
 
 
 def cores() -> int:
-    """Return the number of processes that can run at once on this machine, at least 1."""
+    """Return the number of processors, at least 1."""
     return os.cpu_count() or 1
 
 
@@ -41,15 +41,14 @@ _NO_SCRIPT = ModuleSpec("ctxbench.__main__", None)
 """A module spec that keeps `multiprocessing` workers from running the caller's script."""
 _MAIN_LOCK = threading.Lock()
 _MAIN_SPECS: list[ModuleSpec | None] = []
-"""The main module's spec, then one more for each nested or concurrent `without_main`."""
+"""The main module's spec, then one for each nested or concurrent `without_main`."""
 
 
 @contextlib.contextmanager
 def without_main() -> Iterator[None]:
-    """Prevent processes spawned meanwhile, by any thread, from running the caller's script.
+    """Keep processes that are spawned in this context from running the caller's script again.
 
-    A script that calls ctxbench then needs no ``if __name__ == "__main__":``. Otherwise each worker would run the
-    script again and start the same work.
+    So scripts that call ctxbench need no ``if __name__ == "__main__":``.
     """
     with _MAIN_LOCK:
         main = sys.modules["__main__"]
@@ -66,17 +65,17 @@ def without_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def starting_workers() -> Iterator[None]:
-    """Start worker processes that do not run the caller's script and cannot be interrupted while they start."""
+    """Context for starting worker processes: they do not run the caller's script, and ignore interrupts."""
     with without_main(), uninterrupted():
         yield
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Block interrupts in this thread until the end, and forever in the processes that it starts meanwhile.
+    """Block interrupts in this thread, and forever in processes that it starts in this context.
 
-    An interrupted worker could die while it holds the lock of a queue that its parent waits for. A worker inherits the
-    signal mask of the thread that starts it. This thread receives a pending interrupt when the block ends.
+    An interrupted worker could die while it holds a lock that its parent needs. This thread receives a pending
+    interrupt at the end.
     """
     from multiprocessing import resource_tracker  # noqa: PLC0415 - cells need the rest of this module only
 
@@ -90,16 +89,16 @@ def uninterrupted() -> Iterator[None]:
 
 
 class SharedCache(Generic[T]):
-    """A bounded cache. While an entry is being created, only callers of the same entry wait."""
+    """A bounded, thread-safe cache. While an entry is created, only callers of that entry wait."""
 
     def __init__(self, most: int, *, weigh: Callable[[T], int] = lambda _: 0, heaviest: int = 0) -> None:
-        """Keep at most `most` entries. Keep older entries only while the total weight is at most `heaviest`."""
+        """Keep up to `most` entries, and older ones only if the total weight is at most `heaviest`."""
         self._most, self._weigh, self._heaviest = most, weigh, heaviest
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[threading.Lock, list[T]]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the entry of a key, created by `make` if needed. If `make` raises, the next caller tries again."""
+        """Return a key's entry, created by `make` if missing. If `make` raises, the next caller tries again."""
         with self._lock:
             lock, cached = self._entries.setdefault(key, (threading.Lock(), []))
             self._entries.move_to_end(key)

@@ -1,7 +1,7 @@
-"""Dates of code: parsing of days, and the day of each sample of a set.
+"""Dates of samples: parsing, and the day on which each sample's code was written or published.
 
-A line with a known history has the day on which it was written. Any other sample has the day on which its repository's
-release was published. File times in archives are unreliable, since many builds set them.
+A line with a history has the day on which it was written, any other sample its release's day. File times in archives
+are unreliable.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def read_date(text: str) -> date:
-    """Return the day written as ``YYYY-MM-DD``.
+    """Parse a day, ``YYYY-MM-DD``.
 
     Raises:
-        ValueError: if the text has another form or the day does not exist. The message quotes the text.
+        ValueError: if the text is not such a day. The message quotes it.
     """
     try:
         # `fromisoformat` alone also reads 20240601 and 2024-W22-6.
@@ -35,7 +35,7 @@ def read_date(text: str) -> date:
 
 
 def last_day(text: str) -> date:
-    """Return the day written as ``YYYY-MM-DD``, or the last day of the month ``YYYY-MM``.
+    """Parse a day, ``YYYY-MM-DD``, or return the last day of a month, ``YYYY-MM``.
 
     Raises:
         ValueError: as `read_date`.
@@ -48,10 +48,10 @@ def last_day(text: str) -> date:
 
 
 def dates_of(sample_set: SampleSet) -> dict[str, date]:
-    """Return sample id -> day (UTC) of its code. Samples of unknown date are left out.
+    """Return sample id -> day of its code, in UTC. Samples without a known date are left out.
 
     Raises:
-        InputFault: if the set's manifest has a wrong date.
+        InputFault: if the set's manifest has an invalid date.
     """
     repositories = sample_set.manifest["repositories"]
     released = {name: _released(name, entry, sample_set) for name, entry in repositories.items()}

@@ -1,7 +1,7 @@
-"""Logarithm, exponential and sum of single numbers, bit for bit equal on every processor and interpreter.
+"""Logarithm, exponential and sum of floats, bit-identical on every processor and Python version.
 
-The C library's results vary with the processor. These functions use only operations whose result IEEE 754 prescribes.
-Relative errors are 1e-15 for log and powers of two, and 1e-13 for powers of e.
+They use only operations whose result IEEE 754 prescribes. Relative errors are 1e-15 for log and powers of two, and
+1e-13 for powers of e.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
 _ROOT = 0.7071067811865476
 _ATANH = tuple(2 / (2 * k + 1) for k in range(11, -1, -1))
-"""Series of log((1 + s) / (1 - s)) / s in s squared, highest power first; accurate for s up to 0.172."""
+"""Series of log((1 + s) / (1 - s)) / s in s squared, highest power first. Accurate for s up to 0.172."""
 EXP2 = tuple(LN2**k / math.factorial(k) for k in range(13, -1, -1))
-"""Series of the power of two, highest power first; accurate for exponents from -1/2 to 1/2."""
+"""Series of the power of two, highest power first. Accurate for exponents from -1/2 to 1/2."""
 LEAST = -1100.0
-"""Least exponent. Smaller powers of two are 0."""
+"""Smaller exponents of two give 0."""
 
 
 def log(number: float) -> float:
@@ -29,7 +29,7 @@ def log(number: float) -> float:
 
 
 def log2(number: float) -> float:
-    """Return the logarithm to base 2 of a positive, finite number. Powers of two have whole logarithms."""
+    """Return the base-2 logarithm of a positive, finite number. It is exact for powers of two."""
     mantissa, exponent = _parts(number)
     return exponent + mantissa * LOG2_E
 
@@ -55,7 +55,7 @@ def exp2(number: float) -> float:
 
 
 def running_sum(numbers: Iterable[float]) -> float:
-    """Return the sum, rounded at each addition, as `sum` did before Python 3.12."""
+    """Sum with rounding after each addition, as `sum` did before Python 3.12."""
     return functools.reduce(operator.add, numbers, 0.0)
 
 

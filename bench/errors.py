@@ -18,20 +18,20 @@ _MOST_LISTED = 20
 
 
 class CtxbenchError(Exception):
-    """An expected fault: the error, its place, and a cure."""
+    """An expected error: what happened, where, and a cure."""
 
     def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
         self.what, self.where, self.cure = what, where, cure
         super().__init__(what)
 
     def __str__(self) -> str:
-        """Return the fault as one line: ``where: what; cure``."""
+        """Return one line: ``where: what; cure``."""
         head = f"{self.where}: {self.what}" if self.where else self.what
         line = f"{head}; {self.cure}" if self.cure else head
         return " ".join(line.split())
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with the keyword fields, so that worker processes can raise the error."""
+        """Pickle with all fields, so that worker processes can raise the error."""
         return _rebuild, (type(self), self.what, self.where, self.cure)
 
 
@@ -42,20 +42,20 @@ def _rebuild(kind: type[CtxbenchError], what: str, where: str, cure: str) -> Ctx
 
 
 class InputFault(CtxbenchError):
-    """Raised when a file, name or option from the user is wrong."""
+    """A file, name or option from the user is wrong."""
 
 
 class MachineFault(CtxbenchError):
-    """Raised when the machine or a service failed. The user can run the work again."""
+    """The machine or a service failed. Running the command again may work."""
 
 
 class UnknownName(InputFault):
-    """Raised when a name is not registered. The cure suggests the nearest names."""
+    """No object has this name. The cure suggests similar names."""
 
     def __init__(
         self, kind: str, name: str, candidates: Iterable[str], *, command: str = "", instead: Sequence[str] = ()
     ) -> None:
-        """Build the message; `instead` lists suggestions for a name without similar names."""
+        """Create the error. `instead` lists suggestions if no name is similar."""
         names = sorted(candidates)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or instead
         listed = [*names[:_MOST_LISTED], f"… {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else names

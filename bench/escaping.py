@@ -1,4 +1,4 @@
-"""Make other people's texts safe to display: write out invisible characters, escape Markdown."""
+"""Makes untrusted text safe to display: replaces invisible characters, escapes Markdown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import unicodedata
 _PICTURES = 0x2400
 _PLAIN = re.compile(r"[\n\t\x20-\x7e]*")
 _HIDING = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp", "Zs"})
-"""Categories: control, format (bidirectional, zero-width), private, surrogate, unassigned, separators, spaces."""
+"""Unicode categories: control, format, private, surrogate, unassigned, separators, spaces."""
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and symbols that are drawn as nothing. `_written_out` adds the variation selectors."""
+"""Letters and symbols that look empty. `_written_out` adds the variation selectors."""
 
 
 _MARKUP = re.compile(
@@ -22,13 +22,13 @@ _MARKUP = re.compile(
 )
 _NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
 _ADDRESS = re.compile(r"://|\bwww\.|\S@\S+\.\S|^@\w", re.IGNORECASE)
-"""Text that GitHub's Markdown turns into a link or a mention without any markup."""
+"""Text that GitHub's Markdown turns into a link or a mention without markup."""
 
 
 def markdown(text: str) -> str:
-    """Return a text on one line of Markdown, without markup, links, images and mentions.
+    """Return a text as one line of Markdown without formatting, links, images and mentions.
 
-    Words with a URL or address become code, which can still be copied. Everything else is escaped.
+    Words with a URL or address become code, which can be copied.
     """
     escaped = _NUMBERED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", " ".join(visible(text).split())))
     words = zip(visible(text).split(), escaped.split(" "), strict=True) if escaped else ()
@@ -36,7 +36,7 @@ def markdown(text: str) -> str:
 
 
 def _code(word: str) -> str:
-    """Return a word as Markdown code. Bars stay outside, because a bar ends a table cell even inside code."""
+    """Return a word as Markdown code. Bars stay outside: they end a table cell even inside code."""
     return "\\|".join(_fenced(part) if part else "" for part in word.split("|"))
 
 
@@ -47,7 +47,7 @@ def _fenced(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with every invisible character written out: ``␛`` for ESC, ``⟨U+202E⟩`` for an override.
+    """Replace invisible characters by visible names: ``␛`` for ESC, ``⟨U+202E⟩`` for an override.
 
     Newlines, tabs and spaces stay. The function is idempotent.
     """
@@ -57,14 +57,14 @@ def visible(text: str) -> str:
 
 
 def hidden(text: str) -> int:
-    """Return the number of characters that `visible` writes out."""
+    """Return the number of characters that `visible` replaces."""
     if _PLAIN.fullmatch(text):
         return 0
     return sum(char not in " \n\t" and _written_out(char) != char for char in text)
 
 
 def blanks(text: str) -> str:
-    """Return a text with visible spaces, tabs and line ends: ``·``, ``→`` and ``↵``."""
+    """Make spaces, tabs and line ends visible: ``·``, ``→`` and ``↵``."""
     return text.replace(" ", "·").replace("\t", "→").replace("\n", "↵\n")
 
 

@@ -1,8 +1,4 @@
-"""Read and write files safely: atomic writes, checked JSON Lines, digests.
-
-A file is written under a temporary name beside its place and then renamed. A crash or a full disk thus leaves no
-partial file. Only this module turns operating-system errors into one-line faults.
-"""
+"""Reads and writes files safely: atomic writes, checked JSON Lines, digests, one-line errors."""
 
 from __future__ import annotations
 
@@ -26,15 +22,15 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.home import CACHE
 
 MAX_TEXT = 64 << 20
-"""Largest size in bytes of a text file, or of one line if a file is read line by line."""
+"""Largest text file in bytes; for files read line by line, the largest line."""
 MAX_RATIO = 200
-"""Largest ratio of unpacked to packed size of a gzip file. Code packs to about a tenth, zeros to a thousandth."""
+"""Largest ratio of unpacked to packed size of a gzip file. Code packs to a tenth, zeros to a thousandth."""
 MAX_JSON_MEMORY = 640 << 20
 """Most bytes of memory for a JSON text and its values, estimated before parsing."""
 MAX_DEPTH = 100
-"""Deepest nesting of JSON lists and objects. Validation and writing recurse."""
+"""Deepest nesting of JSON values. Validation and writing are recursive."""
 _MEMORY_OF = {"{": 250, "[": 100, ",": 60}
-"""Character -> estimated bytes of memory for the value after it, an upper bound."""
+"""Character -> upper bound in bytes for the value that follows it."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WHOLE = "the file may be cut off; fetch or write it again"
 _DEEP = "write it as the benchmark does"
@@ -42,7 +38,7 @@ _DEEP = "write it as the benchmark does"
 
 @contextlib.contextmanager
 def explained(path: Path | str) -> Iterator[None]:
-    """Turn an `OSError` about `path` into a fault with a cure."""
+    """Turn an `OSError` about `path` into an error with a cure."""
     try:
         yield
     except OSError as error:
@@ -51,7 +47,7 @@ def explained(path: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[Path]:
-    """Lock a folder for one thread of one process; create it if needed. The lock of a killed process is released."""
+    """Lock a folder for one thread of one process. Create it if missing."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = (folder / ".lock").open("w")
@@ -61,7 +57,7 @@ def locked(folder: Path) -> Iterator[Path]:
 
 
 def fault_of(error: OSError, where: str) -> CtxbenchError:
-    """Return the one-line fault for an operating-system error."""
+    """Turn an operating-system error into a one-line error."""
     if error.errno in _FULL:
         return MachineFault("the disk is full", where=where, cure="free some space, then run the same command again")
     if isinstance(error, FileNotFoundError):
@@ -83,12 +79,12 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
 
 
 def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
-    """Write a whole file: to a temporary file beside it, flushed to disk, then renamed.
+    """Write a file atomically: to a temporary file, flushed to disk, then renamed.
 
-    If `path` is not a regular file, such as ``/dev/stdout``, it is written to and never replaced.
+    If `path` is not a regular file, such as ``/dev/stdout``, it is written directly.
 
     Raises:
-        MachineFault: if the disk is full. The old file at `path` is kept.
+        MachineFault: if the disk is full. An old file is kept.
     """
     whole = data.encode("utf-8") if isinstance(data, str) else data
     pieces = [whole] if isinstance(whole, bytes) else whole
@@ -113,12 +109,12 @@ def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
 
 
 def dump_line(record: object) -> str:
-    """Return a value as one JSON line with a newline. Keys keep their order; equal data gives equal bytes."""
+    """Return a value as one line of JSON. Equal data gives equal bytes."""
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": ")) + "\n"
 
 
 def write_jsonl(path: Path, records: Iterable[object]) -> str:
-    """Write JSON Lines atomically, one record at a time; return the hexadecimal SHA-256 of the file."""
+    """Write JSON Lines atomically, one record at a time. Return the file's SHA-256."""
     digest = hashlib.sha256()
 
     def lines() -> Iterator[bytes]:
@@ -147,9 +143,7 @@ def read_text(path: Path) -> str:
 
 
 def read_own_file(path: Path) -> bytes:
-    """Read a regular file. Links, pipes and devices are errors.
-
-    A link could name a file that its reader may read and its author may not.
+    """Read a regular file. Links are errors: they could name a file that the link's author may not read.
 
     Raises:
         InputFault: if the file is missing, unreadable, not regular, or larger than `MAX_TEXT`.
@@ -174,10 +168,10 @@ def read_own_file(path: Path) -> bytes:
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number from 1, object) of a JSON Lines file, gzipped if it ends with .gz. Blank lines are skipped.
+    """Yield (line number from 1, object) from JSON Lines, gzipped if the name ends with .gz.
 
     Raises:
-        InputFault: at the first line that is not a JSON object. The message names file and line.
+        InputFault: if a line is not a JSON object.
     """
     for number, line in read_lines(path):
         if line.strip():
@@ -186,10 +180,10 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number from 1, line with its end) of a UTF-8 file, gzipped if its name ends with .gz, without a BOM.
+    """Yield (number from 1, line with its end) from UTF-8 text, gzipped if the name ends with .gz.
 
     Raises:
-        InputFault: if the file is missing or not text, a line is larger than `MAX_TEXT`, or a gzip file is broken or
+        InputFault: if the file is missing or not text, a line is larger than `MAX_TEXT`, or gzip data is invalid or
             unpacks to more than `MAX_RATIO` times its size.
     """
     start = 0
@@ -199,7 +193,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield lines as bytes, split only at newlines: str.splitlines would also cut at U+2028 inside a JSON string."""
+    """Yield lines, split only at newlines: str.splitlines also splits at U+2028, inside JSON strings."""
     zipped = path.name.endswith(".gz")
     remaining_bytes = MAX_TEXT + MAX_RATIO * path.stat().st_size if zipped and path.exists() else math.inf
     with explained(path):
@@ -225,13 +219,13 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def parse_json(text: str, path: str, line: int) -> Any:
-    """Parse a JSON text strictly: no NaN, no repeated field, limited depth and size.
+    """Parse JSON strictly: no NaN, no repeated field, limited depth and size.
 
     Args:
-        line: the number of the text's first line.
+        line: number of the text's first line, for messages.
 
     Raises:
-        InputFault: if the text is not such JSON. The message names file and line.
+        InputFault: if the text is not such JSON.
     """
     where = f"{path}:{line}"
     megabytes = (len(text) + sum(text.count(mark) * cost for mark, cost in _MEMORY_OF.items())) >> 20
@@ -255,10 +249,10 @@ def parse_json(text: str, path: str, line: int) -> Any:
 
 
 def json_object(value: object, where: str) -> dict[str, Any]:
-    """Return a JSON value that is an object.
+    """Return a JSON value after checking that it is an object.
 
     Raises:
-        InputFault: if the value is not an object.
+        InputFault: if it is not.
     """
     if not isinstance(value, dict):
         raise InputFault("the record is not a JSON object", where=where, cure="write each record as one JSON object")
@@ -305,13 +299,13 @@ def _decoded(raw: bytes, where: str, start: int = 0) -> str:
 
 
 def sha256(data: str | bytes) -> str:
-    """Return the hexadecimal SHA-256 of bytes, or of a text in UTF-8 (lone surrogates are encoded too)."""
+    """Return the hexadecimal SHA-256 of bytes, or of text in UTF-8 (lone surrogates allowed)."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return hashlib.sha256(raw).hexdigest()
 
 
 def sha256_file(path: Path) -> str:
-    """Return the hexadecimal SHA-256 of a file."""
+    """Return a file's hexadecimal SHA-256."""
     with explained(path), path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
@@ -320,20 +314,20 @@ UTF8 = "utf-8"
 
 
 class Decoded(NamedTuple):
-    """The text of a file."""
+    """A decoded file."""
 
     text: str
     encoding: str
-    """Python's name of the encoding it was decoded from: ``utf-8``, ``iso8859-1``."""
+    """Python's name of the encoding: ``utf-8``, ``iso8859-1``."""
     whole: bool
-    """Whether every byte could be decoded. U+FFFD replaces the other bytes."""
+    """Whether all bytes could be decoded. U+FFFD replaces the others."""
 
 
 def decode(raw: bytes, declared: str | None) -> Decoded:
-    """Decode bytes in their declared encoding, or in UTF-8 if that fails. A byte order mark is removed.
+    """Decode bytes in their declared encoding or, if that fails, in UTF-8. A byte order mark is removed.
 
     Args:
-        declared: the name of its encoding; None if its declaration cannot be read.
+        declared: name of the encoding; None if unknown.
     """
     try:
         if declared is not None:
@@ -345,5 +339,5 @@ def decode(raw: bytes, declared: str | None) -> Decoded:
 
 
 def plain_newlines(text: str) -> str:
-    """Return a text with plain newlines instead of those of Windows and old Macs."""
+    """Convert the newlines of Windows and old Macs to Unix ones."""
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,9 +1,7 @@
-"""Sums and exponentials of float64 arrays, bit for bit equal on every processor.
+"""Sums and exponentials of float64 arrays, bit-identical on every processor.
 
-A sum of rounded numbers depends on its order, and numpy and BLAS choose the order by the machine, the number of threads
-and the shape of the array. This module first rounds numbers to so few bits (`rounded`) that float64 represents every
-sum exactly. The order then does not matter. Where speed does not matter, use `math.fsum`, which rounds once. All other
-steps work on each number alone, with operations whose result IEEE 754 prescribes.
+The result of a sum depends on its order, which numpy and BLAS choose by machine, threads and shape. So numbers are
+first rounded (`rounded`) to so few bits that every sum is exact. Where speed does not matter, use `math.fsum`.
 """
 
 from __future__ import annotations
@@ -20,16 +18,16 @@ Doubles: TypeAlias = NDArray[np.float64]
 
 _WHOLE = 53
 _SLICE = 1 << 14
-"""Numbers in one batch of many steps. A batch fits into the processor's cache."""
+"""Numbers per batch. A batch fits into the processor's cache."""
 
 
 def term_bits(terms: int) -> int:
-    """Return how many bits each number may have so that float64 represents the sum of `terms` numbers exactly."""
+    """Return how many bits each number may have so that a sum of `terms` numbers is exact."""
     return _WHOLE - (terms - 1).bit_length()
 
 
 def rounded(numbers: Doubles, axis: int, bits: int) -> Doubles:
-    """Return numbers rounded to multiples of a power of two that is the same along an axis; at most 51 `bits`.
+    """Round numbers to multiples of one power of two along an axis. `bits` is at most 51.
 
     The error is at most ``2**-bits`` of the largest magnitude along the axis, which must not be empty.
     """
@@ -42,17 +40,17 @@ def rounded(numbers: Doubles, axis: int, bits: int) -> Doubles:
 
 
 def total(numbers: Doubles) -> float:
-    """Return the sum of numbers added one after the other; 0 if there are none."""
+    """Sum numbers from first to last; 0 if there are none."""
     return float(np.cumsum(numbers)[-1]) if len(numbers) else 0.0
 
 
 def exp(numbers: Doubles) -> Doubles:
-    """Return e to the power of each number. Minus infinity is allowed; numbers must be below 700."""
+    """Return e to the power of each number, which must be below 700. Minus infinity is allowed."""
     return exp2(numbers * LOG2_E)
 
 
 def exp2(numbers: Doubles) -> Doubles:
-    """Return 2 to the power of each number, to about 1e-15. Minus infinity is allowed; numbers must be below 1000."""
+    """Return 2 to the power of each number, to about 1e-15. Numbers must be below 1000; minus infinity is allowed."""
     powers = np.maximum(numbers, LEAST)
     flat = powers.reshape(-1)
     for start in range(0, len(flat), _SLICE):

@@ -1,1 +1,1 @@
-"""Adopt a repository: turn the name of a source into a tested manifest, by guesses from its files."""
+"""Adoption of a repository (`ctxbench repo add`): guess a manifest from its files, and try its tests."""

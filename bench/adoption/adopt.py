@@ -1,4 +1,4 @@
-"""Turn the name of a source into a tested manifest."""
+"""Adoption of a repository: fetch a source, guess its manifest, try its tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _READ = frozenset(_ENDS.split())
 _NAMED = ("licen", "copying", "eula", "commons", "pkg-info", "notice")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}")
 _MOST_BYTES = 1 << 20
-"""Largest size in bytes of a file to guess from. A larger file counts as empty."""
+"""Largest file in bytes to guess from. Larger files count as empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,9 @@ class Adoption:
     path: Path
     lines: int
     trial: Trial | None
-    """Result of the tests; None if there are no tests, or no tools to run them."""
+    """Result of running the tests; None if there are no tests, or no tools to run them."""
     remarks: tuple[str, ...]
-    """Observations, written as comments."""
+    """Observations, written as comments into the manifest."""
     doubts: tuple[str, ...]
 
 
@@ -62,17 +62,15 @@ def adopt(
     force: bool = False,
     report: Report,
 ) -> Adoption:
-    """Fetch a repository, guess how its tests run, try them, and write its manifest.
-
-    The home keeps all results, so a second call continues there.
+    """Fetch a repository, guess how its tests run, run them, and write its manifest. A second call resumes.
 
     Args:
-        ref: the user's reference to a source, see `resolve`.
-        folder: the folder for the manifest ``NAME.toml``.
-        workbench: the tools to run tests; None: tests are left out.
-        name: the repository's name; empty: derived from `ref`.
+        ref: reference to a source (see `FORMS`).
+        folder: folder for the manifest ``NAME.toml``.
+        workbench: tools to run tests; None to skip tests.
+        name: repository name; by default derived from `ref`.
         workers: number of processes that read files.
-        force: replace an existing manifest of that name.
+        force: replace an existing manifest.
 
     Raises:
         InputFault: if the source does not exist, the manifest exists already, or the repository has no usable sample.
@@ -110,7 +108,7 @@ def adopt(
 
 
 def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
-    """Fetch a repository and return a manifest for line samples, without writing a file.
+    """Fetch a repository and return a manifest for line samples. No file is written.
 
     Raises:
         InputFault: if the source does not exist, or has no supported language.
@@ -230,7 +228,6 @@ def _walk(root: Path) -> list[Path]:
 
 
 def _files(root: Path, paths: list[Path]) -> Mapping[str, bytes]:
-    """Return path -> content of the files to guess from. Too large files are empty."""
     tree: dict[str, bytes] = {}
     for path in sorted(paths):
         name = path.name.lower()
@@ -251,19 +248,19 @@ _ARCHIVE = re.compile(r"^(.*?)(?:-(\d[\w.+!]*))?(\.orig)?\.(tar(\.\w+)?|tgz|zip)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSource:
-    """A source that a reference names, before its files are fetched."""
+    """A source that is not fetched yet."""
 
     name: str
-    """Default name of the manifest."""
+    """Default name of its manifest."""
     version: str
-    """Version; empty if only the files of the source state it."""
+    """Version; empty if it is known only after fetching."""
     source: Source
     wheel: bool = False
-    """Whether the package index has wheels of the project."""
+    """Whether PyPI has a wheel of the project."""
 
 
 def manifest_name(text: str) -> str:
-    """Turn a text into a valid manifest name."""
+    """Turn any text into a valid manifest name."""
     plain = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")
     return plain[:100] or "repository"
 
@@ -272,7 +269,7 @@ def check_ref(ref: str) -> str:
     """Return the default manifest name for a reference. Nothing is fetched.
 
     Raises:
-        InputFault: if the reference matches no form of `FORMS`, or its path does not exist.
+        InputFault: if the reference is not one of `FORMS`, or its path does not exist.
     """
     if match := _PYPI.fullmatch(ref):
         return manifest_name(match.group(1))
@@ -299,10 +296,10 @@ def _whole(ref: str) -> str:
 
 
 def resolve(ref: str, home: Home, report: Report) -> NamedSource:
-    """Return the source that a reference names, with its current hash.
+    """Return the source for a reference, with its hash.
 
     Raises:
-        InputFault: if the reference matches no form of `FORMS`, or the release does not exist.
+        InputFault: if the reference is not one of `FORMS`, or the release does not exist.
         MachineFault: if the source cannot be reached.
     """
     name = check_ref(ref)

@@ -1,4 +1,4 @@
-"""The requirements that a Python project declares, in any of the usual files."""
+"""Reads the requirements that a Python project declares, from all common files."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ _REQUIREMENTS_FILE = re.compile(r"(^|/)([\w.-]*requirements?[\w.-]*|requirements
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRequirements:
-    """A project's requirements, in pip's syntax."""
+    """A Python project's requirements, in pip's syntax."""
 
     name: str = ""
     version: str = ""
     own: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name of an extra, a dependency group, a requirements file or an environment -> its requirements."""
+    """Extra, dependency group, requirements file or tox environment -> requirements."""
     licences: tuple[tuple[str, str], ...] = ()
-    """(file, licence that the file states). The licence is an expression, a name, or the last part of a classifier."""
+    """(file, licence) pairs. A licence is an expression, a name, or the last part of a classifier."""
 
 
 def distribution(requirement: str) -> str:
-    """Return the normal name of the distribution that a requirement names; empty if the requirement is invalid."""
+    """Return a requirement's normalized distribution name; empty if the requirement is invalid."""
     match = _NAME.match(requirement)
     return normal(match.group(1)) if match else ""
 
 
 def extras_of(requirement: str) -> tuple[str, ...]:
-    """Return the extras that a requirement names."""
+    """Return a requirement's extras."""
     match = _NAME.match(requirement)
     listed = match.group(2) if match else None
     return tuple(normal(extra.strip()) for extra in listed[1:-1].split(",")) if listed else ()
 
 
 def bare(requirement: str) -> str:
-    """Return a requirement without its versions and marker."""
+    """Return a requirement without versions and marker."""
     extras = extras_of(requirement)
     return distribution(requirement) + (f"[{','.join(extras)}]" if extras else "")
 
@@ -59,7 +59,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
     """Return the requirements that a project's files declare.
 
     Args:
-        files: path -> text. Files that declare nothing are ignored.
+        files: path -> text; may include other files.
     """
     project = _table(files.get("pyproject.toml", ""))
     readings = [_pyproject(project), _setup_cfg(files.get("setup.cfg", "")), _setup_py(files.get("setup.py", ""))]
@@ -81,7 +81,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
 
 
 def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return pytest's settings from the first file that contains some. Lists stay lists where the format has them."""
+    """Return pytest's settings from the first file that has any."""
     for name in ("pytest.toml", ".pytest.toml"):
         if name in files:
             return _dict(_table(files[name]).get("pytest"))
@@ -99,7 +99,7 @@ def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def words(value: object) -> tuple[str, ...]:
-    """Return a setting (a list, or a text of words) as a tuple."""
+    """Split a setting, which is a list or a text of words, into a tuple."""
     if isinstance(value, list):
         return tuple(str(item) for item in value)
     return tuple(value.split()) if isinstance(value, str) else ()
@@ -148,7 +148,7 @@ def _group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
-    """Return names without versions, since Poetry has its own syntax for versions."""
+    """Return names without versions: Poetry has its own version syntax."""
     return tuple(name for name in _dict(dependencies) if name != "python")
 
 
@@ -168,7 +168,7 @@ def _setup_cfg(text: str) -> DeclaredRequirements:
 
 
 def _setup_py(text: str) -> DeclaredRequirements:
-    """Return the requirements that a `setup.py` declares as plain literals. The file is not run."""
+    """Return the requirements that `setup.py` declares as literals. The file is not run."""
     tree = asts.parse(text)
     if tree is None:
         return DeclaredRequirements()
@@ -241,7 +241,7 @@ def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return the requirements of all environments of tox, without their conditions: ``py311: six`` becomes ``six``."""
+    """Return the requirements of all tox environments, without conditions: ``py311: six`` becomes ``six``."""
     groups: dict[str, tuple[str, ...]] = {}
     parser = _ini(files.get("tox.ini", ""))
     for section in parser.sections():
@@ -270,7 +270,7 @@ def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple
 
 
 def _usable(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return the requirements without comments, and without versions that pip cannot read."""
+    """Remove comments, and versions that pip cannot parse."""
     texts = (re.sub(r"(^|\s)#.*$", "", requirement).strip() for requirement in requirements)
     plain = (text for text in texts if _NAME.match(text) and not re.search(r"[@/{}\\]", text.partition(";")[0]))
     return tuple(dict.fromkeys(map(_readable, (text for text in plain if not text.endswith(".txt")))))

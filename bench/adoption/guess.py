@@ -1,4 +1,4 @@
-"""Guess the language, licence, version and tests of a repository from its files, with doubts."""
+"""Guesses a repository's language, licence, version and tests from its files."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from ctxbench.bench.retrieval.encoders import weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """The content of a repository's manifest before its tests are tried."""
+    """A guessed manifest, before the tests are tried."""
 
     language: Language
     license: str
     version: str
-    """The project's version; empty if no file states it."""
+    """Project version; empty if no file states it."""
     source_dir: str = ""
     exclude: tuple[str, ...] = ()
     tests: TestSuite | None = None
-    """How the tests run; None if no runnable tests were found."""
+    """How to run the tests; None if there are none to run."""
     doubts: tuple[str, ...] = ()
     declared: DeclaredRequirements = field(default_factory=DeclaredRequirements)
 
@@ -45,8 +45,9 @@ def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Gues
     """Guess a repository's manifest from its files.
 
     Args:
-        where: the repository, for messages.
-        wheel: Python: whether the package index has a wheel of the project.
+        tree: path -> content.
+        where: repository name, for messages.
+        wheel: whether PyPI has a wheel of the project.
 
     Raises:
         InputFault: if the repository has no source file in a supported language.
@@ -140,7 +141,7 @@ _TITLES = {
     "LGPL": "gnu lesser library general public",
     "AGPL": "gnu affero general public",
 }
-"""Beginning of an identifier -> words that only the names of these licences contain."""
+"""Start of a licence identifier -> words that only these licences' names contain."""
 _TITLE = frozenset(_words("a the licence license licenses licensed under version v"))
 _BSD = (
     "with or without",
@@ -180,7 +181,7 @@ _PLACE = re.compile(
 _GNU = re.compile(r"[AL]?GPL-\d\.\d")
 _ADVICE = "How to Apply These Terms to Your New Programs"
 _ADVICE_DIGEST = "983ed54e8e0f0a1c"
-"""Digest of the words after the terms of GPL-3.0, without addresses. The library does not recognise all its forms."""
+"""Digest of the words after GPL-3.0's terms, without addresses. The library misses some versions of them."""
 _VAGUE = re.compile(
     r"[-\s](like|style|type|based|derived|variant|similar|compatible)\b|(?<![:/])/(?!/)(?!.*\.)", re.IGNORECASE
 )
@@ -196,7 +197,7 @@ class _LicenceText:
     path: str
     identifiers: frozenset[str]
     deviation: str
-    """What the text adds or lacks; empty for an exact text of SPDX's list."""
+    """What the text adds or lacks; empty for an exact SPDX text."""
 
     def __str__(self) -> str:
         return f"{self.path} is {' and '.join(sorted(self.identifiers)) or 'no text that SPDX lists'}{self.deviation}"
@@ -205,15 +206,14 @@ class _LicenceText:
 def licence(
     files: Mapping[str, str], stated: Sequence[tuple[str, str]], sources: Iterable[str] = ()
 ) -> tuple[str, str]:
-    """Return the SPDX expression of a project's licence and "", or `UNKNOWN` and a doubt that a person should check.
+    """Return the SPDX expression of a project's licence and "", or `UNKNOWN` and a doubt for a person to check.
 
-    Licence files are compared whole with the texts of SPDX's list, and the metadata must agree with them.
+    Licence files are compared in full with SPDX's texts, and the metadata must agree with them.
 
     Args:
         files: path -> text.
-        stated: (file, licence that the file states). The licence is an expression, a name, or the last part of a
-            classifier.
-        sources: texts of source files, which may state whether later versions of a GNU licence apply.
+        stated: (file, licence that it states) pairs.
+        sources: texts of source files. They may say whether later versions of a GNU licence apply.
     """
     claims = [(file, text) for file, text in stated if text.lower() not in ("unknown", "osi approved")]
     first = {text: file for file, text in claims[::-1]}
@@ -352,7 +352,7 @@ def _is_title(line: str, names: set[str]) -> bool:
 
 
 def _expression(name: str) -> str:
-    """Return the SPDX expression for a name, or "". A GNU licence lacks ``-only`` unless the name states it."""
+    """Return the SPDX expression for a licence name, or "". GNU licences get ``-only`` only if the name says so."""
     from license_expression import ExpressionError, get_spdx_licensing  # noqa: PLC0415 - an extra
     from licenselynx.licenselynx import LicenseLynx  # noqa: PLC0415 - an extra
 
@@ -380,7 +380,7 @@ def _akin(name: str, names: frozenset[str]) -> bool:
 
 
 def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -> set[str]:
-    """Return the forms (``-only``, ``-or-later``) that files state for a GNU licence. Its own text does not count."""
+    """Return the variants (``-only``, ``-or-later``) that files state for a GNU licence, besides its own text."""
     from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
 
     options = {f"{name}-only", f"{name}-or-later"}
@@ -405,7 +405,7 @@ _DECLARES_TEST = re.compile(
 
 
 def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
-    """Guess how a Java project's tests run. Of several modules, choose the one with most tests."""
+    """Guess how a Java project's tests run. In a multi-module project, choose the module with most tests."""
     is_testng = any(b"import org.testng." in content for content in tree.values())
     doubts = ["tests of TestNG are not run: only those of JUnit can be"] if is_testng else []
     source_dir = ""
@@ -435,7 +435,7 @@ def _pom_version(tree: Mapping[str, bytes]) -> str:
 
 
 def _modules(tree: Mapping[str, bytes]) -> Counter[str]:
-    """Return module with sources and tests -> number of its files that declare a test."""
+    """Return module with sources and tests -> number of files with tests."""
     poms = Poms(tree)
     modules: Counter[str] = Counter()
     for path, content in tree.items():

@@ -1,4 +1,4 @@
-"""Guess the package, the tests and their requirements of a Python project from its files."""
+"""Guesses the package, the tests and the test requirements of a Python project."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REMOVED = (
     "aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap msilib nis nntplib "
     "ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib uu xdrlib"
 )
-"""Modules removed from the standard library after 3.11. Their imports do not refer to packages of the index."""
+"""Modules removed from the standard library after 3.11. Importing them needs no distribution."""
 _STANDARD = sys.stdlib_module_names | set(_REMOVED.split())
 _BROUGHT_BY = """
     PIL=Pillow OpenSSL=pyOpenSSL attr=attrs bs4=beautifulsoup4 bson=pymongo cv2=opencv-python dateutil=python-dateutil
@@ -34,9 +34,9 @@ _BROUGHT_BY = """
     socks=PySocks usb=pyusb yaml=PyYAML zmq=pyzmq
 """
 _DISTRIBUTIONS = {module: name for module, _, name in (pair.partition("=") for pair in _BROUGHT_BY.split())}
-"""Import name -> distribution, where the two differ."""
+"""Import name -> distribution, if they differ."""
 _NAMESPACES = frozenset(("azure", "google", "ruamel", "zope"))
-"""Namespaces of several distributions, each named after the module below."""
+"""Namespaces shared by several distributions, each named after the next part."""
 _FORMS = ("{}", "pytest-{}", "python-{}", "py{}", "{}-python")
 _BESIDE = """
     black build check-manifest codecov covdefaults coverage coveralls enabler exceptiongroup flake8 iniconfig
@@ -47,15 +47,15 @@ _BESIDE = """
     setuptools tox tox-gh-actions tox-uv twine uv virtualenv wheel xdoctest
 """
 _RUNNER = frozenset(_BESIDE.split())
-"""Tools that developers run beside the tests, and plugins that change the order or number of runs."""
+"""Developer tools that tests do not need, and plugins that change the order or number of tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteGuess:
-    """A guess of how a project's tests run, with doubts."""
+    """A guess of how a project's tests run."""
 
     tests: TestSuite | None
-    """How the tests run; None if no tests can run here."""
+    """How to run the tests; None if none can run here."""
     doubts: tuple[str, ...] = ()
     source_dir: str = ""
 
@@ -66,10 +66,9 @@ def guess(
     """Guess how a project's tests run.
 
     Args:
-        sources: path -> text of its ``.py`` files.
-        files: path -> text of all files that were read.
-        wheel: whether the package index has a wheel of the project. If not, the suite lists the project's own
-            requirements too.
+        sources: path -> text of ``.py`` files.
+        files: path -> text of other files.
+        wheel: whether PyPI has a wheel of the project. If not, the project's own requirements are added.
     """
     settings = pytest_settings({**files, **sources})
     paths, test_files = _test_files(sources, settings)
@@ -96,10 +95,7 @@ def guess(
 
 
 def _test_files(sources: Collection[str], settings: Mapping[str, Any]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the folders of the tests (none if pytest's settings name them by a glob), and the test files.
-
-    The files are in the places that the settings name or, if they name none, anywhere outside `_ASIDE`.
-    """
+    """Return the test folders (none if pytest's settings use a glob), and the test files."""
     patterns = words(settings.get("python_files")) or ("test_*.py", "*_test.py")
     named = [place.strip("./") for place in words(settings.get("testpaths"))]
     named = [place for place in named if any(_below(path, place) for path in sources)]
@@ -131,7 +127,7 @@ def _outermost(places: Iterable[str]) -> tuple[str, ...]:
 
 
 def _import_mode(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the project's ``--import-mode`` for pytest, without which its tests may not be importable."""
+    """Return pytest's ``--import-mode`` option in the settings. Tests may not be importable without it."""
     options = " ".join(words(settings.get("addopts")))
     mode = re.search(r"--import-mode[= ](\w+)", options)
     return (f"--import-mode={mode.group(1)}",) if mode else ()
@@ -141,7 +137,7 @@ def _import_root(sources: Collection[str], imports: Iterable[str], name: str) ->
     """Return the folder from which most imports of the tests work, and doubts.
 
     Args:
-        imports: dotted names. If no import works, the project's own name is used.
+        imports: dotted names. If none works, `name` is tried.
     """
     roots = _roots(sources)
     votes = Counter(root for module in imports for root in _from(module, roots))
@@ -155,7 +151,7 @@ def _import_root(sources: Collection[str], imports: Iterable[str], name: str) ->
 
 
 def _roots(sources: Collection[str]) -> Mapping[str, list[str]]:
-    """Return dotted module name -> folders to import it from, without packages and folders of tests."""
+    """Return dotted module name -> folders to import it from, without tests."""
     roots: dict[str, list[str]] = {}
     for path in sources:
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
@@ -167,7 +163,7 @@ def _roots(sources: Collection[str]) -> Mapping[str, list[str]]:
 
 
 def _from(module: str, roots: Mapping[str, list[str]]) -> list[str]:
-    """Return the folders to import a dotted name from, or the longest beginning of it that is a module."""
+    """Return the folders from which a dotted name, or its longest prefix that is a module, can be imported."""
     if module.partition(".")[0] in _STANDARD:
         return []
     return next((roots[name] for name in _beginnings(module) if name in roots), [])
@@ -231,11 +227,11 @@ def _requirements(
 
 
 def of_module(module: str, offered: Collection[str], internal: Collection[str]) -> str:
-    """Return the distribution that most likely contains a module; empty for modules of the project or of Python.
+    """Return the distribution that most likely contains a module; empty for the project's or Python's own modules.
 
     Args:
-        offered: normal names of declared distributions. The longest one that begins `module` is returned.
-        internal: names of the project's own modules, which are in no other distribution.
+        offered: declared distributions, normalized. The longest that is a prefix of `module` wins.
+        internal: names of the project's own modules.
     """
     top = module.partition(".")[0]
     if top in _STANDARD:
@@ -257,7 +253,7 @@ _UNREADABLE = re.compile(r"Invalid requirement: |is not a requirement")
 
 
 def internal_names(tree: Iterable[str]) -> frozenset[str]:
-    """Return the names of all folders and modules of a repository. Imports of these names need no distribution."""
+    """Return the names of all folders and modules in a repository."""
     paths = (path.removesuffix(".py").split("/") for path in tree if path.endswith(".py"))
     return frozenset(part for parts in paths for part in parts)
 
@@ -265,12 +261,11 @@ def internal_names(tree: Iterable[str]) -> frozenset[str]:
 def mended(
     tests: TestSuite, declared: DeclaredRequirements, messages: Iterable[str], internal: Collection[str]
 ) -> TestSuite:
-    """Add to a suite the parts that pytest or pip report as missing. Return the same suite if the messages do not help.
+    """Add what pytest or pip report as missing. Return an equal suite if the messages do not help.
 
     Args:
-        messages: messages of this and all earlier suites, so that requirements that the index lacks are not added
-            again.
-        internal: names of the project's own modules, which no index has.
+        messages: messages about this and all earlier suites. Distributions that PyPI lacks are not added again.
+        internal: names of the project's own modules.
     """
     text = "\n".join(messages)
     offered = {distribution(requirement): requirement for listed in declared.groups.values() for requirement in listed}
@@ -292,26 +287,26 @@ def mended(
 
 
 def absent(text: str) -> frozenset[str]:
-    """Return the distributions that pip's messages report as missing for this Python."""
+    """Return the distributions that pip reports as unavailable."""
     return frozenset(map(normal, _NO_DISTRIBUTION.findall(text)))
 
 
 PYTESTS = ("pytest<9", "pytest<8")
-"""Older versions of pytest, newest first. Suites written for them may not run with today's version."""
+"""Older pytest versions, newest first, for suites that fail with the current one."""
 
 
 def older(tests: TestSuite) -> TestSuite:
-    """Return a suite with the next older pytest; the same suite if it has the oldest."""
+    """Return the suite with the next older pytest; unchanged if it has the oldest."""
     others = tuple(item for item in tests.requirements if item not in PYTESTS)
     used = next((place for place, item in enumerate(PYTESTS) if item in tests.requirements), -1)
     return replace(tests, requirements=(*others, PYTESTS[min(used + 1, len(PYTESTS) - 1)]))
 
 
 def newest(tests: TestSuite) -> TestSuite:
-    """Return a suite with today's pytest."""
+    """Return the suite with the current pytest."""
     return replace(tests, requirements=tuple(item for item in tests.requirements if item not in PYTESTS))
 
 
 def is_unmet(text: str) -> bool:
-    """Return whether a text reports requirements that cannot be met, whatever the network does."""
+    """Return whether pip's message reports requirements that cannot be met, with any network."""
     return bool(_CONFLICT.search(text) or _UNREADABLE.search(text))

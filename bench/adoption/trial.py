@@ -1,4 +1,4 @@
-"""Try a guessed suite in the sandbox, and repair it by the missing parts that the tests and pip name."""
+"""Runs a guessed test suite in the sandbox, and adds what pytest and pip report as missing."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptionTools:
-    """The tools to run tests."""
+    """What is needed to run tests."""
 
     sandbox: Callable[[], Sandbox]
     """Opens a back end. Called only if there are tests."""
     lock: Lock
-    """Resolves the requirements of tests, perhaps over the network."""
+    """Resolves test requirements to exact versions, if needed over the network."""
     beside: Callable[[], Sandbox | None] = lambda: None
-    """Opens another back end, to compare the outcomes of tests; returns None if no other exists."""
+    """Opens another back end, to compare test outcomes; None if there is no other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of trying a suite."""
+    """The result of running a guessed suite."""
 
     tests: TestSuite
-    """The suite that passed most tests, or the last suite tried if no test ran."""
+    """The suite that passed most tests; if no test ran, the last suite."""
     search: Search | None
-    """Outcomes and coverage of its tests; None if no test ran."""
+    """Outcomes and coverage of the tests; None if no test ran."""
     fault: CtxbenchError | None = None
     doubts: tuple[str, ...] = ()
     back_ends: tuple[str, ...] = ()
@@ -59,18 +59,18 @@ class Trial:
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """Failed test -> the last line of its error."""
+        """Failed test -> last line of its error."""
         return self.search.failures if self.search else {}
 
     @property
     def passed(self) -> int:
-        """Number of tests that passed."""
+        """Number of passed tests."""
         return self.states.get("passed", 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedProject:
-    """A repository's files, and the home that keeps them."""
+    """A fetched repository."""
 
     checkout: Checkout
     home: Home
@@ -81,10 +81,7 @@ class FetchedProject:
 def tried(
     manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: AdoptionTools, report: Report
 ) -> Trial:
-    """Run the guessed tests, add what is missing, and repeat until nothing changes or `ROUNDS` suites were tried.
-
-    Args:
-        manifest: the repository's manifest. The guessed tests replace its tests.
+    """Run the guessed tests, add what is missing, and repeat until nothing changes, at most `ROUNDS` times.
 
     Raises:
         MachineFault: if the machine failed.
@@ -153,7 +150,7 @@ class _Attempts:
         """Suite -> the fault that stopped it; None if it ran."""
 
     def after_tests(self, tests: TestSuite, trial: Trial) -> TestSuite:
-        """Return the next suite after one whose tests ran; the same suite if nothing is left to try."""
+        """Return the next suite after one whose tests ran; unchanged if nothing is left to try."""
         self.past[tests] = None
         causes = trial.failures.values()
         mended = self._mended(tests, causes)
@@ -161,7 +158,7 @@ class _Attempts:
         return self._older(tests) if mended == tests and is_odd else mended
 
     def after_fault(self, tests: TestSuite, fault: CtxbenchError) -> TestSuite:
-        """Return the next suite after a fault; the same suite if nothing is left to try."""
+        """Return the next suite after a fault; unchanged if nothing is left to try."""
         self.past[tests] = fault
         if isinstance(fault, NoWheel):
             return replace(tests, wheel=False, requirements=(*self._guess.declared.own, *tests.requirements))
@@ -180,7 +177,7 @@ class _Attempts:
         return self._without_broken(tests) if older == tests else older
 
     def _without_another(self, tests: TestSuite) -> TestSuite:
-        """Return the suite without its first requirement, then its second, and so on: one may be impossible to meet."""
+        """Return the suite without one requirement, another in each call. It may be impossible to meet."""
         if not self._reduced:
             items = [item for item in tests.requirements if item not in self._guess.declared.own]
             self._reduced = [
@@ -190,7 +187,7 @@ class _Attempts:
         return next((suite for suite in self._reduced if suite not in self.past), tests)
 
     def _without_broken(self, tests: TestSuite) -> TestSuite:
-        """Return the suite with the pytest that imports most files, without the files that it cannot import."""
+        """Return the suite whose pytest imports most files, without files that it cannot import."""
         by_suite = {suite: _broken(fault) for suite, fault in self.past.items()}
         like = [suite for suite in self.past if python.newest(suite) == python.newest(tests) and by_suite[suite]]
         suite = min(like, key=lambda suite: len(by_suite[suite]), default=tests)
@@ -209,7 +206,7 @@ class _Attempts:
         return python.mended(tests, self._guess.declared, self._texts, self._internal)
 
     def cause(self) -> CtxbenchError | None:
-        """Return why no suite could run: the last fault, or files that cannot be imported if no others have tests."""
+        """Return why no suite could run: the last fault, or import errors if only unimportable files have tests."""
         faults = [fault for fault in self.past.values() if fault is not None]
         uncollected = [fault for fault in faults if isinstance(fault, Uncollected)]
         is_rest_empty = bool(uncollected) and _NOTHING_COLLECTED in faults[-1].what

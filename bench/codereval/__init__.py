@@ -1,1 +1,1 @@
-"""CoderEval's tasks: read records, locate functions, judge completions by tests, read recorded predictions."""
+"""CoderEval's tasks: read, locate in repositories, judge by tests."""

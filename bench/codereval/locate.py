@@ -1,7 +1,6 @@
-"""Locate the function of a CoderEval task in a repository's files, or in the file of its record.
+"""Locates the function of a CoderEval task in a repository, by name, parameters and docstring.
 
-CoderEval does not name its commits, and some records name the wrong file or line. So name, parameters and docstring
-must match.
+CoderEval does not state commits, and some records have a wrong file or line.
 """
 
 from __future__ import annotations
@@ -37,31 +36,31 @@ _ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFunction:
-    """One function of a file. Lines are 0-based, ends exclusive."""
+    """A function of a file. Lines are 0-based, ends exclusive."""
 
     declaration: Declaration
     first: int
     doc: tuple[Cursor, Cursor] | None
     parameters: tuple[str, ...]
-    """The parameters, in the form that `parameters_of` returns."""
+    """Parameters, as `parameters_of` returns them."""
     alone: bool
-    """Whether declaration and body share no line with other code."""
+    """Whether no other code is on the first and last line of the function."""
 
     @property
     def leaf(self) -> str:
-        """The name without classes and parameters."""
+        """Name without classes and parameters."""
         return self.declaration.name.partition("(")[0].rpartition(".")[2]
 
 
 @functools.lru_cache(maxsize=1024)
 def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
-    """Return the functions of a file in line order, documented or not, without functions inside functions."""
+    """Return a file's functions in line order, without nested functions."""
     located = _python(text) if language == PYTHON else _java(text)
     return tuple(sorted(located, key=lambda function: function.declaration.start))
 
 
 def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
-    """Return a signature's parameters: names (Python), or types and names (Java); None if the signature is invalid."""
+    """Return a signature's parameter names (Python) or types and names (Java); None if it is invalid."""
     bare = signature.strip().rstrip(":{").rstrip()
     whole = f"{bare}:\n    pass\n" if language == PYTHON else f"class X {{\n{bare} {{ }}\n}}\n"
     parsed = language.outline(whole).functions
@@ -139,9 +138,9 @@ def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
 __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "TaskRecord", "locate"]
 
 _IGNORED = {PYTHON: re.compile(r"[\s\"'`\\]+"), JAVA: re.compile(r"[^\w]+")}
-"""Characters that docstring comparison ignores. CoderEval's parser moved stars, spaces and line breaks of Javadoc."""
+"""Characters that docstring comparison ignores. CoderEval's parser moved spaces and line breaks of Javadoc."""
 _DECLARED = {PYTHON: r"\bdef\s+{}\b", JAVA: r"[\w\]>]\s+{}\s*\("}
-"""Matches in every file that declares the function; other files need no parsing."""
+"""Pattern that matches any file that declares the function. Other files need no parsing."""
 
 _Candidate = tuple[str, SourceFunction]
 
@@ -149,9 +148,8 @@ _Candidate = tuple[str, SourceFunction]
 def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> Located | Missed:
     """Locate a task's function, or return why it was not found.
 
-    The recorded path may have a leading ``src/``, or lack its beginning. In the named file, or in exactly one other
-    file, a function must have the recorded name, parameters and docstring. For Java, class and package name the file.
-    `Located.remark` lists differences in line or code.
+    One function with the recorded name, parameters and docstring must be in the recorded file or, if there is none, in
+    exactly one other file. Differences in line or code only cause a remark.
     """
     parameters = parameters_of(record.signature, language) if record.signature else None
     return _Search(record, texts, language, parameters).located(_paths(record, texts, language))
@@ -243,8 +241,7 @@ class _Search:
 def within(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
     """Locate a task's function in its own file, by name and line.
 
-    On another line, the function must be the only one with the recorded code or docstring, or the nearest; it gets a
-    remark.
+    If the line differs, use the only function with the recorded code or docstring, or the nearest, with a remark.
     """
     namesakes = [function for function in functions(text, language) if function.leaf == record.name]
     if not namesakes:
@@ -277,7 +274,7 @@ def _fitting(
 
 
 def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
-    """Return a function's location, with the contradictions between its file and the record."""
+    """Return a function's location, with all contradictions between its file and the record."""
     if not function.alone:
         where = f"{path}:{function.declaration.start + 1}"
         return Missed("shares_line", f"{where} has other code on the function's first or last line")
@@ -296,7 +293,7 @@ def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, h
 
 
 def lacks(name: str, *, unread: bool) -> str:
-    """Return a phrase that a file lacks a function; `unread`: because this Python cannot parse the file."""
+    """Return the message that a file lacks a function; `unread` if Python cannot parse it."""
     return f"cannot be read by this Python, to look for {name}" if unread else f"has no function {name}"
 
 
@@ -306,12 +303,12 @@ def bare(docstring: str, language: Language) -> str:
 
 
 def has_line(record: TaskRecord, function: SourceFunction) -> bool:
-    """Return whether the recorded line is the function's declaration or directly above it."""
+    """Return whether the recorded line is the function's first line or directly above its declaration."""
     return record.lineno is not None and function.first <= record.lineno - 1 <= function.declaration.start
 
 
 def has_code(record: TaskRecord, text: str, function: SourceFunction) -> bool:
-    """Return whether the function contains the recorded code, apart from spaces."""
+    """Return whether the function contains the recorded code, ignoring whitespace."""
     code = "".join(record.code.split())
     return bool(code) and code in "".join("".join(text.split("\n")[function.first : function.declaration.end]).split())
 

@@ -1,7 +1,4 @@
-"""Read CoderEval predictions: the official harness's output (code and results), or its input (only code).
-
-A result that the harness left out counts as failed, as in the published numbers, and gets a flag.
-"""
+"""Reads CoderEval predictions: the official harness's output (code and results) or its input (code only)."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ class _Java(_Output):
 
 
 def read(rows: Iterable[Row]) -> list[RecordedSample]:
-    """Read all records. Each gets as many answers as the longest; missing answers count as failed."""
+    """Read all records. Missing answers are added as failed, so that all samples have the same number."""
     recorded: list[RecordedSample] = []
     for where, record in rows:
         sample = _input(record, where) if _is_input(record) else _output(record, where)

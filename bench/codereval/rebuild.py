@@ -1,4 +1,4 @@
-"""Rebuild CoderEval's tasks on published releases of their projects. Tests on any machine judge the tasks."""
+"""Rebuilds CoderEval's tasks on published releases of their projects, judged by tests."""
 
 from __future__ import annotations
 
@@ -65,16 +65,18 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
 ) -> SampleSet:
     """Write the sample set ``samples/<name>/`` of all tasks that can be rebuilt and judged.
 
-    Ids, levels, signatures and docstrings are CoderEval's. Position, text and answer come from the release that
-    represents the task's project. The set's manifest lists every task, with the reason if it is not kept. An
-    interrupted build resumes from cached coverage and certificates.
+    Ids, levels, signatures and docstrings are CoderEval's; positions, texts and answers are the release's. The set's
+    manifest lists every task, and why it was dropped. An interrupted build resumes.
 
-    `manifests` are the user's repositories; they override shipped repositories. `about` is further data for the set's
-    manifest: its ``unusable`` counts are added, its ``remarks`` replaced. `report` is called from many threads.
+    Args:
+        workers: number of concurrent tasks.
+        report: receives progress messages, from many threads.
+        manifests: the user's repositories; they override shipped ones.
+        about: more data for the set's manifest: ``unusable`` counts to add, ``remarks`` to replace.
 
     Raises:
         InputFault: if no task can be rebuilt, or another set has this name.
-        MachineFault: if the sandbox failed during a task, or no repository could be tested; build again.
+        MachineFault: if the sandbox failed, or no repository could be tested.
     """
     sets.folder(home, name)
     outcomes: dict[str, TaskOutcome] = {}
@@ -181,17 +183,18 @@ def _saved(
 
 
 def key(project: str) -> str:
-    """Return a project's name for look-up: records write ``owner/repo`` or ``owner---repo``, in any case."""
+    """Normalize a project's name: records write ``owner/repo`` or ``owner---repo``, in any case."""
     return project.strip().replace("---", "/").lower()
 
 
 def by_project(own: Iterable[RepoManifest] = ()) -> dict[tuple[Language, str], RepoManifest]:
-    """Map (language, `key` of a project) to the repository that represents the project.
+    """Map (language, `key` of a project) to the repository that replaces the project.
 
-    The manifests in `own` override shipped manifests.
+    Args:
+        own: the user's manifests; they override shipped ones.
 
     Raises:
-        InputFault: if two of the user's manifests represent the same project.
+        InputFault: if two of the user's manifests replace the same project.
     """
     return {**_claims(map(manifest.load, manifest.builtin_names())), **_claims(own)}
 
@@ -213,14 +216,14 @@ _REFERENCE = ("reference_failed", "flaky")
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What happened to one task, and the rebuilt task if it is kept."""
+    """What happened to a task, and the rebuilt task if it is kept."""
 
     fate: TaskReport
     task: Task | None = None
 
 
 def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
-    """Return the outcome of a task that is not kept."""
+    """Return the outcome of a task that is dropped."""
     record = record_of(task)
     return TaskOutcome(
         TaskReport(id=record.id, project=record.project, name=record.name, outcome=outcome, detail=detail, repo=repo)
@@ -233,7 +236,7 @@ def rebuilt(
     """Locate, place and certify the tasks of one repository.
 
     Returns:
-        Id -> outcome, and the repository's entry in a set's manifest.
+        Task id -> outcome, and the repository's entry in the set's manifest.
 
     Raises:
         MachineFault: if the sandbox failed.
@@ -260,12 +263,10 @@ def rebuilt(
 
 @dataclass(frozen=True, slots=True)
 class _Rebuilding:
-    """Rebuilds one task at a time; called from many threads."""
-
     prepared: PreparedRepository
     survey: Survey
     references: dict[str, Reference]
-    """Shared with the judge. Each thread writes only its own task's reference."""
+    """Shared with the judge. Each thread writes only its own task's."""
     judge: Judge
     certificates: Certificates
 
@@ -337,7 +338,7 @@ def _entry(prepared: PreparedRepository, survey: Survey, outcomes: Sequence[Task
 
 @dataclass(frozen=True, slots=True)
 class Certification:
-    """The tests selected to judge a task, or why no selection can judge it."""
+    """The tests that judge a task, or why none can."""
 
     outcome: str
     detail: str = ""
@@ -350,10 +351,10 @@ def certify(
     runs: Mapping[str, TestRun],
     certificate: Callable[[tuple[str, ...]], tuple[str, str]],
 ) -> Certification:
-    """Select tests until a selection earns the certificate, and return it or the last reason.
+    """Select tests until a selection earns the certificate. Return it, or the last reason.
 
-    A test that the reference fails alone is dropped: it depends on other tests or on chance. Tests that an empty body
-    passes are replaced by untried tests.
+    Tests that the reference fails alone depend on other tests or on chance, and are dropped. Tests that an empty body
+    passes are replaced.
     """
     untried = {test: lines for test, lines in covering.items() if usable(runs[test])}
     count = len(untried)

@@ -1,4 +1,4 @@
-"""CoderEval's tasks: records, locations of functions, and outcomes."""
+"""CoderEval's tasks: records, locations of functions, outcomes."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from ctxbench.bench.types import Cursor
 EXACT = "exact"
 """File, name, parameters and docstring match the record."""
 INHERITED = "inherited-docstring"
-"""All but the docstring match; the record has an inherited docstring (``inspect.getdoc``)."""
+"""Like `EXACT`, except that the record has an inherited docstring (``inspect.getdoc``)."""
 OTHER_FILE = "other-file"
-"""The record names another file; exactly one file contains the function."""
+"""The record names another file, but exactly one file contains the function."""
 NO_REFERENCE = "no_reference"
 """Key of `Reference.fields`: the benchmark's files contain no answer."""
 CONTRADICTION = "told"
-"""Key of `Reference.fields`: the contradictions between the task's file and its record, in words."""
+"""Key of `Reference.fields`: contradictions between the task's file and its record, as a message."""
 DOCSTRING = "docstring"
-"""Key of `Reference.fields`: ``human`` if the docstring shown was written for the benchmark."""
+"""Key of `Reference.fields`: ``human`` if the docstring was written for the benchmark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecord:
-    """The benchmark's record of one task; missing values are empty."""
+    """CoderEval's record of a task. Missing values are empty."""
 
     id: str
     project: str
-    """As recorded: ``owner/repo`` (Python), or a folder's name (Java)."""
+    """``owner/repo`` (Python), or a folder name (Java)."""
     path: str
-    """Python: path in the repository. Java: the file's name, or empty."""
+    """Path in the repository (Python), or file name or empty (Java)."""
     name: str
     level: str
     signature: str
-    """Python: up to the colon. Java: up to the opening brace. Empty: any parameters match."""
+    """Text up to the colon (Python) or opening brace (Java). If empty, any parameters match."""
     docstring: str
-    """The original docstring. Python: lines after the first are not indented. Java: including comment marks."""
+    """Original docstring. Python: later lines are not indented. Java: with comment marks."""
     code: str = ""
     lineno: int | None = None
-    """First line of the function in the recorded file, from 1."""
+    """First line of the function in the recorded file, 1-based."""
     class_name: str = ""
     package: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """The location of a task's function. Lines are 0-based, ends exclusive."""
+    """Location of a task's function. Lines are 0-based, ends exclusive."""
 
     path: str
     declaration: Declaration
-    """The declaration; its docstring is empty if it is inherited."""
+    """Declaration. Its docstring is empty if it is inherited."""
     how: str
     """`EXACT`, `INHERITED` or `OTHER_FILE`."""
     doc: tuple[Cursor, Cursor] | None = None
-    """Start and end of the docstring in the file, including quotes or comment marks; None without a docstring."""
+    """Start and end of the docstring, with quotes or comment marks; None without a docstring."""
     remark: str = ""
-    """The contradictions between file and record (line, code), in words, or empty."""
+    """Contradictions between file and record (line, code), as a message; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Missed:
 
 
 def record_of(task: Task) -> TaskRecord:
-    """Return the benchmark's record of a task that `bench.formats.codereval` read."""
+    """Return CoderEval's record of a task."""
     fields = task.reference.fields["record"]
     java = task.sample.language == JAVA
     return TaskRecord(
@@ -97,9 +97,11 @@ def record_of(task: Task) -> TaskRecord:
 def placed(
     task: Task, located: Located, text: str, *, repo: str, hidden: tuple[str, ...] = (), tests: tuple[str, ...] = ()
 ) -> Task:
-    """Rebuild a task from the file of its function, `text`, with hidden files and tests.
+    """Rebuild a task from the file with its function. Id, level, signature and docstring stay CoderEval's.
 
-    Id, level, signature and docstring stay CoderEval's. Position, text and answer come from the file.
+    Args:
+        text: content of the file.
+        hidden: paths to hide from strategies.
     """
     lines = text.split("\n")
     line, column = located.declaration.cursor.line, located.declaration.cursor.column
@@ -124,7 +126,7 @@ def placed(
 
 
 def finished(task: Task, located: Located) -> Task:
-    """Store contradictions in a task. If requested, replace the docstring in its prefix by the human docstring."""
+    """Store contradictions in a task. On request, put the human docstring into its prefix."""
     fields: dict[str, Any] = {
         key: value for key, value in task.reference.fields.items() if key not in (NO_REFERENCE, CONTRADICTION)
     }
@@ -163,32 +165,32 @@ def _offset(text: str, cursor: Cursor) -> int:
 
 KEPT = "kept"
 NO_MANIFEST = "no_manifest"
-"""No repository represents the task's project."""
+"""No repository replaces the task's project."""
 NO_TESTS = "no_tests"
-"""The manifest of the repository declares no tests."""
+"""The repository's manifest declares no tests."""
 UNREACHABLE = "unreachable"
-"""No source of the repository could be reached; a later build may succeed."""
+"""No source of the repository could be reached. A later build may succeed."""
 SUITE_FAILED = "suite_failed"
-"""The tests of the repository cannot run on this machine."""
+"""The repository's tests cannot run on this machine."""
 NO_COVERING_TEST = "no_covering_test"
-"""No usable test runs a line of the function."""
+"""No usable test runs the function."""
 TOO_SLOW = "too_slow"
-"""Together, the tests that run the function take too long."""
+"""All tests that run the function take too long together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReport:
-    """The outcome of one task, with its location and tests."""
+    """A task's outcome, location and tests."""
 
     id: str
     project: str
     outcome: str
-    """`KEPT`, or a reason from this module, from `Missed`, or from `bench.functions.certify.certificate`."""
+    """`KEPT`, or a reason from this module, `Missed` or `bench.functions.certify.certificate`."""
     detail: str = ""
     repo: str = ""
     path: str = ""
     name: str = ""
-    """The function's name, with its classes once it is located."""
+    """Function name; includes its classes once located."""
     how: str = ""
     remark: str = ""
     tests: tuple[str, ...] = ()
@@ -197,7 +199,7 @@ class TaskReport:
 
     @property
     def judged_by(self) -> str:
-        """The origin of the tests: ``project``, ``ours``, ``both``, or empty without tests."""
+        """Whose tests judge the task: ``project``, ``ours``, ``both``, or empty without tests."""
         ours = sum(test.startswith(ADDED) for test in self.tests)
         if not self.tests:
             return ""

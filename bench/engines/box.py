@@ -1,8 +1,7 @@
-"""`EngineBox`: an engine with its indexed tree, in a living box or behind a server, and its time limits.
+"""An engine with its indexed files, in a persistent box or on a server, with time limits.
 
-A tree contains only what the views of all its samples show. `bench.masking.visible_target` alone decides what a view
-shows of a target file. A server elsewhere may remember the trees of other target files, and ctxbench cannot check that.
-It is asked only if its spec says ``remote=on``, and it never receives a whole target file.
+The files contain only what all samples of the box may see. A remote server may remember the files of earlier samples,
+which ctxbench cannot check. So it needs ``remote=on`` in its spec, and never receives a whole target file.
 """
 
 from __future__ import annotations
@@ -35,13 +34,9 @@ from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
 def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the tree for the samples of one target file.
+    """Return the files for the samples of one target file: path -> text.
 
-    The target file ends before the earliest cursor line; lines that any of the samples masks are blank.
-
-    Args:
-        snapshot: the whole repository.
-        samples: all samples of that file; none may see another's answer.
+    The target file ends before the earliest cursor line, and lines that any sample masks are blank.
     """
     tree = tree_of_repository(snapshot, samples)
     target = samples[0].path
@@ -50,19 +45,19 @@ def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def tree_of_repository(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the files that no sample hides; in the tree of a repository, target files are cut before each question."""
+    """Return the files that no sample hides. Target files are whole, and are truncated before each question."""
     hidden = tuple({place for sample in samples for place in sample.hidden})
     return {path: text for path, text in snapshot.texts.items() if not is_hidden(path, hidden)}
 
 
 def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the files that no sample targets or hides, given all samples of a repository."""
+    """Return the files that no sample targets or hides. `samples` are all samples of a repository."""
     targets = {sample.path for sample in samples}
     return {path: text for path, text in sorted(tree_of_repository(snapshot, samples).items()) if path not in targets}
 
 
 def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
-    """Return the lines of a target file that every sample's view shows, up to the earliest cursor line."""
+    """Return the lines of a target file that all its samples may see, up to the earliest cursor line."""
     shown: list[list[str]] = []
     for sample in samples:
         target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
@@ -75,7 +70,7 @@ def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
 
 
 def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str]:
-    """Return the lines of a target file that any of its samples masks, without blank lines."""
+    """Return the nonblank lines of a target file that any of its samples masks."""
     lines = snapshot.texts.get(samples[0].path, "").split("\n")
     spans = [lines[start:end] for sample in samples for start, end in sample.masked]
     return frozenset(line for span in spans for line in span if line.strip())
@@ -107,7 +102,7 @@ _MOST_STATE = 256 * MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineTimeLimits:
-    """Seconds that an engine may take."""
+    """Time limits of an engine, in seconds."""
 
     index: float = 600.0
     search: float = 30.0
@@ -119,7 +114,7 @@ PATIENCE = EngineTimeLimits()
 
 
 class EngineBox:
-    """An engine with its indexed tree, in one living box or on one server; one sample at a time asks it."""
+    """An engine with its indexed files, in a persistent box or on a server. Samples use it one at a time."""
 
     def __init__(
         self,
@@ -131,16 +126,18 @@ class EngineBox:
         whole: bool = True,
         state: bytes = b"",
     ) -> None:
-        """Start the engine and let it index the tree; a server elsewhere needs no sandbox.
+        """Start the engine and let it index the files. A remote server needs no sandbox.
 
-        If the tree is not `whole`, `fill` completes it. `state` is the saved state of a box with exactly this tree.
+        Args:
+            whole: whether `tree` is complete. If not, `fill` must complete it.
+            state: saved state of a box with the same files; empty for none.
         """
         self._recipe, self.patience = recipe, PATIENCE
         self.tree, self.lines = tree, line_counts(tree)
         self.asked: list[Sample] = []
-        """Samples that asked the engine, in order."""
+        """Samples that searched, in order."""
         self.cut = self.cut_path = ""
-        """In a repository's box: the sample for which a target file is cut now, and the path of that file."""
+        """In a repository's box: the sample whose target file is truncated now, and that file's path."""
         self.version, self.size, self.memory = "", 0, 0
         self._open = contextlib.ExitStack()
         began = time.monotonic()
@@ -165,12 +162,12 @@ class EngineBox:
         return talk
 
     def state(self) -> bytes:
-        """Return the engine with all files of its box, from which other boxes start; empty if it cannot be saved.
+        """Return the engine's saved state, from which other boxes can start; empty if the engine does not support it.
 
         Raises:
             SandboxError: if the box was lost.
-            Raised: if the engine raised.
-            ValueError: if the answer is not a state, or is too large.
+            Raised: if the engine raised an exception.
+            ValueError: if the answer is invalid or too large.
         """
         state = b""
         while part := base64.b64decode(str(self.ask({"call": "save", "offset": len(state)}, self.patience.index))):
@@ -180,7 +177,7 @@ class EngineBox:
         return state
 
     def fill(self, tree: dict[str, str]) -> None:
-        """Complete a partial tree and let the engine index the new files; raise what `ask` raises."""
+        """Complete a partial tree and let the engine index the new files. Raises what `ask` raises."""
         texts = {path: text for path, text in tree.items() if path not in self.tree}
         self.tree, self.lines = tree, line_counts(tree)
         self.version, self.size, self.memory = identity(
@@ -195,13 +192,13 @@ class EngineBox:
 
         Raises:
             SandboxError: if the box was lost.
-            Raised: if the engine raised.
-            ValueError: if the line is not a valid answer.
+            Raised: if the engine raised an exception.
+            ValueError: if the answer is invalid.
         """
         return parsed(self._talk.ask(json.dumps(question).encode(), seconds))
 
     def update(self, texts: Mapping[str, str | None]) -> None:
-        """Replace the texts of files (None removes a file) and let the engine index them."""
+        """Replace files and let the engine index them. None removes a file."""
         self.ask({"call": "update", "texts": dict(texts)}, self.patience.index)
         for path, text in texts.items():
             self.lines.pop(path, None)
@@ -209,14 +206,14 @@ class EngineBox:
                 self.lines |= line_counts({path: text})
 
     def search(self, text: str, sample: Sample, top: int, seconds: float = math.inf) -> Any:
-        """Return the engine's answer; wait for `seconds` at most, and never longer than one search may take."""
+        """Return the engine's answer, in at most `seconds` and the limit of a search."""
         question = {"call": "search", "text": text, "path": sample.path, "line": sample.cursor.line, "top": top}
         return self.ask(question, min(seconds, self.patience.search))
 
     def may_know(self, sample: Sample) -> bool:
-        """Return whether a target file's box that other samples asked may know what this sample hides.
+        """Return whether the engine may have learned from earlier queries what this sample hides.
 
-        A strategy can encode everything that its view shows in the text of a question.
+        A strategy can encode everything it sees in a query.
         """
         if not self.asked or self.asked[-1].id == sample.id:
             return False
@@ -243,21 +240,21 @@ _END_SECONDS = 5.0
 
 
 class RemoteTalk:
-    """Questions to a server about one tree, as in `sandbox.persistent.Conversation`. No answer is trusted."""
+    """Questions to a server about one tree, like `sandbox.persistent.Conversation`. Answers are untrusted."""
 
     def __init__(self, url: str, tree: Mapping[str, str], most: int) -> None:
-        """Store the tree; nothing is sent yet.
+        """Store the tree, without sending it.
 
         Args:
-            url: the server's address; every question is posted to it.
+            url: address that receives all questions.
             tree: path -> text; sent with the first question.
-            most: maximum bytes of an answer.
+            most: most bytes of an answer.
         """
         self._url, self._most, self._id = url, most, uuid.uuid4().hex
         self._files: Mapping[str, str] | None = tree
 
     def ask(self, message: bytes, seconds: float) -> bytes:
-        """Return the server's answer to a question, both JSON objects.
+        """Return the server's answer to a question. Both are JSON objects.
 
         Raises:
             Overdue: if the answer does not arrive in time.
@@ -301,7 +298,7 @@ class RemoteTalk:
         return bytes(heard)
 
     def close(self) -> None:
-        """Tell the server that no more questions about the tree follow."""
+        """Tell the server that it can forget the tree."""
         if self._files is None:
             with contextlib.suppress(SandboxLost):
                 self.ask(json.dumps({"call": "end"}).encode(), _END_SECONDS)
@@ -309,5 +306,5 @@ class RemoteTalk:
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """Return the trusted certificate authorities, loaded once: loading takes as long as many answers do."""
+    """Return the trusted certificate authorities, cached because loading them is slow."""
     return ssl.create_default_context()

@@ -1,12 +1,11 @@
-"""`Engines`: the living boxes of a run's engines, one per target file or repository, their turns and their ledger.
+"""The persistent boxes of a run's engines, one per target file or repository, and the order of their samples.
 
-A box of a target file starts with a base: the files of its repository that no sample of the set targets. The next box
-starts with the base while the last one is being asked. If the engine can be saved, the base is indexed once per
-repository, in a box that has received nothing else. So boxes share only what was written before any answer was shown.
+A target file's box starts from a base: the repository's files that no sample targets. It is indexed once per repository
+if the engine can save its state.
 
-A box receives the queries of its samples in the order of their cursors: the text before a cursor contains the answers
-of earlier samples only. The box is replaced if this order breaks, as when a run is resumed; after each function, whose
-view shows the text behind it; and before a sample that masks import lines which an earlier sample saw.
+A box answers queries in the order of their cursors, because the text before a cursor contains earlier samples' answers.
+It is replaced if the order breaks (as in a resumed run), after each function sample, whose later text is visible, and
+before a sample that masks import lines which an earlier one saw.
 """
 
 from __future__ import annotations
@@ -43,41 +42,41 @@ from ctxbench.sandbox.persistent import living
 from ctxbench.sandbox.types import Limits, Report, Sandbox
 
 _MOST_BOXES = 8
-"""Groups of samples with living boxes at once; beyond that, boxes that no sample waits for are ended."""
+"""Groups of samples with boxes at once. If there are more, boxes without waiting samples end."""
 GIVE_UP_AFTER = 3
-"""Losses in a row in one group of samples after which the engine is not started for that group again."""
+"""Consecutive losses in one group of samples after which its engine is not started again."""
 NEVER_ANSWERS = 12
-"""Losses in all groups together after which an engine that has never answered is not started again."""
+"""Total losses after which an engine that never answered is not started again."""
 _MOST_TOP = 1000
 _AGAIN = "run the same command again"
 
 
 @dataclass(slots=True)
 class _Room:
-    """A group of samples that share boxes: those of one target file, or of one repository."""
+    """Samples that share boxes: those of one target file, or of one repository."""
 
     waiting: deque[str] = field(default_factory=deque)
-    """Ids of announced samples, in order; the first one has its turn."""
+    """Ids of announced samples, in order. The first has its turn."""
     left: int = 0
     """Number of samples still to come."""
     boxes: dict[str, EngineBox] = field(default_factory=dict)
     """Engine's spec -> its box."""
     losses: Counter[str] = field(default_factory=Counter)
-    """Engine's spec -> number of its losses in this group since its last answer."""
+    """Engine's spec -> number of losses since its last answer."""
 
 
 @dataclass(slots=True)
 class _Base:
-    """The files with which all boxes of one engine start in one repository."""
+    """The files that all boxes of an engine start from, in one repository."""
 
     tree: dict[str, str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: bytes | None = None
-    """State of the first box that indexed the base; empty if the engine cannot be saved, None until then."""
+    """Saved state after indexing the base; empty if the engine cannot save it, None before."""
     waiting: Future[EngineBox] | None = None
-    """The box that starts for the next target file."""
+    """The box for the next target file."""
     begun: set[str] = field(default_factory=set)
-    """Target files for which a box was started."""
+    """Target files whose box was started."""
 
     def drop(self) -> None:
         """End the waiting box once it has started."""
@@ -87,7 +86,7 @@ class _Base:
 
 
 class Engines:
-    """The engines of a run; a context manager that ends every box on exit. Thread-safe."""
+    """A run's engines. A context manager that ends all boxes on exit. Thread-safe."""
 
     def __init__(
         self,
@@ -97,7 +96,12 @@ class Engines:
         limits: Limits = LIMITS,
         report: Report = lambda _: None,
     ) -> None:
-        """Open nothing yet: `opens` returns the back end when needed; engine files under `hidden` are refused."""
+        """Store the settings. Nothing is started.
+
+        Args:
+            opens: opens the back end when it is needed.
+            hidden: folders whose files engines must not read.
+        """
         self._opens, self._hidden, self._limits, self._report = opens, hidden, limits, report
         self._lock = threading.Lock()
         self._turn = threading.Condition(self._lock)
@@ -115,7 +119,7 @@ class Engines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every box and release the samples that wait for a turn."""
+        """End all boxes, and wake samples that wait for their turn."""
         with self._lock:
             self._closed = True
             self._turn.notify_all()
@@ -123,24 +127,24 @@ class Engines:
         self._starter.shutdown(wait=False)
 
     def read(self, text: str) -> Recipe:
-        """Return the recipe of the engine that a spec spells.
+        """Return an engine's recipe by its spec.
 
         Raises:
-            InputFault: if the spec cannot be read, or a file of the engine lies in a hidden folder.
+            InputFault: if the spec is invalid, or a file of the engine is in a hidden folder.
         """
         recipe = read(text)
         check_readable(recipe, self._hidden)
         return recipe
 
     def prepare(self, engines: Sequence[str], samples: Sequence[Sample]) -> None:
-        """Install what the boxes of some engines need, and store the samples that may ask them.
+        """Install a strategy's engines, and store the samples that may use them.
 
         Args:
-            engines: the specs of one strategy's engines, as the strategy spells them.
-            samples: all samples of the set, also those that the run leaves out, so that every run has the same trees.
+            engines: the engines' specs, as in the strategy's parameters.
+            samples: all samples of the set, even those that this run skips, so that all runs index the same files.
 
         Raises:
-            InputFault: if an engine's spec or file cannot be read.
+            InputFault: if an engine's spec or file is invalid.
             SandboxUnavailable: if a back end is missing, or an engine cannot be installed.
         """
         self.leave()
@@ -161,7 +165,7 @@ class Engines:
                 self._sandbox.prepare(living(recipe.environment), self._report)
 
     def leave(self) -> None:
-        """End every box and forget the announced samples."""
+        """End all boxes and forget announced samples."""
         with self._lock:
             boxes = [box for room in self._rooms.values() for box in room.boxes.values()]
             bases = list(self._bases.values())
@@ -170,9 +174,9 @@ class Engines:
         _end(boxes, bases)
 
     def ordered(self, missing: Sequence[Sample], lanes: int) -> list[Sample]:
-        """Return samples in the order in which boxes take them: in parallel lanes, group after group, by cursor.
+        """Sort samples for the boxes: group by group and by cursor, in `lanes` parallel queues.
 
-        The first group is drawn at random: if an engine fails on some groups, a repeated command starts with others.
+        The first group is random, so that a repeated command does not always start with a group that fails.
         """
         by_room: dict[object, list[Sample]] = defaultdict(list)
         for sample in sorted(missing, key=lambda s: (s.repo, s.path, s.cursor.line, s.cursor.column)):
@@ -192,12 +196,12 @@ class Engines:
         return sample.repo if self._shared else (sample.repo, sample.path)
 
     def announce(self, sample: Sample) -> None:
-        """Queue a sample for its box; the caller must take its turn later, or withdraw it."""
+        """Queue a sample for its box. The caller must later call `turn` or `withdraw`."""
         with self._lock:
             self._rooms[self._key(sample)].waiting.append(sample.id)
 
     def withdraw(self, sample: Sample) -> None:
-        """Give up a sample's turn; the last sample of a group ends its boxes. A second call does nothing."""
+        """Give up a sample's turn. The last sample of a group ends its boxes. Repeated calls do nothing."""
         key = self._key(sample)
         with self._lock:
             room = self._rooms.get(key)
@@ -215,7 +219,7 @@ class Engines:
 
     @contextlib.contextmanager
     def turn(self, sample: Sample, snapshot: Snapshot | None) -> Iterator[EngineSession]:
-        """Wait for a sample's turn at its box; on exit, the turn passes to the next sample."""
+        """Wait for a sample's turn at its box. The next sample's turn begins when the context ends."""
         key = self._key(sample)
         with self._lock:
             if sample.id not in self._rooms[key].waiting:
@@ -232,10 +236,10 @@ class Engines:
             self.withdraw(sample)
 
     def recipe(self, text: str, where: str) -> Recipe:
-        """Return the recipe of an engine that this run's strategy names.
+        """Return the recipe of an engine of this run's strategy.
 
         Raises:
-            InputFault: if no parameter of the strategy names this engine.
+            InputFault: if no parameter of the strategy names the engine.
         """
         with contextlib.suppress(InputFault):
             text = str(specs.parse(text))
@@ -248,11 +252,11 @@ class Engines:
         )
 
     def masked(self, sample: Sample, snapshot: Snapshot) -> frozenset[str]:
-        """Return the lines that any sample of the target file masks; questions to its boxes omit them."""
+        """Return the lines that any sample of the target file masks. Queries to its boxes omit them."""
         return masked_lines(snapshot, self._samples[sample.repo, sample.path])
 
     def box(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> tuple[EngineBox, float]:
-        """Return the box for a sample's question, and the seconds that indexing took for it.
+        """Return the box for a sample, and the seconds that the sample waited for indexing.
 
         Raises:
             EngineLost: if no box can be started, or the box is lost.
@@ -316,12 +320,12 @@ class Engines:
         return EngineBox(recipe, base.tree, self._sandbox, self._limits, whole=False, state=base.state or b"")
 
     def _to_come(self, repo: str, begun: Set[str]) -> bool:
-        """Return whether another file of a repository has samples left; the caller holds the lock."""
+        """Return whether another file of a repository has samples left. The caller holds the lock."""
         rooms = {key: room for key, room in self._rooms.items() if isinstance(key, tuple)}
         return any(room.left > 0 and key[0] == repo and key[1] not in begun for key, room in rooms.items())
 
     def _spare(self) -> None:
-        """End boxes that no sample waits for, if there are too many: their other samples may run elsewhere."""
+        """If there are too many boxes, end those without waiting samples."""
         with self._lock:
             rooms = [room for room in self._rooms.values() if room.boxes]
             idle = [room for room in rooms if not room.waiting][: max(0, len(rooms) + 1 - _MOST_BOXES)]
@@ -331,7 +335,7 @@ class Engines:
         _end(boxes)
 
     def _cut(self, recipe: Recipe, room: _Room, box: EngineBox, sample: Sample, snapshot: Snapshot) -> float:
-        """Cut the target file in a repository's box and restore the previous one; return the seconds it took."""
+        """Truncate the target file in a repository's box, and restore the previous one. Return the seconds it took."""
         began = time.monotonic()
         texts: dict[str, str | None] = {box.cut_path: box.tree.get(box.cut_path)} if box.cut_path else {}
         texts[sample.path] = view_lines(snapshot, [sample])
@@ -341,16 +345,16 @@ class Engines:
         return time.monotonic() - began
 
     def drop(self, recipe: Recipe, room: _Room) -> None:
-        """End an engine's box; the next question starts another."""
+        """End an engine's box. The next query starts another."""
         if (box := room.boxes.pop(recipe.spec, None)) is not None:
             box.end()
 
     @contextlib.contextmanager
     def losing(self, recipe: Recipe, room: _Room, sample: Sample) -> Iterator[None]:
-        """Turn the loss of a box in this context into a machine fault of the sample, and drop the box.
+        """Context in which the loss of a box becomes an `EngineLost`, and the box is dropped.
 
         Raises:
-            EngineLost: if the box was lost, the engine raised, or its answer is invalid.
+            EngineLost: if the box was lost, the engine raised an exception, or its answer is invalid.
         """
         try:
             yield
@@ -362,7 +366,7 @@ class Engines:
             raise EngineLost(f"the engine {how} {error}", where=f"{recipe.spec} on {sample.id}", cure=_AGAIN) from error
 
     def answered(self, recipe: Recipe, room: _Room) -> None:
-        """Record that an engine answered, and reset its count of losses in a row."""
+        """Record that an engine answered, which resets its consecutive losses."""
         self._answered.add(recipe.spec)
         room.losses[recipe.spec] = 0
 
@@ -375,7 +379,7 @@ def _end(boxes: Sequence[EngineBox], bases: Sequence[_Base] = ()) -> None:
 
 
 class EngineSession:
-    """The engines that one sample may ask during its turn; see `bench.engines.types.EngineDoor`."""
+    """The engines that one sample may search in its turn (see `bench.engines.types.EngineDoor`)."""
 
     def __init__(self, engines: Engines, room: _Room, sample: Sample, snapshot: Snapshot | None) -> None:
         self._engines, self._room, self._sample, self._snapshot = engines, room, sample, snapshot
@@ -384,11 +388,11 @@ class EngineSession:
 
     @property
     def uses(self) -> tuple[EngineUse, ...]:
-        """The work of each engine for this sample so far."""
+        """What each engine did for this sample so far."""
         return tuple(self._uses.values())
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
-        """Return the places that an engine answers with; see `bench.engines.types.EngineDoor.search`."""
+        """Return the places that an engine finds (see `bench.engines.types.EngineDoor.search`)."""
         recipe = self._engines.recipe(engine, self._sample.id)
         if self._snapshot is None or not self._open:
             raise InputFault(
@@ -426,11 +430,11 @@ class EngineSession:
         return places(answer, box.lines, path, target_lines, top, recipe.spec)
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
-        """Record how many places of the last answer were handed out, and how many were cut."""
+        """Record how many places of the last answer the strategy received, and how many were truncated."""
         spec = self._engines.recipe(engine, self._sample.id).spec
         use = self._uses[spec]
         self._uses[spec] = replace(use, places=use.places + returned, cut=use.cut + cut)
 
     def close(self) -> None:
-        """Refuse further questions."""
+        """Reject further queries."""
         self._open = False

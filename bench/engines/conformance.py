@@ -1,4 +1,4 @@
-"""The checks of `ctxbench engine check`, run on a tiny repository in a real box."""
+"""The checks of `ctxbench engine check`, on a tiny repository in a real box."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _TREE = {
 _BEFORE = _TREE[_TARGET] + "def checkout(cart: Cart, rate):\n    total = apply_tax(cart.total, "
 _TOP = 5
 _LATER = (_TARGET, "shop/price_rules.py")
-"""Files that are missing from the base of a box."""
+"""Files that are missing from the base."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCheck:
-    """The outcome of one check."""
+    """The result of one conformance check."""
 
     name: str
     passed: bool
@@ -47,10 +47,10 @@ class EngineCheck:
 
 
 def check(recipe: Recipe, sandbox: Sandbox | None, report: Report = lambda _: None) -> Iterator[EngineCheck]:
-    """Yield the outcome of each check. An engine that runs elsewhere needs no sandbox.
+    """Yield the result of each check. A remote engine needs no sandbox.
 
     Raises:
-        SandboxUnavailable: if the engine's requirements cannot be installed, or no box can be started.
+        SandboxUnavailable: if the engine cannot be installed, or no box can be started.
     """
     if sandbox is not None:
         sandbox.prepare(living(recipe.environment), report)
@@ -153,7 +153,7 @@ def _cut(box: EngineBox, recipe: Recipe) -> str:
 
 
 def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> str:
-    """Check that a box started from a base (see `bench.engines.boxes`) answers like one with the whole tree."""
+    """Check that a box that starts from a base (see `bench.engines.boxes`) answers like one with all files."""
     first = _asked(boxes[0], recipe)
     base = {path: text for path, text in _TREE.items() if sandbox is None or path not in _LATER}
     boxes.append(EngineBox(recipe, base, sandbox, whole=sandbox is None))

@@ -1,7 +1,6 @@
-"""The program in an engine's box: it loads the engine's file and forwards questions. Standard library only.
+"""The program in an engine's box: loads the engine's file and forwards questions, as lines of JSON.
 
-Questions and answers are lines of JSON, separate from the engine's output. An engine's file may import the functions
-for terms and windows: ``from ctxbench_engine import identifiers, best_windows``.
+Standard library only. Engines may import its functions: ``from ctxbench_engine import identifiers, best_windows``.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ _LONGEST = 100
 """Most characters of an identifier. Longer words are literals."""
 _MOST = 600
 STATE = ".ctxbench-state"
-"""File of a new box that contains the state of another box: all its files, and its engine."""
+"""File in a new box with another box's state: all its files, and its engine."""
 PART = 2 << 20
 
 
 def serve(channel: socket.socket, entry: str, arguments: dict[str, Any]) -> None:
-    """Answer questions about the tree in the current folder until the channel closes."""
+    """Answer questions about the files in the current folder until the channel closes."""
     os.environ["PATH"] = f"{_PACKAGES}:{os.environ.get('PATH', '')}"
     lines = channel.makefile("rw", encoding="utf-8", errors="replace", newline="\n")
     root = str(Path.cwd())
@@ -61,7 +60,7 @@ def serve(channel: socket.socket, entry: str, arguments: dict[str, Any]) -> None
 
 
 class Session:
-    """An engine and its tree, in a box that serves one target file or one repository."""
+    """An engine and its files, in the box of one target file or repository."""
 
     def __init__(self, entry: str, arguments: dict[str, Any], root: str) -> None:
         """Create the engine, or load the state of another box."""
@@ -99,7 +98,7 @@ class Session:
         return {"told": self._told, "bytes": self._bytes, "memory": _memory()}
 
     def _save(self, offset: int) -> str:
-        """Return a part of the state, as base64; empty if the engine does not declare ``saves``."""
+        """Return a part of the state as base64; empty if the engine does not declare ``saves``."""
         import tarfile  # noqa: PLC0415 - few boxes need it
 
         if not offset and self._told is not None and getattr(self._engine, "saves", False):
@@ -134,7 +133,7 @@ def _write(root: str, texts: dict[str, str | None]) -> None:
 
 
 def _in_order(root: str) -> None:
-    """Enter all files into their folders again, so that a listing looks as if all were written at once."""
+    """Recreate all folder entries, so that a listing looks as if all files were written at once."""
     entered = {root}
     for file in sorted(f"{folder}/{name}" for folder, _, names in os.walk(root) for name in names):
         entry, entries = file, []
@@ -153,7 +152,7 @@ def _used(folder: str) -> int:
 
 
 def _memory() -> int:
-    """Return the sum of the peak memory in bytes of the processes in the box."""
+    """Return the summed peak memory of the box's processes, in bytes."""
     total = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):  # it has ended
@@ -162,7 +161,7 @@ def _memory() -> int:
 
 
 def identifiers(text: str, lines: int = 20) -> dict[str, float]:
-    """Return the identifiers of the last lines of a text with weights: 1 in the last line, less before it."""
+    """Return the identifiers of a text's last lines with weights: 1 in the last line, less above it."""
     weights: dict[str, float] = {}
     for age, line in enumerate(reversed(text.split("\n")[-lines:])):
         for name in _IDENTIFIER.findall(line):
@@ -174,10 +173,12 @@ def identifiers(text: str, lines: int = 20) -> dict[str, float]:
 def best_windows(
     hits: Iterable[tuple[str, int, str]], weights: Mapping[str, float], size: int, top: int
 ) -> list[tuple[str, int, int, float]]:
-    """Return the windows of lines with the most weight of terms. Rare terms count more, and windows do not overlap.
+    """Return the windows of lines with the highest weight of terms. Rare terms count more. Windows do not overlap.
 
     Args:
-        hits: (path, line from 0, term) each.
+        hits: (path, line from 0, term).
+        weights: term -> weight.
+        size: lines of a window.
     """
     stride = max(1, size // 2)
     # The first line of a window is a multiple of the stride; it overlaps with so many before it, and behind it.

@@ -1,8 +1,8 @@
-"""`Recipe`: what is installed and run in an engine's box, read from the engine's file without running it here.
+"""What to install and run in an engine's box, read from the engine's file without running it.
 
-An engine is a class in a Python file, spelled ``file.py@Class(key=value)``, or a class that an installed package
-declares by name (entry-point group ``ctxbench.engines``, ``name = "package.module:Class"``). A PEP 723 comment at the
-top of the file lists its requirements. A file ``name.toml`` describes a program in any language.
+An engine is a class in a file (``file.py@Class(key=value)``), a class that an installed package declares in the
+entry-point group ``ctxbench.engines``, or a program in any language that ``name.toml`` describes. A PEP 723 comment in
+a Python file lists its requirements.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from ctxbench.sandbox.types import Environment
 GROUP = "ctxbench.engines"
 COMMAND = "ctxbench engine list"
 SERVER, SOURCE = "ctxbench_engine", "ctxbench_engine_source"
-"""Names of the modules in a box: the server (``inside.py``) and the engine's file."""
+"""Modules in the box: the server (``inside.py``) and the engine's file."""
 _HTTP = "http"
-"""The protocol of a TOML file whose engine runs elsewhere."""
+"""Protocol of a remote engine in a TOML file."""
 _PROTOCOLS: Mapping[str, str] = {"mcp": "mcp", "lines": "command"}
-"""Protocol that a TOML file names -> the shipped engine that speaks it."""
+"""Protocol in a TOML file -> shipped engine that implements it."""
 _HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
-"""The regular expression of PEP 723, for its only type, ``script``."""
+"""PEP 723's regular expression, for its type ``script``."""
 _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
 _MODE = Parameter(name="mode", kind=str, default=Mode.PER_FILE.value, choices=tuple(mode.value for mode in Mode))
 _REMOTE = Parameter(name="remote", kind=bool, default=False)
 _CONFIG = "config"
-"""The parameter of a shipped engine that takes the content of a TOML file; a spec cannot set it."""
+"""Parameter of a shipped engine that receives the TOML file's content. Specs cannot set it."""
 _REQUIRES = "requires"
-"""The parameter of an engine for more pip requirements, separated by spaces."""
+"""Parameter of an engine for more pip requirements, separated by spaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """An engine and the values of its parameters."""
+    """An engine with parameter values."""
 
     spec: str
-    """The canonical spelling: parameters sorted, defaults omitted."""
+    """Canonical spec: sorted parameters without defaults."""
     mode: Mode
     entry: str
-    """The name of the engine's class."""
+    """Name of the engine's class."""
     arguments: Mapping[str, Any]
     source: bytes = field(repr=False)
     requirements: tuple[str, ...] = ()
@@ -66,20 +66,20 @@ class Recipe:
     summary: str = ""
     parameters: tuple[Parameter, ...] = ()
     origin: str = ""
-    """Path of the file that it was read from."""
+    """Path of the engine's file."""
     remote: str = ""
-    """Address of the server that is the engine; empty if the engine runs in a box."""
+    """Server address of a remote engine; empty if the engine runs in a box."""
 
     @property
     def version(self) -> str:
-        """Digest of everything except the tree that decides the engine's answers."""
+        """Digest of everything that determines the engine's answers, apart from the indexed files."""
         files = [f"{name} {sha256(content)}" for name, content in sorted(self.files.items())]
         parts = [self.entry, repr(sorted(self.arguments.items())), sha256(self.source), sha256(_server())]
         return sha256("\n".join([*parts, *self.requirements, *self.programs, *files]))[:12]
 
     @property
     def environment(self) -> Environment:
-        """Content of the engine's box apart from the tree."""
+        """Content of the engine's box, without the files to index."""
         library = {f"{SERVER}.py": _server(), f"{SOURCE}.py": self.source}
         library |= {f"{SOURCE}_files/{name}": content for name, content in self.files.items()}
         return Environment(
@@ -92,15 +92,15 @@ def _server() -> bytes:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all installed engines, sorted, without importing any."""
+    """Return the names of all installed engines, sorted. Nothing is imported."""
     return tuple(sorted(_points()))
 
 
 def read(text: str) -> Recipe:
-    """Return the recipe of the engine that a spec spells.
+    """Return an engine's recipe by its spec.
 
     Raises:
-        InputFault: if the spec or a file cannot be read, the name is unknown, or a parameter does not fit.
+        InputFault: if the spec or a file is invalid, the name is unknown, or a parameter is wrong.
     """
     spec = specs.parse(text)
     if spec.name.endswith(".toml"):
@@ -132,7 +132,7 @@ def _points() -> dict[str, EntryPoint]:
 
 
 def _origin(point: EntryPoint) -> str:
-    """Return the file of an entry point's module; its parent packages are imported, the module is not."""
+    """Return the file of an entry point's module. Its parent packages are imported, the module is not."""
     try:
         module_spec = importlib.util.find_spec(point.module)
     except Exception as error:
@@ -179,7 +179,7 @@ def _from_file(
 
 
 def _from_toml(spec: Spec) -> Recipe:
-    """Read ``name.toml(mode=…)``: a program that speaks MCP or a protocol of ctxbench."""
+    """Read ``name.toml(mode=…)``: a program that speaks MCP or ctxbench's own protocol."""
     # Imported late: pydantic costs every command a tenth of a second, and few commands read such a file.
     from ctxbench.bench.engines.schema import problems  # noqa: PLC0415
 
@@ -225,14 +225,13 @@ def _name_of(requirement: str) -> str:
 
 
 def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
-    """Refuse an engine whose file, or a file that it names, lies where strategies may not read.
+    """Reject an engine with files in a hidden folder, because they would enter its box.
 
     Args:
-        recipe: the engine.
-        hidden: files and folders that no strategy may read.
+        hidden: files and folders that strategies must not read.
 
     Raises:
-        InputFault: if it does: its content would enter the engine's box.
+        InputFault: if the engine has such a file.
     """
     origin = Path(os.path.realpath(recipe.origin))
     for path in (origin, *(origin.parent / name for name in recipe.files)):
@@ -245,7 +244,7 @@ def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
 
 
 def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
-    """Read ``name.toml(remote=on)``: an engine that is a server.
+    """Read ``name.toml(remote=on)``: a remote engine.
 
     Raises:
         InputFault: if the spec lacks ``remote=on``, or its mode would send whole target files.
@@ -278,7 +277,7 @@ def checked_url(url: object, where: str) -> str:
     """Return a server's address after checking it.
 
     Raises:
-        InputFault: if it is invalid, or may contain a secret: the content of a spec's file is stored and shown.
+        InputFault: if it is invalid, or may contain a secret. Specs and their files are stored and published.
     """
     text = url if isinstance(url, str) else ""
     with contextlib.suppress(ValueError):
@@ -317,7 +316,7 @@ def _texts(table: Mapping[str, Any], key: str, place: str) -> Sequence[str]:
 
 
 def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, ...]:
-    """Read the keyword-only parameters of a class's ``__init__`` without running it."""
+    """Read the keyword-only parameters of a class's ``__init__``, without running it."""
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     if entry not in classes:
         raise UnknownName("engine", entry, classes, command=f"grep '^class' {place}")
@@ -341,7 +340,7 @@ def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, 
 
 
 def _methods(classes: Mapping[str, ast.ClassDef], name: str) -> dict[str, ast.FunctionDef]:
-    """Return the methods of a class, including those of its bases in the same file."""
+    """Return a class's methods, including those of bases in the same file."""
     methods: dict[str, ast.FunctionDef] = {}
     for base in reversed(classes[name].bases):
         if isinstance(base, ast.Name) and base.id in classes and base.id != name:

@@ -1,4 +1,4 @@
-"""The schema of an engine's TOML file for each protocol. It needs pydantic, so it is imported only on use."""
+"""The schema of an engine's TOML file, for each protocol. It imports pydantic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _plain(value: object) -> object:
 
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-"""Name of a file in the folder of the TOML file: without a path, and not hidden."""
+"""Name of a file beside the TOML file: no path, not hidden."""
 
 
 def _file_name(value: str) -> str:
@@ -118,5 +118,5 @@ FORMS: Mapping[str, type[_File]] = {"mcp": _Server, "lines": _Program, "http": _
 
 
 def problems(config: Mapping[str, Any], protocol: str) -> list[Problem]:
-    """Return all problems of an engine's TOML file."""
+    """Return all errors in an engine's TOML file."""
     return validated(FORMS[protocol], config)[1]

@@ -1,4 +1,4 @@
-"""The protocol of engines, the record of their work, their faults, and the checks of their answers."""
+"""The protocol of engines, records of their work, their errors, and checks of their answers."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ctxbench.bench.types import Place
 
 
 class Mode(StrEnum):
-    """The samples that share a box of an engine."""
+    """Which samples share an engine's box."""
 
     PER_FILE = "per-file"
-    """The samples of one target file. The tree contains only what all of them may show."""
+    """Samples of one target file. The files contain only what all of them may see."""
     SHARED = "shared"
-    """The samples of a repository. A target file is whole at first and is cut before each question."""
+    """Samples of one repository. Target files are whole at first, and truncated before each question."""
 
 
 class Engine(Protocol):
-    """An engine as its author writes it: a class with these methods, which need not import this protocol.
+    """An engine, as its author writes it: any class with these methods. ``update`` is optional.
 
-    Without ``update``, the tree is indexed again. ``saves = True`` declares that pickle can store the object, together
-    with the files of its tree, home and temporary folder. The engine then indexes only once per repository.
+    ``saves = True`` declares that pickle can store the object, together with its files. Then the engine indexes a
+    repository only once.
     """
 
     def index(self, root: str) -> tuple[str, str]:
-        """Read the files under a folder; return the engine's own name and version. Called first."""
+        """Index the files in a folder. Return the engine's name and version. Called first."""
         ...
 
     def update(self, paths: Sequence[str]) -> None:
-        """Read these files again. Paths are relative to the folder, and some files may be gone."""
+        """Index these files again. Paths are relative to the folder. Files may be gone."""
         ...
 
     def search(self, text: str, path: str, line: int, top: int) -> Sequence[tuple[str, int, int, float]]:
@@ -41,82 +41,82 @@ class Engine(Protocol):
 
         Args:
             text: usually the target file up to the cursor.
-            line: the cursor's line, from 0.
-            top: largest number of places. Further places are dropped.
+            path: the target file.
+            line: cursor line, 0-based.
+            top: most places. Further ones are ignored.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredPlace:
-    """A place from an engine's answer."""
+    """A place in an engine's answer."""
 
     place: Place
     score: float
 
 
 class EngineDoor(Protocol):
-    """A view's access to the engines that its query may use."""
+    """The engines that a query may use."""
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
-        """Return the engine's places, checked against its tree, in the engine's order.
+        """Return the engine's places, in its order, after checking that they exist.
 
         Raises:
-            InputFault: if the query may not use this engine, or its answer is rejected.
+            InputFault: if the query may not use this engine, or the answer is invalid.
             MachineFault: if the engine was lost.
         """
         ...
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
-        """Record how many places were returned to the strategy, and how many reached into hidden lines."""
+        """Record how many places the strategy received, and how many were truncated at hidden lines."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineUse:
-    """The work of one engine for one sample."""
+    """What one engine did for one sample."""
 
     engine: str
     version: str
     mode: Mode
     index_seconds: float = 0.0
-    """Seconds that the sample waited for boxes and their indexes; 0 if a box was ready."""
+    """Seconds that the sample waited for boxes and indexing; 0 if a box was ready."""
     query_seconds: float = 0.0
     calls: int = 0
     places: int = 0
-    """Number of places that the view returned to the strategy."""
+    """Number of places that the strategy received."""
     cut: int = 0
-    """Number of places that reached into hidden lines. Places that only run past the file's text in its box do not
-    count."""
+    """Number of places that reached into hidden lines."""
     index_bytes: int = 0
-    """Bytes on disk that the engine wrote to index its tree."""
+    """Bytes that the engine wrote to disk while indexing."""
 
 
 class EngineRefused(InputFault):
-    """Raised when an engine's answer contains anything but places of its tree. The whole answer is discarded."""
+    """An engine's answer contains something other than places in its files. The whole answer is discarded."""
 
 
 class EngineLost(MachineFault):
-    """Raised when an engine hangs, answers too much, ends or cannot start. The sample stays missing."""
+    """An engine hangs, exits, cannot start or answers too much. The sample stays missing."""
 
 
 _LAST_LINE = 10_000_000
 _CURE = "an engine answers with places: (path, start, end, score); see `ctxbench engine check`"
 _SCORE = 1e12
-"""Largest score that a block of a prompt may have."""
+"""Largest score of a prompt block."""
 _WORDS = 200
 
 
 class Raised(Exception):
-    """Raised when the engine's own code raised an exception."""
+    """The engine's own code raised an exception."""
 
 
 def parsed(line: bytes) -> Any:
-    """Return the answer in a line from a box.
+    """Parse an answer from a box.
 
     Raises:
         Raised: if the engine raised an exception.
-        ValueError: if the line does not have the form of an answer.
+        ValueError: if the line is not a valid answer.
     """
     try:
         message = json.loads(line)
@@ -130,7 +130,7 @@ def parsed(line: bytes) -> Any:
 
 
 def identity(answer: Any) -> tuple[str, int, int]:
-    """Return an engine's name and version, the bytes that it wrote to disk, and its peak memory in bytes.
+    """Return an engine's name and version, the bytes it wrote to disk, and its peak memory in bytes.
 
     Raises:
         ValueError: if the answer to ``index`` lacks the name and version.
@@ -148,15 +148,15 @@ def identity(answer: Any) -> tuple[str, int, int]:
 def places(
     answer: Any, lines: Mapping[str, int], target: str, target_lines: int, top: int, engine: str
 ) -> list[ScoredPlace]:
-    """Return the first `top` places of an answer.
+    """Check an answer and return its first `top` places.
 
     Args:
-        lines: path -> number of lines, for the files of the engine's tree.
-        target: the target file. The tree may contain only a part of it, and the view cuts places in it.
-        target_lines: number of its lines that the engine may have seen. A place that runs past them ends there.
+        lines: path -> number of lines, for the files that the engine indexed.
+        target: target file. Its indexed text may be incomplete.
+        target_lines: number of its lines that the engine may have seen. Places are truncated there.
 
     Raises:
-        EngineRefused: if any part of the answer is not a place of the tree.
+        EngineRefused: if the answer contains anything else.
     """
     if not isinstance(answer, list):
         raise _refused(engine, f"with {answer!r:.60} instead of a list of places")

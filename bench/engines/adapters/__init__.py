@@ -1,4 +1,1 @@
-"""Engines that come with ctxbench.
-
-Each file runs in a box, with what its ``# /// script`` comment names; none is imported here.
-"""
+"""Engines that ship with ctxbench. Each file runs in a box and is never imported here."""

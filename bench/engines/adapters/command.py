@@ -1,7 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # ///
-"""A program that reads questions and writes answers, a line of JSON each."""
+"""A program in any language that reads questions and writes answers as lines of JSON."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _FILES = Path("/ctxbench/lib/ctxbench_engine_source_files")
 
 
 class CommandLine:
-    """Passes each call on as ``{"call": …}`` and returns the ``answer`` of the line that comes back."""
+    """Forwards each call to the program as ``{"call": …}`` and returns the ``answer`` of its reply."""
 
     def __init__(self, *, run: str = "", requires: str = "", config: dict[str, Any] | None = None) -> None:
-        """Start `run`, a command line, with `requires`, pip requirements, installed in the box."""
+        """Set the command line `run`. The box installs `requires`, pip requirements."""
         words = (config or {}).get("command") or shlex.split(run)
         if not words:
             raise ValueError("there is no command to run: give run=")
@@ -26,7 +26,7 @@ class CommandLine:
         self._process: subprocess.Popen[str] | None = None
 
     def index(self, root: str) -> tuple[str, str]:
-        """Start the program, or let it index again."""
+        """Start the program if needed, and let it index the files."""
         if self._process is None:
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(self._argv, stdin=pipe, stdout=pipe, text=True, cwd=root)
@@ -34,11 +34,11 @@ class CommandLine:
         return name, version
 
     def update(self, paths: list[str]) -> None:
-        """Pass it on."""
+        """Forward the call."""
         self._ask(call="update", paths=paths)
 
     def search(self, text: str, path: str, line: int, top: int) -> Any:
-        """Pass it on."""
+        """Forward the call."""
         return self._ask(call="search", text=text, path=path, line=line, top=top)
 
     def _ask(self, **question: Any) -> Any:

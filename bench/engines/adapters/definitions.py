@@ -18,28 +18,28 @@ _WORD = re.compile(r"[\w$]+")
 
 
 class Jedi:
-    """A static analysis, asked where each name of the last lines is defined."""
+    """Finds definitions of names, and code that uses them, with Jedi's static analysis."""
 
     def __init__(self, *, lines: int = 10, shown: int = 20, names: int = 15, uses: bool = True) -> None:
-        """Ask for `names` names of the last `lines` lines; show `shown` lines of a definition, and of `uses`."""
+        """Look up `names` names of the last `lines` lines, and with `uses` their uses. Results have `shown` lines."""
         self._lines, self._shown, self._names, self._uses = lines, shown, names, uses
         self._root = Path()
         self._project: Any = None
 
     def index(self, root: str) -> tuple[str, str]:
-        """Make a project of the tree; files are read when they are needed."""
+        """Create a Jedi project. Jedi reads files when it needs them."""
         self._root = Path(root)
         jedi.settings.cache_directory = str(Path.home() / "jedi")
         self._project = jedi.Project(root, load_unsafe_extensions=False)
         return "jedi", jedi.__version__
 
     def update(self, paths: list[str]) -> None:
-        """Forget what was read."""
+        """Clear Jedi's caches."""
         jedi.cache.clear_time_caches(delete_all=True)
         self._project = jedi.Project(str(self._root), load_unsafe_extensions=False)
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
-        """Return definitions, those of the nearest names first, then windows that use the names."""
+        """Return definitions, nearest names first, then windows that use the names."""
         weights = identifiers(text, self._lines)
         script = jedi.Script(code=text, path=str(self._root / path), project=self._project)
         rows = text.split("\n")

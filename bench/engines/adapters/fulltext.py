@@ -19,17 +19,17 @@ _TIES = 50
 
 
 class Tantivy:
-    """An index of windows on disk, made once a tree."""
+    """A full-text index of windows, stored on disk."""
 
     saves = True
 
     def __init__(self, *, lines: int = 20, window: int = 20, parts: bool = True) -> None:
-        """Ask for the identifiers of the last `lines` lines, with their `parts`, among windows of `window` lines."""
+        """Search windows of `window` lines for identifiers of the last `lines` lines, with `parts` for their words."""
         self._lines, self._window, self._parts = lines, window, parts
         self._root = Path()
 
     def index(self, root: str) -> tuple[str, str]:
-        """Write the index of a tree to a folder beside it."""
+        """Write the index."""
         self._root = Path(root)
         builder = tantivy.SchemaBuilder()
         builder.add_text_field("path", stored=True, tokenizer_name="raw")
@@ -42,7 +42,7 @@ class Tantivy:
         return "tantivy", version("tantivy")
 
     def update(self, paths: list[str]) -> None:
-        """Index some files again."""
+        """Index these files again."""
         writer = tantivy.Index.open(str(_folder())).writer(heap_size=_HEAP, num_threads=1)
         stride = max(1, self._window // 2)
         for path in paths:
@@ -61,7 +61,7 @@ class Tantivy:
         writer.wait_merging_threads()
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
-        """Return the windows that BM25 ranks first."""
+        """Return the windows that BM25 ranks highest."""
         words: dict[str, float] = {}
         for name, weight in identifiers(text, self._lines).items():
             for word in self._words(name):

@@ -25,19 +25,19 @@ from mcp.client.stdio import stdio_client
 _FILES = "/ctxbench/lib/ctxbench_engine_source_files"
 _SECONDS = 300.0
 _GREETING_SECONDS = 120.0
-"""Seconds until a server must have answered `initialize`; some import for a minute on a busy machine."""
+"""Seconds for a server to answer `initialize`. Some import for a minute on a busy machine."""
 _DECODER, _VISIBLE = json.JSONDecoder(), re.compile(r"\S")
 
 
 class ToolFailed(RuntimeError):
-    """An answer that the server itself flags as an error."""
+    """The server flagged its answer as an error."""
 
 
 class Mcp:
-    """A client of one server; it runs in a thread of its own, since the SDK is asynchronous."""
+    """A client of one server. It runs in its own thread, since the SDK is asynchronous."""
 
     def __init__(self, *, config: dict[str, Any] | None = None) -> None:
-        """Take what the TOML file says."""
+        """Store the TOML file's content."""
         if not config or "command" not in config or "search" not in config:
             raise ValueError("an MCP server is described by a TOML file with `command` and `[search]`: name it instead")
         self._config = config
@@ -49,12 +49,12 @@ class Mcp:
         self._ready = threading.Event()
         self._failure = self._tools = ""
         self._errors: deque[str] = deque(maxlen=5)
-        """The last lines of the server's stderr, which a fault quotes."""
+        """Last lines of the server's stderr, quoted in errors."""
         self.heard = ""
         """The last answer of a tool, which `ctxbench engine check` shows where no place is read from it."""
 
     def index(self, root: str) -> tuple[str, str]:
-        """Run the program listed under `index`, start the server, and make the calls listed under `start`."""
+        """Run the `index` program, start the server, and make the `start` calls."""
         self._root = root
         self._prepare()
         if self._session is None:
@@ -67,12 +67,12 @@ class Mcp:
         return self._identity
 
     def update(self, paths: list[str]) -> None:
-        """Run the program listed under `index` again, and the calls under `update`, or else those under `start`."""
+        """Run the `index` program again, and make the `update` calls or, without any, the `start` calls."""
         self._prepare()
         self._calls("update" if "update" in self._config else "start")
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
-        """Call the search tool, once or for each of some identifiers, and read places from what it says."""
+        """Call the search tool, once or for each identifier, and read places from its answers."""
         search = self._config["search"]
         names = identifiers(text, int(search.get("lines", 20)))
         ordered = sorted(names, key=lambda name: -names[name])[: int(search.get("names", 12))]
@@ -98,7 +98,7 @@ class Mcp:
         return [(*place, score) for place, score in sorted(places.items(), key=lambda item: (-item[1], item[0]))[:top]]
 
     def _places(self, answer: str) -> Any:
-        """Yield the places of an answer, by a regular expression or by the names of JSON fields."""
+        """Yield an answer's places, by a regular expression or by JSON field names."""
         how = self._config.get("places", {})
         base, before, after = (int(how.get(key, other)) for key, other in (("base", 1), ("before", 2), ("after", 12)))
         for path, start, end in _matches(answer, how) if "pattern" in how else _entries(answer, how):
@@ -109,17 +109,17 @@ class Mcp:
                 yield relative, first, last
 
     def _words(self, key: str) -> list[str]:
-        """Return the command line under a key of the file."""
+        """Return a key's command line, with placeholders filled in."""
         return [part.replace("{root}", self._root).replace("{files}", _FILES) for part in self._config.get(key, [])]
 
     def _variables(self) -> dict[str, str]:
         return {**os.environ, **self._config.get("variables", {})}
 
     def _prepare(self) -> None:
-        """Run the file's `index` program in the tree.
+        """Run the `index` program.
 
         Raises:
-            RuntimeError: if it fails; the message ends with its last words.
+            RuntimeError: if it fails.
         """
         if words := self._words("index"):
             ended = subprocess.run(
@@ -172,14 +172,13 @@ class Mcp:
                 await asyncio.Event().wait()
 
     def _listen(self, heard: int) -> None:
-        """Keep the last lines of the server's stderr."""
         with os.fdopen(heard, errors="replace") as stream:
             while line := stream.readline(1000):
                 self._errors.append(line.strip())
 
 
 def _filled(value: Any, fields: dict[str, str]) -> Any:
-    """Return a value with ``{name}`` in its texts replaced."""
+    """Replace ``{name}`` in all texts of a value."""
     if isinstance(value, dict):
         return {key: _filled(item, fields) for key, item in value.items()}
     if isinstance(value, list):
@@ -202,7 +201,7 @@ def _matches(answer: str, how: dict[str, Any]) -> Any:
 
 
 def _entries(answer: str, how: dict[str, Any]) -> Any:
-    """Yield (path, start, end) of every JSON object, at any depth, that has the two fields."""
+    """Yield (path, start, end) of every JSON object that has both fields, at any depth."""
     path_key, line_key, end_key = how.get("path", "path"), how.get("line", "line"), how.get("end", "")
     for answered in _values(answer):
         waiting: list[tuple[Any, str]] = [(answered, "")]
@@ -222,7 +221,7 @@ def _entries(answer: str, how: dict[str, Any]) -> Any:
 
 
 def _values(answer: str) -> Any:
-    """Yield the JSON values of an answer: a whole one, one a block of text, or one a line; other lines are left out."""
+    """Yield the JSON values in an answer, which may be whole, in blocks, or one per line. Other lines are skipped."""
     position = 0
     while begin := _VISIBLE.search(answer, position):
         try:

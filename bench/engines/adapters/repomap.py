@@ -24,32 +24,32 @@ _DEFINITIONS = {
 }
 _DAMPING, _ROUNDS = 0.85, 30
 _MENTIONED, _PRIVATE, _LONG = 10.0, 0.1, 8
-"""aider's weights: a name that the query has, one with an underscore first, and what counts as a long name."""
+"""aider's settings: weight of a name in the query, weight of a private name, length of a long name."""
 _WIDELY = 5
-"""In more files than this a name is defined too often to tell anything."""
+"""A name that more files define says nothing."""
 
 
 class RepoMap:
-    """Files are nodes; a file that has a name points to those that define it."""
+    """Ranks files by PageRank. A file points to the files that define a name it uses."""
 
     saves = True
 
     def __init__(self, *, lines: int = 60, shown: int = 6) -> None:
-        """Take the identifiers of the last `lines` lines for mentioned, and show `shown` lines of a definition."""
+        """Search for identifiers of the last `lines` lines. A result has `shown` lines of a definition."""
         self._lines, self._shown = lines, shown
         self._root = Path()
         self._defined: dict[str, dict[str, list[int]]] = {}
         self._named: dict[str, Counter[str]] = {}
 
     def index(self, root: str) -> tuple[str, str]:
-        """Read the definitions and names of every file."""
+        """Read the definitions and names of all files."""
         self._root = Path(root)
         self._defined, self._named = {}, {}
         self.update([file.relative_to(root).as_posix() for file in Path(root).rglob("*") if file.is_file()])
         return "repomap", "1"
 
     def update(self, paths: list[str]) -> None:
-        """Read some files again."""
+        """Read these files again."""
         for path in paths:
             self._defined.pop(path, None)
             self._named.pop(path, None)
@@ -65,7 +65,7 @@ class RepoMap:
             self._named[path] = Counter(_NAME.findall(text))
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
-        """Return definitions, those that carry the most rank first."""
+        """Return definitions, those with the highest rank first."""
         mentioned = identifiers(text, self._lines)
         edges = self._edges(mentioned, path, Counter(_NAME.findall(text)))
         rank = _pagerank(edges, {path: 1.0})
@@ -83,7 +83,7 @@ class RepoMap:
     def _edges(
         self, mentioned: dict[str, float], path: str, own: Counter[str]
     ) -> dict[str, list[tuple[str, str, float]]]:
-        """Return file -> (file that defines a name it has, the name, weight)."""
+        """Return file -> (file that defines a name it uses, name, weight)."""
         definers: dict[str, list[str]] = defaultdict(list)
         for target, definitions in sorted(self._defined.items()):
             for name in definitions:
@@ -103,7 +103,7 @@ class RepoMap:
 
 
 def _pagerank(edges: dict[str, list[tuple[str, str, float]]], start: dict[str, float]) -> dict[str, float]:
-    """Return the rank of each file, for a walk that begins again at `start`."""
+    """Return each file's rank, for a random walk that restarts at `start`."""
     nodes = sorted({*edges, *(target for targets in edges.values() for target, _, _ in targets), *start})
     flows: dict[str, dict[str, float]] = {source: defaultdict(float) for source in edges}
     for source, targets in edges.items():

@@ -15,24 +15,24 @@ _FLAGS = ("--no-config", "--no-ignore", "--hidden", "--sort=path", "-n", "-o", "
 
 
 class Ripgrep:
-    """Asks the program ``rg`` once a query; it keeps no index."""
+    """Runs ``rg`` for each query, without an index."""
 
     def __init__(self, *, lines: int = 20, window: int = 20, terms: int = 30) -> None:
-        """Take `terms` identifiers of the last `lines` lines, and answer with windows of `window` lines."""
+        """Search for up to `terms` identifiers of the last `lines` lines, in windows of `window` lines."""
         self._lines, self._window, self._terms = lines, window, terms
         self._root = "."
 
     def index(self, root: str) -> tuple[str, str]:
-        """Index nothing."""
+        """Return name and version. There is no index."""
         self._root = root
         version = subprocess.run(["rg", "--version"], capture_output=True, text=True, check=True).stdout
         return "ripgrep", version.split()[1]
 
     def update(self, paths: list[str]) -> None:
-        """Read files when asked only."""
+        """Do nothing. There is no index."""
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
-        """Return the windows with the most weight of terms."""
+        """Return the windows with the highest weight of terms."""
         weights = identifiers(text, self._lines)
         terms = sorted(weights, key=lambda term: -weights[term])[: self._terms]
         if not terms:
@@ -53,7 +53,7 @@ class Ripgrep:
 
 
 def _hits(rows: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (path, line from 0, term) of what the program writes."""
+    """Yield (path, line from 0, term) from rg's output."""
     for row in rows:
         name, _, behind = row.rstrip("\n").partition("\0")
         number, _, term = behind.partition(":")

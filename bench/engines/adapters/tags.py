@@ -18,12 +18,12 @@ _FLAGS = ("--options=NONE", "--output-format=json", "--fields=+ne-P", "--quiet",
 
 
 class Ctags:
-    """Keeps an index from names to the lines of their definitions."""
+    """Maps names to the lines of their definitions."""
 
     saves = True
 
     def __init__(self, *, lines: int = 20, shown: int = 20) -> None:
-        """Ask for the names of the last `lines` lines, and answer with `shown` lines of a definition at most."""
+        """Look up names of the last `lines` lines. A result has up to `shown` lines."""
         self._lines, self._shown = lines, shown
         self._root = "."
         self._tags: dict[str, dict[str, list[tuple[int, int]]]] = {}
@@ -37,14 +37,14 @@ class Ctags:
         return "ctags", version.split(",")[0].rpartition(" ")[2]
 
     def update(self, paths: list[str]) -> None:
-        """Read the tags of these files again."""
+        """Read these files' tags again."""
         for path in paths:
             self._tags.pop(path, None)
         # One may begin with a dash.
         self._read([f"./{path}" for path in paths])
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
-        """Return definitions in other files, those of near and of rare names first."""
+        """Return definitions in other files. Names near the cursor and rare names come first."""
         located: list[tuple[str, int, int, float]] = []
         for name, weight in identifiers(text, self._lines).items():
             spans = [(file, *span) for file, tags in self._tags.items() if file != path for span in tags.get(name, ())]
