@@ -1,7 +1,7 @@
-"""Find lines that contain a text, in time that grows only with the size of the files.
+"""Finds lines that contain a text, in time linear in the size of the files.
 
-A strategy chooses the pattern and the trusted side searches. Regular expressions are not supported, because some need
-hours. The usual patterns of people and models work: ``def load|class Load``, ``load.*path``.
+The pattern comes from a strategy, so regular expressions, some of which need hours, are not supported. Common patterns
+work: ``def load|class Load``, ``load.*path``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _EDGE = re.compile(r"\\[bB]|^\^|(?<!\\)\$$")
 _ESCAPED = re.compile(r"\\(.)")
 
 Alternative = Sequence[str]
-"""Texts that a line contains in this order."""
+"""Texts that a line contains, in this order."""
 
 
 def read_pattern(pattern: str) -> list[Alternative]:
-    """Parse a pattern into alternatives. A line matches if it matches one alternative.
+    """Parse a pattern into alternatives. A line must match one of them.
 
     Args:
-        pattern: a text. ``|`` separates alternatives. ``.*`` and repeated character classes match anything. A backslash
-            escapes a character. Anchors are ignored.
+        pattern: a text. ``|`` separates alternatives, ``.*`` matches anything, a backslash escapes. Anchors are
+            ignored.
 
     Raises:
         InputFault: if an alternative contains no text.
@@ -45,7 +45,7 @@ def read_pattern(pattern: str) -> list[Alternative]:
 
 
 def matching_lines(alternatives: Sequence[Alternative], texts: Mapping[str, str]) -> Iterator[Hit]:
-    """Yield the lines that match, file by file. Every score is 1.
+    """Yield matching lines, file by file, with the score 1. `alternatives` come from `read_pattern`.
 
     Args:
         alternatives: from `read_pattern`.

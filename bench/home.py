@@ -1,4 +1,4 @@
-"""`Home`: the paths of all stored files. Other modules create and fill the folders."""
+"""The paths of all stored files."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from ctxbench.bench.errors import InputFault
 
 CACHE = "CTXBENCH_CACHE"
-"""Environment variable for another cache folder, for a read-only home folder."""
+"""Environment variable for another cache folder, if the home folder is read-only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The home folder (``--home``, ``CTXBENCH_HOME``, default ``.ctxbench`` in the working directory)."""
+    """The home folder (``--home``, ``CTXBENCH_HOME``, default ``.ctxbench``)."""
 
     root: Path
 
     @classmethod
     def of(cls, path: str | Path) -> Home:
-        """Return the home at a path, as written by a user.
+        """Return the home folder at a path from the user.
 
         Raises:
             InputFault: if the path is a file.
@@ -43,21 +43,21 @@ class Home:
 
     @property
     def cache(self) -> Path:
-        """Files that can be deleted and built again (``CTXBENCH_CACHE``, default ``cache`` in the home folder)."""
+        """Files that can be deleted and rebuilt (``CTXBENCH_CACHE``, default ``cache`` in the home folder)."""
         elsewhere = os.environ.get(CACHE)
         return Path(elsewhere).expanduser().absolute() if elsewhere else self.root / "cache"
 
     @property
     def shards(self) -> Path:
-        """The default folder of results to merge."""
+        """Default folder of results to merge."""
         return self.root / "shards"
 
     @property
     def database(self) -> str:
-        """The default database URL."""
+        """Default database URL."""
         return sqlite_url(self.root / "results.db")
 
 
 def sqlite_url(path: Path) -> str:
-    """Return the SQLAlchemy URL of an SQLite file, with special characters of its path escaped."""
+    """Return the SQLAlchemy URL of an SQLite file."""
     return "sqlite:///" + str(path).replace("%", "%25").replace("?", "%3F")

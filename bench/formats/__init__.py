@@ -1,8 +1,4 @@
-"""File formats of benchmarks, for reading and writing samples and predictions: one module per benchmark.
-
-Each module registers a `BenchmarkFormat` (`register`). The entry-point group ``ctxbench.formats`` lists the modules of
-ctxbench and of plugins.
-"""
+"""File formats of benchmarks' samples and predictions. One module per benchmark registers a `BenchmarkFormat`."""
 
 from __future__ import annotations
 
@@ -33,31 +29,31 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The caller's options for reading."""
+    """The user's options for reading."""
 
     language: Language | None = None
-    """The language of files that do not state it. Files in other languages are errors."""
+    """Language of files that do not state it. Files in other languages are errors."""
     docstring: str = "raw"
-    """CoderEval: ``raw`` for the original docstring, ``human`` for a docstring written by a person."""
+    """For CoderEval: ``raw`` for the original docstring, ``human`` for one written by a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A sample and its answer, read from the benchmark's files alone."""
+    """A sample with its answer, read from the benchmark's files alone."""
 
     sample: Sample
     reference: Reference
     where: str = field(default="", compare=False)
-    """Location of the record, as in `Row`, for messages."""
+    """Location of the record, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unusable:
-    """A valid record that cannot become a sample. Such records are reported and counted."""
+    """A valid record that cannot become a sample. It is reported and counted."""
 
     id: str
     reason: str
-    """A few words with underscores, e.g. ``empty_target``. The set's manifest counts the records per reason."""
+    """Words joined by underscores, e.g. ``empty_target``. The set's manifest counts records per reason."""
     where: str
     detail: str = ""
     cure: str = ""
@@ -65,85 +61,91 @@ class Unusable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFiles:
-    """A file format for a benchmark's samples."""
+    """A file format of a benchmark's samples."""
 
     shape: str
-    """The fields that the format reads, for the command's help: a few sentences."""
+    """The fields that the format reads, in sentences for `--help`."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
-    """Read and join tables. `InputFault` at the first malformed record, with file, line, field and cure."""
+    """Reads and joins tables. Raises `InputFault` at the first malformed record."""
     records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]]
-    """Write samples and their references (by id), so that reading the records returns equal samples.
+    """Converts samples and their references (by id) to records. Reading these gives equal samples.
 
-    `InputFault` at a sample that the format cannot represent."""
+    Raises `InputFault` if the format cannot represent a sample.
+    """
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Rebuild a task from its whole file; None if prompt and answer are not at the recorded place.
+    """Rebuilds a task from the content of its file; None if prompt or answer differ from the file.
 
-    None for a benchmark without repositories."""
+    None for a benchmark without repositories.
+    """
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
-    """Rebuild a task from all files of its repository (path -> text), for records that may name the wrong file. Takes
-    precedence over `in_repository`."""
+    """Rebuilds a task from all files of its repository (path -> text), if records may name a wrong file.
+
+    Takes precedence over `in_repository`.
+    """
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
-    """Return sentences that readers of the tasks' results must know."""
+    """Returns sentences that readers of the tasks' results must know."""
     document: str = ""
-    """Key of the list if a file is one JSON object; empty for JSON Lines."""
+    """Key of the list, if a file is one JSON object; empty for JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAnswer:
-    """A completion in a file of predictions."""
+    """A completion in a predictions file."""
 
     text: str
-    """The text after the cursor; for functions the whole function, unless `behind` is true."""
+    """Text after the cursor. For functions the whole function, unless `behind` is true."""
     verdict: Verdict | None = None
     reason: str = ""
     """One short line; empty if the completion passed."""
     flags: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
     behind: bool = False
-    """Whether the text follows the cursor for functions too. The whole function is then built as in a run."""
+    """Whether a function's text begins at the cursor. The whole function is then built as in a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSample:
-    """The completions of one sample with the same labels, in any file format."""
+    """One sample's completions by the same strategy and generator."""
 
     where: str
-    """``FILE:LINE`` of the first record; empty for a sample that is to be written."""
+    """``FILE:LINE`` of the first record; empty if the sample is to be written."""
     task: str
     answers: tuple[RecordedAnswer, ...]
     sample: Sample | None = None
-    """The sample, if the file contains enough of its fields."""
+    """The sample, if the file has enough fields."""
     strategy: str = ""
     generator: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The record's data on its task, in the format `PredictionFiles.tasks`."""
+    """The record's data on its task, in the format of `PredictionFiles.tasks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionFiles:
-    """A file format for predictions."""
+    """A file format of predictions."""
 
     shape: str
-    """The fields that the format reads, in one sentence: the cure for a malformed record."""
+    """The fields that the format reads, in one sentence. Also the cure for a malformed record."""
     read: Callable[[Iterable[Row]], list[RecordedSample]]
-    """Read all records. `InputFault` at the first malformed one, with file, line, field and cure."""
+    """Reads all records. Raises `InputFault` at the first malformed one."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Return the lines of one sample, from its record in the format `tasks` (empty if ids are the set's)."""
+    """Returns one sample's lines. The second argument is its record in the format `tasks`, or empty."""
     kind: Kind | None = None
-    """Kind of the samples; None for both kinds."""
+    """Kind of the samples; None for both."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """Return the format whose task ids predictions of these samples use (``metadata.task_id``). None if predictions use
-    the set's ids."""
+    """Returns the format whose task ids predictions use (``metadata.task_id``).
+
+    None if predictions use the set's ids.
+    """
     behind: bool = False
-    """Whether texts follow the cursor for functions too, instead of being whole functions."""
+    """Whether a function's text begins at the cursor. Otherwise it is the whole function."""
     single: bool = False
     repeats: bool = False
-    """Whether the scorer needs equally many answers of each task, as `--repeat` produces."""
+    """Whether the scorer needs equally many answers per task, as `--repeat` produces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkFormat:
-    """The file formats of one benchmark: for its samples, for predictions, or both."""
+    """A benchmark's file formats, for samples, predictions or both."""
 
     name: str
     samples: SampleFiles | None = None
@@ -159,7 +161,7 @@ def register(form: BenchmarkFormat) -> BenchmarkFormat:
     """Register a format under its name.
 
     Raises:
-        InputFault: if the name is taken, or the format reads neither samples nor predictions.
+        InputFault: if the name is taken, or the format has neither samples nor predictions.
     """
     files = form.samples or form.predictions
     if files is None:
@@ -172,26 +174,26 @@ def register(form: BenchmarkFormat) -> BenchmarkFormat:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all installed formats, sorted, without importing them."""
+    """Return the names of all installed formats, sorted. Nothing is imported."""
     return _REGISTRY.names()
 
 
 def sample_names() -> tuple[str, ...]:
-    """Return the names of the formats for samples, sorted, without those that cannot be imported."""
+    """Return the names of formats for samples, sorted, without those that cannot be imported."""
     return tuple(name for name in names() if (form := _importable(name)) and form.samples)
 
 
 def prediction_names() -> tuple[str, ...]:
-    """Return the names of the formats for predictions, sorted, without those that cannot be imported."""
+    """Return the names of formats for predictions, sorted, without those that cannot be imported."""
     return tuple(name for name in names() if (form := _importable(name)) and form.predictions)
 
 
 def samples(name: str) -> SampleFiles:
-    """Return the format for samples called `name`.
+    """Return a format for samples by name.
 
     Raises:
         UnknownName: if no format for samples has this name.
-        InputFault: if the format's plugin cannot be imported.
+        InputFault: if its plugin cannot be imported.
     """
     files = _REGISTRY.get(name).samples
     if files is None:
@@ -200,11 +202,11 @@ def samples(name: str) -> SampleFiles:
 
 
 def predictions(name: str) -> PredictionFiles:
-    """Return the format for predictions called `name`.
+    """Return a format for predictions by name.
 
     Raises:
         UnknownName: if no format for predictions has this name.
-        InputFault: if the format's plugin cannot be imported.
+        InputFault: if its plugin cannot be imported.
     """
     files = _REGISTRY.get(name).predictions
     if files is None:
@@ -215,7 +217,7 @@ def predictions(name: str) -> PredictionFiles:
 def tasks(
     form: PredictionFiles, of: Sequence[Sample], references: Mapping[str, Reference]
 ) -> dict[str, dict[str, Any]]:
-    """Return sample id -> the record of its task in the format that predictions use; empty if they use the set's ids.
+    """Return sample id -> the record of its task, as predictions name it; empty if they use the set's ids.
 
     Raises:
         InputFault: if the tasks' format cannot represent a sample.

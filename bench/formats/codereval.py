@@ -1,11 +1,8 @@
-"""CoderEval: whole functions of real projects, judged by tests. Pure conversions.
-
-A task with its source file becomes a sample of that file. A task from a list of results becomes a sample of its prompt
-alone until the repository is given. Such a sample has no answer to compare with, so only tests can judge it.
+"""CoderEval: functions of real projects, judged by tests.
 
 Tasks are in three kinds of file: the benchmark's own (``CoderEval4Python.json``, ``CoderEval4Java.json``), its prompts
-(``CE*Raw.jsonl``, ``CE*HumanLabel.jsonl``), and recorded results (``*_out.jsonl``). The completions in results are
-ignored.
+(``CE*Raw.jsonl``, ``CE*HumanLabel.jsonl``), and recorded results (``*_out.jsonl``), whose completions are ignored. A
+task from results has only its prompt until the repository is given, and no answer to compare with.
 """
 
 from __future__ import annotations
@@ -43,15 +40,14 @@ CURE = "correct that record; `ctxbench samples import --help` describes the fiel
 EXTENSION = "ctxbench"
 _Named = Annotated[str, Field(min_length=1)]
 _Number = str | int | None
-"""A line number, which CoderEval writes as text."""
+"""A line number. CoderEval writes it as text."""
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read the tables. Prompts are joined with the tasks by id.
+    """Read the tables. Prompts are joined with their tasks by id.
 
     Raises:
-        InputFault: at the first malformed record, if a prompt's docstring differs from its task's, or if there are
-            prompts but no tasks.
+        InputFault: if a record is malformed, a prompt's docstring differs from its task's, or all tasks are missing.
     """
     prompts: dict[str, _Prompts] = {"raw": {}, "human": {}}
     tasks: list[tuple[str, RecordedTask]] = []
@@ -164,7 +160,7 @@ def _of_prompt(recorded_task: RecordedTask, task: Task, options: Options) -> Tas
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
-    """Return the task rebuilt from the repository file that contains the function."""
+    """Rebuild a task from the repository file that contains the function."""
     location = locate(record_of(task), texts, task.sample.language)
     if isinstance(location, Missed):
         return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)
@@ -172,7 +168,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
 
 
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return sentences on the tasks that a reader of the results must know."""
+    """Return sentences that readers of the results must know."""
     notes = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
     lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "its code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
@@ -189,10 +185,8 @@ def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
     """Yield the benchmark's original records of samples.
 
-    A task without its file has its signature and prompts under ``ctxbench``.
-
     Raises:
-        InputFault: at a sample of another benchmark.
+        InputFault: if a sample is of another benchmark.
     """
     for sample in samples:
         record = references[sample.id].fields.get("record")
@@ -284,7 +278,7 @@ class PromptRecord(Strict):
 
 @dataclass(frozen=True, slots=True)
 class RecordedTask:
-    """A task, with the field names of the benchmark's own file."""
+    """A task with the field names of the benchmark's own file."""
 
     record: Mapping[str, Any]
     language: Language
@@ -296,12 +290,12 @@ class RecordedTask:
 
 
 def is_prompt(row: Mapping[str, Any]) -> bool:
-    """Return whether a record is a prompt rather than a task."""
+    """Return whether a record is a prompt, not a task."""
     return "question_id" in row and "_id" not in row
 
 
 def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
-    """Return a validated prompt.
+    """Validate a prompt.
 
     Raises:
         InputFault: if a field is missing or of a wrong type, or the prompt lacks the signature.
@@ -313,10 +307,10 @@ def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
 
 
 def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
-    """Return a validated task.
+    """Validate a task.
 
     Raises:
-        InputFault: if the record matches no format, or a field is missing, of a wrong type or invalid.
+        InputFault: if the record is neither a task nor a result, or a field is missing or invalid.
     """
     with explained(where, CURE):
         if "generate_results" in row:
@@ -369,7 +363,7 @@ def _check(whole: _Whole) -> None:
 
 
 def number(field: str, value: str | int | None) -> int | None:
-    """Return a line number, also one written as text; None if it is missing.
+    """Return a line number, which may be text; None if missing.
 
     Raises:
         FieldError: if the value is not a number from 1.
@@ -383,7 +377,7 @@ def number(field: str, value: str | int | None) -> int | None:
 
 
 def _context(field: str, value: object) -> None:
-    """Check that a context is an object, or its text in JSON or Python. Contexts are kept for exports."""
+    """Check that a context is an object, or its text in JSON or Python. It is only kept for exports."""
     if value is None or value == "" or isinstance(value, dict):
         return
     if not isinstance(value, str):

@@ -1,9 +1,8 @@
-"""The Context Collection Competition of 2025: the code that a commit wrote between a prefix and a suffix.
+"""The Context Collection Competition of 2025: code that a commit wrote between a prefix and a suffix.
 
-Pure conversions. A stage has a file of completion points (``python-public.jsonl``) and a file of answers
-(``answers-python-public.jsonl``) with records in the same order. The repositories are from before the commit, so they
-contain no answer. The file of a completion point may be older there, or missing, so views show its prefix as recorded.
-Other fields of the files are kept and exported, with the answer in the record.
+A file of completion points (``python-public.jsonl``) and a file of answers (``answers-python-public.jsonl``) have
+records in the same order. Repositories are from before the commit, so the target file may be older or missing there:
+strategies see the recorded prefix.
 """
 
 from __future__ import annotations
@@ -49,11 +48,10 @@ class _Answer(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of completion points, each with its file of answers.
+    """Read files of completion points with their files of answers.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another; if a file lacks answers or has too
-            many.
+        InputFault: if a field is missing or invalid, or a file lacks answers or has too many.
     """
     del options
     answers = {table.name: table for table in tables if table.name.startswith(_ANSWERS)}
@@ -84,11 +82,7 @@ def _middles(table: Table | None) -> Iterator[Row] | None:
 
 
 def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str) -> str:
-    """Return the answer to the next record: its own, or the answer at its position in the file of answers.
-
-    Raises:
-        InputFault: if the answer is missing, malformed or belongs to another record.
-    """
+    """Return the next record's answer: its own, or the answer at the same position in the file of answers."""
     if middles is None and point.middle is not None:
         return point.middle
     place, row = next(middles or iter(()), ("", None))
@@ -130,16 +124,16 @@ def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Ta
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task:
-    """Return the task as recorded. Its repository is older than its answer, so there is nothing to compare with."""
+    """Return the task as recorded. Its repository is older than its answer, so nothing can be compared."""
     del texts
     return task
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of the competition's own samples, each with its answer.
+    """Yield the records of the competition's samples, with their answers.
 
     Raises:
-        InputFault: at a sample of another benchmark, which belongs to no commit.
+        InputFault: if a sample is of another benchmark.
     """
     for sample in samples:
         if sample.benchmark != BENCHMARK:
@@ -160,7 +154,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
 
 
 def remarks(tasks: Sequence[Task]) -> Sequence[str]:
-    """Return a sentence on how the competition scored, and on how many answers are longer than a line."""
+    """Return a sentence on how the competition scored, and on answers with several lines."""
     several = sum("\n" in task.reference.target for task in tasks)
     return (
         f"{several} of {len(tasks)} answers go on over several lines; the competition compared whole completions, with "

@@ -1,12 +1,9 @@
-"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved. Pure conversions.
+"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved.
 
-A release has one file without cross-file code (``line_completion``), and one file of the same tasks for each retrieval.
-Files given together are joined by task id. Each retrieval becomes a stored context named after its file, without
-``line_completion_``. A context with ``oracle`` in its name was retrieved with the answer. RepoFuse's dependency graphs
-become the contexts ``definition`` and ``reference``.
-
-Data without a field in the format (a context's name, further contexts) goes under ``metadata.ctxbench``, which other
-readers ignore. Data without a field in a sample goes to the reference's fields and is exported again.
+A release has one file of tasks (``line_completion``) and one per retrieval, joined by task id. Each retrieval becomes a
+stored context, named after its file. A context with ``oracle`` in its name was retrieved with the answer. RepoFuse's
+dependency graphs become the contexts ``definition`` and ``reference``. ``metadata.ctxbench`` contains what the format
+cannot express.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ from ctxbench.bench.formats import (
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 
 STATEMENT = "statement"
-"""Subkind of its samples: the rest of a statement, possibly over several lines."""
+"""Subkind of its samples: the rest of a statement, possibly with several lines."""
 SHAPE = (
     "`prompt`, `groundtruth`, optionally `right_context` and `crossfile_context` (`text`, and `list` of "
     "`retrieved_chunk`, `filename`, `score`), and `metadata` with `task_id`, `repository`, `file`, "
@@ -56,10 +53,10 @@ _Word = Annotated[str, Field(min_length=1)]
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:  # noqa: ARG001 - files say it
-    """Read the tables and join them, in order of first appearance.
+    """Read and join the tables, in the order of first appearance.
 
     Raises:
-        InputFault: at the first malformed record, or if two files contradict each other on a task.
+        InputFault: if a record is malformed, or two files contradict each other on a task.
     """
     tasks: dict[str, Task | Unusable] = {}
     for table in tables:
@@ -79,7 +76,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task with its prompt rebuilt from the whole file.
+    """Rebuild a task's prompt from the content of its file; None if prompt or answer differ from the file.
 
     None if the file up to the cursor does not end with the prompt, or the answer does not follow.
     """
@@ -99,10 +96,10 @@ def in_repository(task: Task, text: str) -> Task | None:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of line samples. Reading them returns equal samples.
+    """Yield the records of line samples. Reading them gives equal samples.
 
     Raises:
-        InputFault: at a function, and at a line with masked imports, which the format cannot express.
+        InputFault: if a sample is a function or has masked imports, which the format cannot express.
     """
     for sample in samples:
         if sample.kind is not Kind.LINE:
@@ -146,7 +143,7 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
     """Merge the records of one task from two files.
 
     Raises:
-        FieldError: if the records differ.
+        FieldError: if they differ.
     """
     if isinstance(old, Unusable):
         return old
@@ -210,11 +207,11 @@ class _Metadata(_Loose):
 
 
 _Maybe = Annotated[_Context | None, BeforeValidator(lambda value: value or None)]
-"""A context, or None: the authors' program writes an empty text or object if it found nothing."""
+"""A context, or None. The authors' program writes an empty text or object if it found nothing."""
 
 
 class CrossCodeEvalRecord(_Loose):
-    """A record as written in a file."""
+    """A record of a file."""
 
     prompt: str
     groundtruth: str
@@ -226,10 +223,10 @@ class CrossCodeEvalRecord(_Loose):
 
 
 def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, ...]:
-    """Return the contexts of a record that are not empty, in the order of `ordered`.
+    """Return a record's nonempty contexts.
 
     Args:
-        file: the name for a context without a name in the record.
+        file: name of a context that has none in the record.
 
     Raises:
         FieldError: if two contexts have the same name.
@@ -250,13 +247,13 @@ def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, 
 
 
 def ordered(contexts: Iterable[StoredContext]) -> tuple[StoredContext, ...]:
-    """Return retrieved contexts first, dependency graphs last, each in the given order."""
+    """Sort retrieved contexts first, dependency graphs last."""
     last = {name: number for number, name in enumerate(GRAPHS, 1)}
     return tuple(sorted(contexts, key=lambda context: last.get(context.name, 0)))
 
 
 def rest_of(record: CrossCodeEvalRecord, file: str) -> dict[str, Any]:
-    """Return the fields that a sample cannot store: unknown fields of the record, its metadata and its pieces."""
+    """Return the fields that a sample cannot store: unknown fields of the record, its metadata and its snippets."""
     pieces = {
         name: [dict(item.model_extra or {}) for item in context.items or ()] for name, context in _named(record, file)
     }
@@ -270,12 +267,12 @@ def rest_of(record: CrossCodeEvalRecord, file: str) -> dict[str, Any]:
 
 
 def filled(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts that are not empty."""
+    """Remove empty parts."""
     return {key: value for key, value in parts.items() if value}
 
 
 def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
-    """Return the record of a line sample, with its first retrieved context as ``crossfile_context``."""
+    """Return a line sample's record, with its first retrieved context as ``crossfile_context``."""
     fields = reference.fields if sample.benchmark == BENCHMARK else {}
     pieces = fields.get("pieces", {})
     contexts = {context.name: _context(context, pieces.get(context.name)) for context in sample.stored}

@@ -1,7 +1,6 @@
-"""ctxbench's own format for a whole set in one file: each sample's record, with its reference under ``reference``.
+"""ctxbench's own format, with a whole set in one file.
 
-The file contains everything except the environment of a set's tests, so imported function samples have none. To pass on
-such a set, copy its folder.
+The environment of a set's tests is not included, so imported function samples have none. Copy a set's folder instead.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _PREDICTION_CURE = f"write {_PREDICTION_SHAPE}"
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files that `records` wrote. Every record is a task.
+    """Read files that `records` wrote.
 
     Raises:
         InputFault: if a field is missing, unknown, of a wrong type, or contradicts another.
@@ -82,7 +81,7 @@ def _check(sample: Sample, reference: Reference) -> None:
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task if its answer is at its place in the whole file, or None."""
+    """Return the task if its answer is at the same place in the file; otherwise None."""
     sample, target, lines = task.sample, task.reference.target, text.split("\n")
     if sample.span is not None:
         start, end = sample.span
@@ -94,13 +93,13 @@ def in_repository(task: Task, text: str) -> Task | None:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the complete records of samples of any kind."""
+    """Yield the complete records of samples, with their references."""
     for sample in samples:
         yield {**own.from_sample(sample), "reference": own.from_reference(references[sample.id])}
 
 
 class CompletionRecord(Own):
-    """A line of a file of completions."""
+    """A line of a completions file."""
 
     sample: Annotated[str, Field(min_length=1)]
     text: str
@@ -113,11 +112,11 @@ class CompletionRecord(Own):
 
 
 def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, int]]:
-    """Yield (location, completion, its index among those of its sample, strategy and generator).
+    """Yield (location, completion, its index among those of the same sample, strategy and generator).
 
     Raises:
-        InputFault: at the first malformed record, at a repeated index, and at the second of two equal texts without an
-            index, since it could be a repeated record or a second completion.
+        InputFault: if a record is malformed or an index is repeated, or if equal texts have no index, since the record
+            may be repeated by mistake.
     """
     places: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     texts: dict[tuple[str, str, str, str], str] = {}

@@ -1,4 +1,4 @@
-"""Answers that occur elsewhere in a repository: copies of functions are hidden, repeated lines are counted."""
+"""Finds answers elsewhere in a repository: copies of functions are hidden, repeated lines are counted."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ from ctxbench.bench.types import Kind
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SHORTEST_REST = 10
-"""Shortest rest of a line, in characters, that reveals an answer. A shorter one, such as ``= Cart()``, recurs by
-chance."""
+"""Shortest rest of a line, in characters, that reveals an answer. ``= Cart()`` recurs by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """The tasks of one repository, and counts of their copies."""
+    """One repository's tasks, and counts of copies."""
 
     tasks: tuple[Task, ...]
     counts: Mapping[str, int]
-    """``copies_hidden``: files hidden because they contain a copy of the answer, summed over the samples;
-    ``copies_in_file``: answers that occur twice in their own file, which cannot be hidden; ``verbatim_elsewhere``:
-    lines that occur elsewhere too. Counts of 0 are omitted."""
+    """Nonzero counts by name.
+
+    ``copies_hidden``: files hidden because they contain an answer, summed over samples; ``copies_in_file``: answers
+    that occur twice in their file; ``verbatim_elsewhere``: lines that occur elsewhere too.
+    """
 
 
 class Copies:
-    """The files of a repository, searchable for exact copies of a function: equal tokens in any layout."""
+    """Finds exact copies of functions in a repository: the same tokens in any layout."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._flat = {path: _flat(text) for path, text in texts.items()}
 
     def elsewhere(self, target: str, path: str) -> tuple[str, ...]:
-        """Return the other files, sorted, that contain a copy of `target` from the file `path`."""
+        """Return the other files with a copy of `target`, sorted."""
         flat_target = _flat(target)
         if not flat_target.strip():
             return ()
         return tuple(sorted(other for other, text in self._flat.items() if other != path and flat_target in text))
 
     def again(self, target: str, path: str) -> bool:
-        """Return whether `target` occurs a second time in its own file."""
+        """Return whether `target` occurs twice in its own file."""
         flat_target, text = _flat(target), self._flat.get(path, "")
         first = text.find(flat_target) if flat_target.strip() else -1
         # An immediately following copy shares the blank between the two.
@@ -51,11 +52,7 @@ class Copies:
 
 
 def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> Cleaned:
-    """Hide the files that contain an exact copy of a task's answer; return the tasks.
-
-    Args:
-        hide: whether to hide copies. Otherwise they are only counted.
-    """
+    """Hide files with an exact copy of a task's answer. Without `hide`, only count them."""
     files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
     lines = VerbatimIndex(texts) if _any(tasks, Kind.LINE) else None
     counts: Counter[str] = Counter()
@@ -80,15 +77,15 @@ def _any(tasks: Sequence[Task], kind: Kind) -> bool:
 
 
 def _flat(text: str) -> str:
-    """Return the tokens of a text, each between two spaces, so that a text's tokens are a substring of a copy's."""
+    """Return a text's tokens, each between spaces. A copy is then a substring."""
     return f" {' '.join(_TOKEN.findall(text))} "
 
 
 class VerbatimIndex:
-    """The lines of a repository, searchable for repeated lines.
+    """Finds repeated lines in a repository.
 
-    As in ProjBench, a whole line that recurs does not become a sample, but a line whose end recurs does: code that uses
-    an API recurs by nature, and excluding such lines would bias the set against retrieval. The builder counts them.
+    As in ProjBench, a line that occurs twice does not become a sample, but a line whose rest recurs does: excluding it
+    would bias the set against retrieval.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
@@ -97,11 +94,11 @@ class VerbatimIndex:
         self._reversed = sorted(line[::-1] for line in self._count)
 
     def repeated(self, line: str) -> bool:
-        """Return whether a line of the repository, stripped, occurs twice."""
+        """Return whether a line, stripped, occurs twice in the repository."""
         return self._count[line.strip()] > 1
 
     def in_another_file(self, target: str, path: str) -> bool:
-        """Return whether the target in the file `path`, stripped, occurs anywhere in another file."""
+        """Return whether the target, stripped, occurs anywhere in another file."""
         target = target.strip()
         # A word at an end of the target may be a part of a longer word there.
         of_words = (self._paths_of.get(word, ()) for word in re.findall(r"(?<=\W)\w+(?=\W)", target))
@@ -116,7 +113,7 @@ class VerbatimIndex:
         return paths_of
 
     def rest_repeated(self, tail: str) -> bool:
-        """Return whether the end of a line, if long enough, also ends another line."""
+        """Return whether the rest of a line, if long enough, also ends another line."""
         reversed_tail = tail.strip()[::-1]
         if len(reversed_tail) < SHORTEST_REST:
             return False

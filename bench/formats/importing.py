@@ -1,4 +1,4 @@
-"""Import a sample set from files in another benchmark's format, with its repositories if they are given."""
+"""Imports a sample set from files in a benchmark's format, with or without repositories."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_LINES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The tasks of some files, with counts of the records read."""
+    """The tasks of some files, and counts of records."""
 
     tasks: tuple[Task, ...]
     """At least one task. Ids are unique."""
@@ -57,21 +57,20 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     force: bool = False,
     report: Report = lambda _: None,
 ) -> SampleSet:
-    """Import files as a set.
-
-    With `repos`, the repositories' source files are copied into the home folder and prompts are rebuilt from them. A
-    task whose answer is not at the recorded place is left out and counted. Without `repos`, prompts stay as stored.
+    """Import files as a sample set.
 
     Args:
-        format_name: a name from `bench.formats.sample_names`.
-        refs: paths, see `bench.formats.rows.open_tables`.
-        repos: a folder that contains each repository in a folder of its name, or is the only repository.
-        hygiene: whether to hide copies of answers. If not, the set's remarks mention it.
-        packages: whether strategies may also search packages installed in the repositories' folders.
-        report: called with a line for each task that is left out.
+        format_name: one of `bench.formats.sample_names`.
+        refs: paths (see `bench.formats.rows.open_tables`).
+        repos: folder of the repositories, or the only repository. Prompts are rebuilt from these files, which are
+            copied into the home folder. If the answer is not at its recorded place, the task is dropped.
+        hygiene: hide copies of answers.
+        packages: let strategies search packages that are installed in the repositories' folders.
+        force: replace a set with the same name.
+        report: receives a line for each dropped task.
 
     Raises:
-        InputFault: at the first error in a file, with line and field, or if no record can be used.
+        InputFault: if a file has an error, or no record can be used.
     """
     sets.folder(home, name)
     form = formats.samples(format_name)
@@ -116,11 +115,11 @@ def read_tasks(
     options: Options | None = None,
     report: Report = lambda _: None,
 ) -> Read:
-    """Read and check the tasks of files, without their repositories. `import_set` describes the arguments.
+    """Read and check the tasks of files, without repositories. `import_set` explains the arguments.
 
     Raises:
-        InputFault: at the first malformed record, at a repeated id, at a file in another language than `options` allow,
-            or if no record can be used.
+        InputFault: if a record is malformed, an id is repeated, a file has another language than `options`, or no
+            record can be used.
     """
     options = options or Options()
     counted = [_Counted(table) for table in open_tables(refs)]
@@ -208,32 +207,32 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """The usable tasks of one repository, and its entry in the manifest."""
+    """One repository's usable tasks, and its entry in the manifest."""
 
     tasks: tuple[Task, ...]
     entry: dict[str, Any]
 
 
 def stored(tasks: Sequence[Task]) -> Attached:
-    """Return tasks without their repository, with their stored prompts."""
+    """Return tasks without repository, with their stored prompts."""
     return Attached(tuple(tasks), _account(tasks, tasks, Counter()) | {"checkout": None})
 
 
 def missing(tasks: Sequence[Task]) -> Attached:
-    """Return an entry without tasks: all are left out, since their repository is missing."""
+    """Return an entry without tasks, because the repository is missing."""
     return Attached((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 
 def attach(
     form: SampleFiles, tasks: Sequence[Task], root: Path, home: Home, *, report: Report, hygiene: bool, packages: bool
 ) -> Attached:
-    """Rebuild the tasks of one repository from its files, and copy the files into the home folder.
+    """Rebuild the tasks of one repository from its files, and copy these into the home folder.
 
     Args:
-        root: the repository's folder. Nothing in it is changed or run.
+        root: repository folder. Nothing in it is changed or run.
 
     Raises:
-        InputFault: if the folder has no source file of the tasks' language.
+        InputFault: if the folder has no source file in the tasks' language.
     """
     first = tasks[0].sample
     read = snapshot.load(first.repo, root.resolve(), first.language, hygiene=hygiene, packages=packages)
@@ -273,12 +272,12 @@ def _placed(form: SampleFiles, task: Task, texts: Mapping[str, str]) -> Task | U
 
 
 def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
-    """Return the folder of a repository, or None if it is missing.
+    """Return a repository's folder; None if missing.
 
     Args:
-        repos: contains each repository in a folder of its name. Of ``owner---name``, the folder may be ``name``; of
-            ``name@revision``, it may be ``name-revision``.
-        alone: whether no other repository is needed. `repos` may then be the repository itself.
+        repos: folder with one folder per repository, which may lack the owner of ``owner---name`` or have ``-`` for the
+            ``@`` of ``name@revision``.
+        alone: whether this is the only repository. `repos` may then be the repository itself.
 
     Raises:
         InputFault: if `repos` is not a folder.
@@ -324,7 +323,7 @@ def _copied(read: Snapshot, home: Home) -> str:
 
 
 class LeftOut:
-    """Counts of the records that are left out."""
+    """Counts dropped records, and reports the first of each reason."""
 
     def __init__(self, report: Report) -> None:
         self.counts: Counter[str] = Counter()
@@ -332,7 +331,7 @@ class LeftOut:
         self._report = report
 
     def add(self, item: Unusable) -> None:
-        """Count a record. Report it unless many with its reason were reported already."""
+        """Count a record. Report it unless many with the same reason were reported."""
         self.counts[item.reason] += 1
         self.cure = self.cure or item.cure
         if self.counts[item.reason] <= _MOST_LINES:
@@ -340,7 +339,7 @@ class LeftOut:
             self._report(f"{item.where}: {item.id} left out: {item.reason}{f' ({detail})' if detail else ''}")
 
     def end(self) -> None:
-        """Report the number of records that were not reported one by one."""
+        """Report how many records were not reported."""
         for reason, count in sorted(self.counts.items()):
             if count > _MOST_LINES:
                 self._report(f"… and {count - _MOST_LINES} more left out: {reason}")

@@ -1,9 +1,8 @@
-"""The official ProjBench format of one line task, in both known variants. Pure conversions.
+"""ProjBench's official format of line tasks, in both known variants.
 
 Variant one has ``col``, and masked imports are empty lines of the prompt. Variant two has ``col_no`` (-1 for
-next-line), and masked imports were deleted before the prompt was cut: ``line_no`` counts them, but the prompt and
-``context_start_lineno`` do not, even for imports before the first line of the prompt. Data without a field in the
-format (several masked statements, uses) goes under ``metadata.ctxbench``, which other readers ignore.
+next-line), and masked imports are deleted from the prompt, though ``line_no`` counts them. ``metadata.ctxbench``
+contains what the format cannot express.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SHAPE = (
 )
 BENCHMARK = "projbench"
 RELEASED = "sota_test"
-"""The benchmark of variant two. InferCom's release contains 70 such tasks, 50 of them from the paper's section 6.4."""
+"""Benchmark name of variant two. InferCom's release has 70 such tasks, 50 of them from the paper's section 6.4."""
 _PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
@@ -77,10 +76,10 @@ class _Task(Strict):
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the ProjBench records of line samples, numbered within each repository.
+    """Yield the ProjBench records of line samples, numbered per repository.
 
     Raises:
-        InputFault: at a sample that is not a line, has an answer of several lines, or no valid folder name.
+        InputFault: if a sample is not a line, its answer has several lines, or it has no valid folder name.
     """
     numbers: dict[str, int] = {}
     for sample in samples:
@@ -119,10 +118,10 @@ def _no_place(sample: Sample, reference: Reference) -> str:
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of either variant. Every record is a task.
+    """Read files of either variant.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another.
     """
     del options
     for table in tables:
@@ -134,7 +133,7 @@ def task(record: Mapping[str, Any], *, where: str) -> Task:
     """Read one record.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another.
     """
     parsed = checked(_Task, record, where=where, cure=_CURE)
     with explained(where, _CURE):
@@ -231,10 +230,9 @@ def _shown_text(parsed: _Task, masked: tuple[Span, ...]) -> tuple[str, int]:
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task with its prompt rebuilt from the whole file, or None if prompt and answer are not in the file.
+    """Rebuild a task's prompt from the content of its file; None if prompt or answer differ from the file.
 
-    A line that is blank in the stored prompt but not in the file counts as masked, since `import_no` names at most one
-    span.
+    A line that is blank only in the stored prompt counts as masked, because `import_no` names at most one range.
     """
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
@@ -268,7 +266,7 @@ class _Prediction(Strict):
 
 
 def first_line(text: str) -> str:
-    """Return the first non-blank line, stripped, as in ``choices``; empty if all lines are blank."""
+    """Return the first nonblank line, stripped, as in ``choices``; empty if there is none."""
     return next((line.strip() for line in text.split("\n") if line.strip()), "")
 
 
@@ -296,10 +294,10 @@ INFERCOM = PredictionFiles(
     tasks=lambda _: BENCHMARK,
     single=True,
 )
-"""InferCom's predictions: the task's line with ``pred_res``, the model's text, and ``choices``, one line of that text.
+"""InferCom's predictions: the task's line with ``pred_res``, the model's text, and ``choices``, one line of it.
 
-``pred_res`` is imported. A run also stores the whole text, and the profile `infercom` cuts it as the authors did. Such
-files omit tasks with prompts of more than 8000 tokens."""
+Only ``pred_res`` is imported. The profile `infercom` truncates it as the authors did.
+"""
 register(
     BenchmarkFormat(
         name=BENCHMARK,

@@ -1,8 +1,7 @@
-"""RepoBench, v1.1 and v0: the next line of a file, with pieces of other files that its authors found. Pure conversions.
+"""RepoBench, v1.1 and v0: the next line of a file, with snippets of other files that its authors retrieved.
 
-The data contain no whole repositories, so strategies cannot search in one. They can use the stored contexts ``context``
-(the pieces), ``import_statement`` and ``cropped_code`` (the parts of the official prompt). ``gold`` (the piece that the
-answer uses) was retrieved with the answer, so no strategy sees it.
+There are no repositories to search. Stored contexts are ``context`` (the snippets), ``import_statement`` and
+``cropped_code`` (parts of the official prompt). Strategies do not see ``gold``, the snippet that the answer uses.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ class _Record(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of one language or both. Ids consist of repository, file and line.
+    """Read files of either language. Ids consist of repository, file and line.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another.
     """
     del options
     id_counts: Counter[str] = Counter()
@@ -133,10 +132,10 @@ def _contexts(record: _Record) -> tuple[StoredContext, ...]:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of RepoBench's own samples.
+    """Yield the records of RepoBench's samples.
 
     Raises:
-        InputFault: at a sample of another benchmark, which has no pieces.
+        InputFault: if a sample is of another benchmark.
     """
     for sample in samples:
         if sample.benchmark != BENCHMARK:

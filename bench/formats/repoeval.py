@@ -1,8 +1,7 @@
-"""RepoEval: whole next lines, API calls that may span several lines, and bodies of functions. Pure conversions.
+"""RepoEval: next lines, API calls that may have several lines, and function bodies.
 
-Line and API tasks (``line_no``) begin at column 0. Function tasks (``lineno``) are function samples: the prompt ends
-after signature and docstring, and the answer is the body. The files contain no tests, so bodies are scored as texts.
-Prompts may end in a newline or not: the authors' program joins lines without a last newline.
+Line and API tasks (``line_no``) begin at column 0. Function tasks (``lineno``) have no tests, so bodies are scored as
+text. Prompts may lack the last newline.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ SHAPE = (
     "(functions), and optionally `context_start_lineno`, `function_name`."
 )
 _PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
-"""RepoCoder's predictions: the task's line with ``choices``, each the text after the cursor, also for functions."""
+"""RepoCoder's predictions: the task's line with ``choices``, which are texts after the cursor."""
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
 BENCHMARK = "repoeval"
@@ -68,10 +67,10 @@ class _Record(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of whole lines, API calls or functions.
+    """Read files of lines, API calls or functions.
 
     Raises:
-        InputFault: if a field is missing, of a wrong type, or contradicts another. The message names the field.
+        InputFault: if a field is missing, of a wrong type, or contradicts another.
     """
     del options
     for table in tables:
@@ -153,7 +152,7 @@ def _prompt(record: _Record, joined: bool) -> str:
     """Return the prompt with its last newline.
 
     Args:
-        joined: whether the prompts of its file lack the last newline.
+        joined: whether the prompts of its file lack it.
 
     Raises:
         FieldError: if the prompt does not end at the recorded line.
@@ -170,7 +169,7 @@ def _prompt(record: _Record, joined: bool) -> str:
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task with its prompt rebuilt from the whole file, or None if the file has no such answer there."""
+    """Rebuild a task's prompt from the content of its file; None if the answer differs from the file."""
     sample, reference, lines = task.sample, task.reference, text.split("\n")
     target_lines = (reference.target if sample.kind is Kind.LINE else str(reference.fields["body"])).split("\n")
     line = sample.cursor.line
@@ -188,10 +187,10 @@ def in_repository(task: Task, text: str) -> Task | None:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of whole lines and of functions in Python.
+    """Yield the records of lines and Python functions.
 
     Raises:
-        InputFault: at a sample that begins inside a line, has masked lines, or is in another language.
+        InputFault: if a sample begins inside a line, has masked lines, or is in another language.
     """
     for sample in samples:
         reference = references[sample.id]
@@ -227,24 +226,21 @@ def _no_place(sample: Sample, reference: Reference) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The declaration and docstring of a function at the end of a prompt."""
+    """Declaration and docstring of a function at the end of a prompt."""
 
     line: int
-    """Line of the declaration in the prompt, 0-based; decorators are above it."""
+    """Line of the declaration in the prompt, 0-based, below decorators."""
     name: str
     signature: str
     docstring: str | None
 
 
 def head_of(prompt: str, body: str, name: str | None) -> Head | None:
-    """Return the head of the function at the end of a prompt.
+    """Return the head of the function at the end of a prompt; None if prompt and body are not one function.
 
     Args:
-        prompt: ends with the newline before the body.
         body: the answer, with its indentation.
-
-    Returns:
-        None if the end of the prompt and the body together are not one whole function.
+        name: the function's name, if known.
     """
     lines = prompt.split("\n")[:-1]
     for at in range(len(lines) - 1, -1, -1):
@@ -265,7 +261,7 @@ def _head(line: int, node: FunctionNode, lines: list[str]) -> Head:
 
 
 def body_of(sample: Sample, reference: Reference) -> str:
-    """Return the body of a function sample, with the file's indentation."""
+    """Return a function sample's body, with the file's indentation."""
     if sample.benchmark == BENCHMARK:
         return str(reference.fields["body"])
     lines = reference.target.split("\n")
@@ -302,7 +298,7 @@ def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Itera
 
 
 def _tasks(samples: Sequence[Sample]) -> str:
-    """Return the format of the tasks: RepoCoder's scorer reads RepoEval's own and lines of ProjBench."""
+    """Return the task format. RepoCoder's scorer reads RepoEval's own tasks and ProjBench's lines."""
     lines = all(sample.kind is Kind.LINE and sample.benchmark != BENCHMARK for sample in samples)
     return "projbench" if lines else BENCHMARK
 

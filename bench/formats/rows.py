@@ -1,7 +1,6 @@
-"""Open files of records: JSON Lines, JSON documents, both also gzipped, and Parquet.
+"""Opens files of records: JSON Lines, JSON documents (both also gzipped) and Parquet.
 
-JSON Lines and Parquet are streamed. A JSON document is read whole. Every error is one line with the file and the line,
-byte or record. Other modules interpret the records.
+JSON Lines and Parquet are streamed. An error names the file and the line, byte or record.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ _ENDINGS = (".gz", ".jsonl", ".json", ".parquet")
 _AS_LINES = "write it as JSON Lines (.jsonl), one record per line"
 _BATCH = 256
 _BATCH_BYTES = 256 << 20
-"""Most bytes for the rows read at once, if each value is as large as its column allows."""
+"""Most bytes for the rows read at once, if all values are as large as their column allows."""
 MAX_COLUMN = 512 << 20
-"""Most unpacked bytes of one column in one row group. A page is read whole."""
+"""Most unpacked bytes of a column in a row group."""
 
 
 def open_tables(refs: Sequence[str]) -> list[Table]:
-    """Open files. Rows are read on demand, as often as needed.
+    """Open files. Rows are read when they are needed, as often as needed.
 
     Args:
-        refs: paths. The suffixes ``.parquet`` and ``.json`` (one array, one object with a list, or one record) denote
-            these formats. Other files are JSON Lines. All but Parquet may also end with ``.gz``.
+        refs: paths. ``.parquet`` and ``.json`` (an array, an object with a list, or one record) name these formats.
+            Others are JSON Lines. All but Parquet may end with ``.gz``.
 
     Raises:
-        InputFault: if a file is missing, or, while rows are read, at the first malformed record.
+        InputFault: if a file is missing or, while rows are read, a record is malformed.
     """
     return [_file(ref) for ref in refs]
 
@@ -96,7 +95,7 @@ def _list(document: Any) -> tuple[str, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are read from the start at each iteration."""
+    """Rows that are read again in each iteration."""
 
     read: Callable[[], Iterator[Row]]
 
@@ -105,10 +104,10 @@ class Rows:
 
 
 def parquet(path: Path) -> Iterator[Row]:
-    """Yield the rows of a Parquet file, a batch at a time.
+    """Yield the rows of a Parquet file.
 
     Raises:
-        InputFault: if the file is not Parquet, is cut off, or contains values that JSON cannot express.
+        InputFault: if the file is not valid Parquet, or contains values that JSON cannot express.
     """
     library = _library("pyarrow.parquet", str(path))
     broken: type[Exception] = importlib.import_module("pyarrow").ArrowException
@@ -126,7 +125,7 @@ def parquet(path: Path) -> Iterator[Row]:
 
 
 def _rows_at_once(metadata: Any, path: Path) -> int:
-    """Return how many rows fit into memory, given that a value that is stored once may occur in every row."""
+    """Return how many rows fit into memory. A value that is stored once may occur in every row."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     columns = (group.column(number) for group in groups for number in range(group.num_columns))
     largest = max((column.total_uncompressed_size for column in columns), default=0)
@@ -149,7 +148,7 @@ def _plain_row(row: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _plain(value: Any, field: str, where: str) -> Any:
-    """Return a column's value as JSON data: dates and times as ISO text, sequences as lists."""
+    """Return a value as JSON data: dates and times as ISO text, sequences as lists."""
     if isinstance(value, float) and math.isnan(value):
         return None  # pandas writes NaN for a missing number
     if value is None or isinstance(value, str | int | float | bool):

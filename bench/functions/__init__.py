@@ -1,1 +1,1 @@
-"""Mine function samples from repositories with tests."""
+"""Mining of function samples from repositories with tests."""

@@ -1,4 +1,4 @@
-"""Build sets of function samples: manifests -> checkouts -> candidates -> certificates -> samples."""
+"""Builds sets of function samples: fetches, mines, certifies, writes."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _TOTALS = ("functions", "documented", "covered", "candidates", "tried", "kept")
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """The samples and references of one repository."""
+    """One repository's samples and references."""
 
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
     entry: Mapping[str, Any]
-    """The repository's counts and settings for the set's manifest."""
+    """The repository's counts and settings, for the set's manifest."""
 
 
 def build(  # noqa: PLR0913 - each is a choice of the build's
@@ -66,13 +66,18 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
 ) -> SampleSet:
     """Fetch missing repositories, mine them, and write the sample set ``samples/<name>/``.
 
-    Each repository needs a unique name and ``[tests]``. The order of `manifests` and the number of `workers` do not
-    change the result. Slow results are cached in the home folder, so an interrupted build resumes.
+    The result does not depend on the order of `manifests` or on `workers`. An interrupted build resumes.
+
+    Args:
+        manifests: repositories with unique names and ``[tests]``.
+        lock: resolves test requirements.
+        per_repo: most samples per repository.
+        workers: number of concurrent tests.
+        force: replace a set with the same name.
 
     Raises:
-        InputFault: if two repositories have the same name, a repository has no tests or no usable function, or another
-            set has this name (see `force`).
-        MachineFault: if the sandbox failed; the same build can be run again.
+        InputFault: if repositories have the same name, no tests or no usable function, or another set has this name.
+        MachineFault: if the sandbox failed.
     """
     from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
@@ -92,10 +97,10 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
 
 
 def check(manifests: Sequence[RepoManifest], per_repo: int) -> None:
-    """Check the arguments of `build` before it fetches or runs anything.
+    """Check the arguments of `build` before anything is fetched or run.
 
     Raises:
-        InputFault: if `per_repo` is below 1, two repositories have the same name, or a repository has no tests.
+        InputFault: if `per_repo` is below 1, repositories have the same name, or a repository has no tests.
     """
     if per_repo < 1:
         raise InputFault(f"{per_repo} samples per repository are too few", cure="type 1 or more after --per-repo")
@@ -204,12 +209,12 @@ def _counts(
 
 REFERENCE, BLANK = "reference", "blank"
 BROKEN, VACUOUS = "broken", "vacuous"
-"""Marks of unusable samples: the reference fails its tests, or an empty body passes them."""
+"""Reasons why a sample is unusable: the reference fails its tests, or an empty body passes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The verdicts on one sample's reference and on its empty body."""
+    """Verdicts on a sample's reference and its empty body."""
 
     id: str
     reference: Judgement
@@ -217,14 +222,14 @@ class Checked:
     image: str = ""
 
     def faults(self) -> Iterator[tuple[str, Judgement]]:
-        """Yield ``reference`` or ``blank`` with the judgement, for each wrong verdict."""
+        """Yield ``reference`` or ``blank``, and the judgement, for each wrong verdict."""
         if self.reference.verdict is not Verdict.PASSED:
             yield REFERENCE, self.reference
         if self.blank.verdict in (Verdict.PASSED, Verdict.BROKEN):
             yield BLANK, self.blank
 
     def marks(self) -> Iterator[tuple[str, str]]:
-        """Yield the sample's marks with their reasons. Machine faults leave no mark."""
+        """Yield why the sample is unusable: `BROKEN` or `VACUOUS`, and details. Machine faults do not count."""
         if self.reference.verdict not in (Verdict.PASSED, Verdict.BROKEN):
             yield BROKEN, f"the reference {self.reference.verdict} {self.reference.reason}".rstrip()
         if self.blank.verdict is Verdict.PASSED:
@@ -233,7 +238,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The verdicts on all samples of a set."""
+    """Verdicts on all samples of a set."""
 
     checked: tuple[Checked, ...]
 
@@ -244,7 +249,7 @@ class Verification:
 
     @property
     def blanks_passed(self) -> int:
-        """Number of empty bodies that passed; 0 in a sound set."""
+        """Number of empty bodies that passed; 0 in a valid set."""
         return sum(sample.blank.verdict is Verdict.PASSED for sample in self.checked)
 
     @property
@@ -254,7 +259,7 @@ class Verification:
 
     @property
     def faults(self) -> tuple[tuple[str, str, Judgement], ...]:
-        """Sample id, ``reference`` or ``blank``, and the judgement of each wrong verdict."""
+        """(sample id, ``reference`` or ``blank``, judgement) for each wrong verdict."""
         return tuple((sample.id, what, judgement) for sample in self.checked for what, judgement in sample.faults())
 
 
@@ -267,11 +272,11 @@ def verify(
     report: Report,
     tick: Callable[[int], None],
 ) -> Verification:
-    """Judge the reference and an empty body of every sample; a reference that times out gets a second run.
+    """Judge the reference and an empty body of every sample. A reference that times out runs twice.
 
     Raises:
-        InputFault: if the set contains no function samples, or a repository is missing or changed.
-        MachineFault: if no box is available.
+        InputFault: if the set contains no functions, or a repository is missing or changed.
+        MachineFault: if no box can be started.
     """
     functions = [sample for sample in sample_set.samples if sample.kind is Kind.FUNCTION]
     if not functions:

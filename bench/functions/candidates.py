@@ -1,4 +1,4 @@
-"""List the functions of a repository with their tests, order these candidates, and build samples."""
+"""Candidates: a repository's functions with their tests, in random order, and the samples made from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
 _FOLDERS = frozenset({"test", "tests", "testdata"})
 _FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|TestCase|IT))\.java")
 _NAMED_FOLDER = re.compile(r"(.+[_-])?(unit)?tests?([_-].+)?")
-"""Further names of test folders; valid only for folders that the manifest declares as tests."""
+"""Further names of test folders, if the manifest declares them as tests."""
 BENCHMARK = "ctxbench"
 
 
@@ -27,19 +27,19 @@ class Declaration:
     """A function that may become a sample. Lines are 0-based, ends exclusive."""
 
     name: str
-    """The name with its classes: ``Outer.Inner.method``. Java overloads add their parameter types."""
+    """Name with classes: ``Outer.Inner.method``. Java overloads include parameter types."""
     signature: str
     docstring: str
     start: int
     cursor: Cursor
-    """Start of the body, after docstring or opening brace."""
+    """Start of the body, after the docstring or opening brace."""
     end: int
     tail: Cursor | None = None
-    """End of the body before a closing brace; None: the body ends at `end`."""
+    """End of the body, before a closing brace; None if the body ends at `end`."""
     owners: tuple[str, ...]
-    """Names of the enclosing classes, outermost first."""
+    """Enclosing classes, outermost first."""
     code: str
-    """The body without docstring, comments and layout, to compare bodies."""
+    """Body without docstring, comments and layout, for comparison."""
 
 
 D = TypeVar("D", bound=Declaration)
@@ -47,24 +47,24 @@ D_contra = TypeVar("D_contra", bound=Declaration, contravariant=True)
 
 
 class Names(Protocol[D_contra]):
-    """Levels and uses of the functions in one file."""
+    """Levels and uses of a file's functions."""
 
     def needs(self, definition: D_contra) -> tuple[Level, tuple[Use, ...]]:
-        """Return the level of a function's body and the project names that the body uses."""
+        """Return a function's level, and the project names that its body uses."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions(Generic[D]):
-    """The functions of one file."""
+    """A file's functions."""
 
     functions: int
-    """Number of functions and methods, excluding functions inside functions."""
+    """Number of functions and methods, without nested functions."""
     documented: int
     usable: tuple[D, ...]
     drops: Counter[str]
     bodies: Counter[str]
-    """Code of a body -> number of its occurrences in the file."""
+    """Code of a body -> number of occurrences in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class ListedFunction(Generic[D]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Static(Generic[D]):
-    """The functions of a repository, before any test runs."""
+    """A repository's functions, before tests run."""
 
     functions: tuple[ListedFunction[D], ...]
     hidden: tuple[str, ...]
@@ -96,10 +96,15 @@ def static(
     hidden: tuple[str, ...],
     left_out: Counter[str],
 ) -> Static[D]:
-    """List the functions of a repository whose bodies occur only once.
+    """List a repository's functions whose bodies occur only once.
 
-    `bodies` counts each body's code in the repository. `elsewhere` returns whether a body also occurs in a file that
-    cannot be parsed. `left_out` counts files without candidates.
+    Args:
+        files: path -> functions.
+        names: returns a file's levels and uses.
+        bodies: body's code -> number of occurrences in the repository.
+        elsewhere: whether a body also occurs in a file that cannot be parsed.
+        hidden: test files and folders.
+        left_out: reason -> number of files without candidates.
     """
     drops = sum((definitions.drops for definitions in files.values()), Counter[str]())
     functions: list[ListedFunction[D]] = []
@@ -122,7 +127,7 @@ def static(
 
 
 def uses_of(functions: Sequence[ListedFunction[D]]) -> Callable[[Spot], tuple[Use, ...]]:
-    """Return a lookup of the project names that a function uses; empty for an unlisted function."""
+    """Return a lookup from a function to the project names that it uses; empty for unlisted functions."""
     uses_by_place = {(function.path, function.definition.name): function.uses for function in functions}
     return lambda spot: uses_by_place.get((spot.path, spot.name), ())
 
@@ -135,10 +140,11 @@ def candidate(
     importing: Collection[str] = (),
     tail: Cursor | None = None,
 ) -> Candidate | None:
-    """Create the candidate; None if neither a usable test nor an import runs the function.
+    """Create a candidate; None if neither a usable test nor an import runs the function.
 
-    `covering` maps each usable test to its lines of the function. `importing` lists usable tests in modules whose
-    import runs the function.
+    Args:
+        covering: usable test -> lines of the function that it runs.
+        importing: usable tests whose modules run the function on import.
     """
     if not covering and not importing:
         return None
@@ -188,10 +194,12 @@ def searched(
 
 
 def test_places(paths: Iterable[str], named: Iterable[str] = (), folders: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the test files and test folders (ending with ``/``) in `paths`, sorted; none is inside another.
+    """Return the test files and test folders (with a final ``/``) among `paths`, sorted and not nested.
 
-    `named` lists test places from the manifest, and files that contain tests. Folders among them count only if their
-    name marks tests, because a project may keep tests beside its sources. `folders` contain only tests.
+    Args:
+        named: test places in the manifest, and files with tests. A folder counts only if its name is a test folder's,
+            since tests may be beside sources.
+        folders: folders with tests only.
     """
     places: set[str] = set()
     named = {normpath(place) for place in named}
@@ -216,7 +224,7 @@ def _outermost(path: str, named: Collection[str], folders: Collection[str]) -> s
 def make(
     project: Project, search: Search, candidate: Candidate, lift: Callable[[list[str]], str]
 ) -> tuple[Sample, Reference]:
-    """Build the sample and the reference of a candidate; `lift` is a function of the language's `Miner`."""
+    """Build a candidate's sample and reference. `lift` is the language's `Miner.lift`."""
     lines = project.snapshot.texts[candidate.path].split("\n")
     line, column = candidate.cursor.line, candidate.cursor.column
     identity = f"{project.manifest.name}/{candidate.path}::{candidate.name}"
@@ -250,16 +258,15 @@ def _suffix(lines: Sequence[str], candidate: Candidate) -> str:
 
 
 def hidden_for(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
-    """Return the hidden paths of a sample: the test places, and the files of its pytest tests."""
+    """Return a sample's hidden paths: test places, and the files of its pytest tests."""
     files = {test.partition("::")[0] for test in tests if "::" in test}
     return tuple(sorted({*places, *(file for file in files if not is_hidden(file, places))}))
 
 
 def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Candidate]:
-    """Return the candidates in order of trial.
+    """Return candidates in the order of trial: levels in turn, and files in turn within a level, both shuffled.
 
-    Levels take turns, and so do the files of a level, each in a seeded random order. Functions that only imports run
-    come last.
+    Functions that only imports run come last.
     """
     by_tests: list[Candidate] = []
     at_import: list[Candidate] = []

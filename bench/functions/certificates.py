@@ -1,4 +1,4 @@
-"""Store certificates in the home folder's cache, so that later builds reuse them."""
+"""Caches certificates in the home folder, for later builds."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Certificates:
         self._known[record["certified"]] = Certificate(tests, mutants, bool(record["clocks_only"]))
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
-        """Return the stored certificate of a sample and its reference, whose tests coverage selected, or None."""
+        """Return the stored certificate of a sample; None if there is none."""
         return self._known.get(key_of(sample, reference, others))
 
     def add(self, sample: Sample, reference: Reference, certificate: Certificate, others: Sequence[str] = ()) -> None:
-        """Store a certificate; thread-safe."""
+        """Store a certificate. Thread-safe."""
         key, mutants = key_of(sample, reference, others), certificate.mutants
         self._file.add(
             {
@@ -53,18 +53,18 @@ class Certificates:
         self._known[key] = certificate
 
     def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
-        """Return the reference's tests that failed on a busy machine; None if the tests never ran on one."""
+        """Return the tests that failed on a busy machine; None if they never ran on one."""
         return self._left_out.get(key_of(sample, reference))
 
     def add_left_out(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
-        """Store the reference's tests that failed on a busy machine."""
+        """Store the tests that failed on a busy machine."""
         key = key_of(sample, reference)
         self._file.add({"loaded": key, "id": sample.id, "left_out": list(tests)})
         self._left_out[key] = tests
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
-    """Hash what a certificate depends on: position, answer, and the tests to select from."""
+    """Return a hash of everything that a certificate depends on: position, answer, candidate tests."""
     parts: list[Any] = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column]]
     parts += [reference.target, reference.tests]
     return sha256(json.dumps([*parts, list(others)] if others else parts))
@@ -72,13 +72,13 @@ def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class Mutants:
-    """Counts of the faulty versions that evaluate selected tests."""
+    """How many faulty versions of a function tests detect."""
 
     tried: int = 0
     killed: int = 0
-    """Number of faulty versions that the selected tests detect."""
+    """Faulty versions that the selected tests detect."""
     killed_by_all: int = 0
-    """Number of faulty versions that any test of the function detects."""
+    """Faulty versions that any test of the function detects."""
 
     def __add__(self, other: Mutants) -> Mutants:
         return Mutants(self.tried + other.tried, self.killed + other.killed, self.killed_by_all + other.killed_by_all)
@@ -86,23 +86,23 @@ class Mutants:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The tests that passed certification for one sample, and their evaluation."""
+    """The certified tests of a sample, and their evaluation."""
 
     tests: tuple[str, ...]
     mutants: Mutants | None
     """Evaluation of the tests; None if no faulty version was tried."""
     clocks_only: bool = False
-    """Whether every test of the certificate reads a clock."""
+    """Whether all tests read a clock."""
 
 
 class GrowingFile:
-    """An append-only file of records. After a crash, the last line may be incomplete and is ignored."""
+    """An append-only file of records. An incomplete line, after a crash, is ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the stored records, oldest first."""
+        """Yield the records, oldest first."""
         with contextlib.suppress(InputFault):
             for line in read_text(self._path).split("\n"):
                 with contextlib.suppress(ValueError):
@@ -111,7 +111,7 @@ class GrowingFile:
                         yield record
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Append a record; thread-safe.
+        """Append a record. Thread-safe.
 
         Raises:
             MachineFault: if the file cannot be written.

@@ -1,4 +1,4 @@
-"""Certify samples: the reference passes every time, even on a busy machine, and an empty body fails."""
+"""Certifies samples: the reference always passes, even on a busy machine, and an empty body fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
 
 RUNS = 3
-"""Number of times that the reference must pass."""
+"""Number of times the reference must pass."""
 PATIENCE = 2
 """Number of additional runs that may time out."""
 ROUNDS = 3
@@ -27,24 +27,24 @@ CERTIFIED = "certified"
 BLANK_PASSED, FLAKY, REFERENCE_FAILED, TIMED_OUT = "blank_passed", "flaky", "reference_failed", "reference_timed_out"
 FAILS_UNDER_LOAD = "fails_under_load"
 JOBS = 2 * (os.cpu_count() or 1)
-"""Number of jobs that run at once to simulate a busy machine: twice the number of cores."""
+"""Number of concurrent jobs that simulate a busy machine."""
 _TRIES = 2
-"""Number of failed runs without a failed test before a sample is dropped, for example after a job's timeout."""
+"""Number of runs that may fail without a failed test, for example by a timeout, before a sample is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """The certified samples, and the reasons why others failed."""
+    """The certified samples, and reasons for the others."""
 
     samples: Mapping[str, Certificate]
     drops: Counter[str]
-    """Reason -> number of samples that failed certification."""
+    """Reason -> number of samples."""
     left_out: frozenset[str] = frozenset()
-    """Tests that failed on a busy machine and are not used."""
+    """Tests that failed on a busy machine. They are not used."""
 
     @property
     def mutants(self) -> Mutants:
-        """Sum of the counts of all samples."""
+        """Sum over all samples."""
         return sum((certificate.mutants for certificate in self.samples.values() if certificate.mutants), Mutants())
 
 
@@ -60,14 +60,18 @@ def certify(  # noqa: PLR0913 - each is used once, here
     tick: Callable[[int, int], None],
     report: Callable[[str], None],
 ) -> Certified:
-    """Certify samples in order until there are `most`. The number of workers does not change the result.
+    """Certify samples in order until there are `most`. The result does not depend on `workers`.
 
-    `boxes` runs the tests and shares `references`: the selected tests are written into it. `jobs` references are judged
-    at once to simulate a busy machine. `tick` receives the numbers of certified and tried samples. `report` receives a
-    line for each failure, from many threads.
+    Args:
+        references: sample id -> reference. Receives the selected tests.
+        boxes: runs the tests. It shares `references`.
+        earlier: cached certificates.
+        jobs: number of references judged at once to simulate a busy machine.
+        tick: receives the numbers of certified and tried samples.
+        report: receives a line for each failure, from many threads.
 
     Raises:
-        MachineFault: if the machine failed during a test.
+        MachineFault: if the machine failed.
     """
     certified: dict[str, Certificate] = {}
     drops: Counter[str] = Counter()
@@ -146,10 +150,9 @@ def _narrowed(
 def _with_tests(
     draft: Draft, references: MutableMapping[str, Reference], boxes: Judge
 ) -> tuple[tuple[str, ...], str, str]:
-    """Return the selected tests, `CERTIFIED` or the reason of the failure, and details.
+    """Return the selected tests, `CERTIFIED` or the reason for failure, and details.
 
-    A test that the reference fails alone is dropped: it depends on other tests or on chance. If an empty body passes,
-    other tests are tried.
+    A test that the reference fails alone is dropped. If an empty body passes, other tests are tried.
     """
     sample, remaining, searched = draft.sample, draft, len(draft.ranked) == MOST_TESTS
     tests, result, detail = draft.reference.tests, "", ""
@@ -172,10 +175,7 @@ def _with_tests(
 def _unreliable(
     draft: Draft, tests: tuple[str, ...], detail: str, references: Mapping[str, Reference], boxes: Judge
 ) -> frozenset[str]:
-    """Return the draft's tests that the reference fails alone.
-
-    Further tests to select from are checked too: a test that always fails seems to detect every fault.
-    """
+    """Return the draft's tests that the reference fails alone, including those that may be selected later."""
     sample, target = draft.sample, draft.reference.target
     named = {test for test in tests if f"did not pass: {test}: " in detail}
     again = boxes.failing(sample, references[sample.id], target)
@@ -203,13 +203,13 @@ def _in_order(
 
 
 def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> tuple[str, str]:
-    """Return `CERTIFIED` or the reason of the failure, and details.
+    """Return `CERTIFIED` or the reason for failure, and details.
 
-    Reasons are ``reference_failed`` and ``reference_timed_out`` (every time), ``reference_has_no_tests``, ``flaky``
-    (sometimes), and ``blank_passed``.
+    Reasons: ``reference_failed`` and ``reference_timed_out`` (always), ``flaky`` (sometimes),
+    ``reference_has_no_tests``, ``blank_passed``.
 
     Raises:
-        MachineFault: if the machine failed during a test.
+        MachineFault: if the machine failed.
     """
     judged: list[Judgement] = []
     patience = PATIENCE
@@ -244,7 +244,7 @@ def _unbroken(sample: Sample, judgement: Judgement) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The samples that pass on a busy machine."""
+    """Samples that pass on a busy machine."""
 
     samples: tuple[Sample, ...]
     left_out: frozenset[str]
@@ -261,12 +261,14 @@ def under_load(
     jobs: int,
     report: Callable[[str], None],
 ) -> Loaded:
-    """Judge references on a busy machine and drop the tests that fail.
+    """Judge references on a busy machine, and remove failing tests from `references`.
 
-    Failing tests are removed from `references`. A sample stays if `again` certifies its remaining tests.
+    Args:
+        again: certifies a sample's remaining tests. If it returns False, the sample is dropped.
+        jobs: number of concurrent jobs.
 
     Raises:
-        MachineFault: if the machine failed during a test.
+        MachineFault: if the machine failed.
     """
     whole = {sample.id: references[sample.id] for sample in samples}
     gone: dict[str, tuple[str, ...]] = {}
@@ -302,7 +304,7 @@ def under_load(
 
 
 def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
-    """Return the reference without `tests`."""
+    """Return the reference without some tests."""
     remaining = tuple(test for test in reference.tests if test not in tests)
     return replace(reference, tests=remaining, clocks=tuple(test for test in reference.clocks if test in remaining))
 
@@ -326,5 +328,5 @@ def _failures(
 
 
 def _padded(samples: Sequence[Sample], jobs: int) -> Iterator[Sample]:
-    """Yield each sample, then the first samples again, so that the last sample also runs under full load."""
+    """Yield all samples, then the first again, so that the last ones also run under full load."""
     return islice(cycle(samples), len(samples) + jobs - 1)

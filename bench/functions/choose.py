@@ -1,6 +1,6 @@
-"""Select few tests that judge a function as well as all tests that cover it.
+"""Selects a few tests that judge a function as well as all tests that cover it.
 
-Measured times vary between runs. They only exclude tests that are far too slow.
+Measured times vary between runs, so they only exclude tests that are far too slow.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ctxbench.bench.types import Reference, Sample
 
 MOST_TESTS = 20
 MOST_TRIED = 150
-"""Largest number of tests tried on a function's faulty versions."""
+"""Most tests tried on a function's faulty versions."""
 TWICE = 2
 """Number of selected tests that should detect each faulty version."""
 SLOW = 4.0
-"""Seconds of processor time under coverage that make a test unusable."""
+"""Seconds of processor time, under coverage, from which a test is unusable."""
 SLOW_TOGETHER = 20.0
-"""Largest processor time of a function's selected tests together, in seconds under coverage."""
+"""Most seconds of processor time, under coverage, for all selected tests of a function."""
 MEASURING = 2
 """Number of faulty versions per function that evaluate the selected tests."""
 CHOOSING = 6
@@ -34,26 +34,26 @@ _Place = TypeVar("_Place")
 
 
 def usable(run: TestRun) -> bool:
-    """Return whether a test passed fast enough to judge functions."""
+    """Return whether a test passed and is fast enough to judge functions."""
     return run.passed and run.seconds < SLOW
 
 
 def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
-    """Drop each test that reads a clock if tests without a clock run the same lines."""
+    """Drop tests that read a clock if other tests run the same lines."""
     calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
     return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
 
 
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
-    """Select tests by coverage alone, as `ranked` does, and sort them by id."""
+    """Select tests by coverage alone, sorted by id."""
     return tuple(sorted(ranked(covering, runs)))
 
 
 def ranked(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
     """Select at most `MOST_TESTS` tests by coverage, best first.
 
-    First come tests that together run every covered line; each adds the most new lines. Then come the narrowest tests.
-    Every parametrized test contributes one case before any contributes a second.
+    First come tests that together run every covered line, then the narrowest tests. Cases of a parametrized test
+    alternate with other tests.
     """
     picked: list[str] = []
     missing = frozenset[int]().union(*covering.values())
@@ -75,10 +75,9 @@ def others(
     runs: Mapping[str, TestRun],
     picked: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return further tests that may detect a fault of the function, most promising first.
+    """Return further tests that may detect a fault, most promising first.
 
-    Tests that run the function come first. Narrow tests target it and wide tests use it in practice, so both alternate.
-    Tests in modules whose import runs it come last.
+    Narrow and wide tests that run the function alternate. Tests whose modules run it on import come last.
     """
     excluded = set(picked)
     ways = []
@@ -90,10 +89,10 @@ def others(
 
 
 def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[frozenset[str]]) -> tuple[str, ...]:
-    """Select at most `MOST_TESTS` tests that together detect the most faulty versions; sorted by id.
+    """Select at most `MOST_TESTS` tests that together detect the most faulty versions, sorted by id.
 
-    `failing` contains, for each faulty version, the tests that detect it. Every selected test halves the weight of the
-    faults that it detects. After `TWICE` tests per fault, tests from `ranked` fill the remaining places.
+    Args:
+        failing: for each faulty version, the tests that detect it. Up to `TWICE` tests per version count.
     """
     picked: list[str] = []
     times = [0 for _ in failing]
@@ -124,7 +123,7 @@ def _in_turns(tests: Sequence[str]) -> list[str]:
 
 
 def preference(test: str, run: TestRun, *, wide: bool = False) -> tuple[int, str]:
-    """Return a sort key: narrow tests first, or wide tests first if `wide`."""
+    """Return a sort key that puts narrow tests first; with `wide`, wide tests."""
     return -run.breadth if wide else run.breadth, test
 
 
@@ -138,10 +137,10 @@ class Draft:
 
     sample: Sample
     reference: Reference
-    """The answer; its tests are the best of `ranked`."""
+    """The answer. Its tests are the best of `ranked`."""
     ranked: tuple[str, ...]
     others: tuple[str, ...]
-    """Further tests that run the function, directly or by import."""
+    """Further tests that run the function, directly or on import."""
     blank: str
     mutants: Callable[[int], tuple[str, ...]]
     """Returns up to that many faulty versions."""
@@ -152,7 +151,7 @@ class Draft:
         return replace(self.reference, tests=tests, clocks=tuple(test for test in tests if test in self.clocks))
 
     def without(self, tests: frozenset[str]) -> Draft | None:
-        """Return the draft without `tests`; None if no test remains."""
+        """Return the draft without some tests; None if none remain."""
         remaining = [test for test in (*self.ranked, *self.others) if test not in tests]
         if not remaining:
             return None
@@ -162,7 +161,7 @@ class Draft:
 
 
 def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
-    """Select tests that detect the empty body and most faulty versions; sorted by id."""
+    """Select tests that detect the empty body and most faulty versions, sorted by id."""
     faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
     noticed = [failing_tests(draft, text, trying) for text in (draft.blank, *faulty)]
     others = draft.others
@@ -173,7 +172,7 @@ def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
 
 
 def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
-    """Count the evaluation faults that the selected tests detect, and the faults that any test of the draft detects."""
+    """Count the faulty versions that the selected tests detect, and those that any test detects."""
     failures = [failing_tests(draft, text, trying) for text in draft.mutants(MEASURING)]
     noticed = [failing for failing in failures if failing is not None]
     killed = sum(not failing.isdisjoint(tests) for failing in noticed)
@@ -181,7 +180,7 @@ def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
 
 
 def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place]:
-    """Yield the places of possible faults. Kinds of faults take turns in a random order that `text` seeds."""
+    """Yield places for faults. Kinds take turns, shuffled with `text` as seed."""
     kinds: dict[str, list[_Place]] = {}
     for kind, place in places:
         kinds.setdefault(kind, []).append(place)
@@ -197,9 +196,11 @@ def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place
 def faulty_versions(
     original: str, places: Iterable[tuple[str, _Place]], text: str, changed: Callable[[_Place], str], most: int
 ) -> tuple[str, ...]:
-    """Create the first `most` distinct faulty versions of a function, in a random order that `text` seeds.
+    """Create the first `most` distinct faulty versions of a function, shuffled with `text` as seed.
 
-    `changed` returns the function with the fault at a place.
+    Args:
+        places: (kind of fault, place).
+        changed: returns the function with the fault at a place.
     """
     faulty = dict.fromkeys([original])
     for place in in_turns(places, text):

@@ -1,7 +1,4 @@
-"""Prepare repositories for mining, and define what every language's miner returns.
-
-`bench.functions.python` and `bench.functions.java` implement `Miner`.
-"""
+"""Prepares repositories for mining, and defines the `Miner` protocol with its results."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """CoderEval's six levels of what a function depends on, from low to high."""
+    """CoderEval's levels of what a function depends on, from low to high."""
 
     SELF_CONTAINED = "self_contained"
     SLIB = "slib_runnable"
@@ -45,55 +42,55 @@ class Candidate:
 
     path: str
     name: str
-    """The name in its file: ``function`` or ``Class.method``; overloads add their parameter types."""
+    """``function`` or ``Class.method``. Overloads include their parameter types."""
     signature: str
     docstring: str
     start: int
-    """Line of the declaration, after decorators and annotations."""
+    """Line of the declaration, below decorators and annotations."""
     cursor: Cursor
     end: int
     tail: Cursor | None = None
-    """End of the body before a closing brace; None: the body ends at `end`."""
+    """End of the body, before a closing brace; None if the body ends at `end`."""
     level: Level
     uses: tuple[Use, ...] = ()
     """Project names that the body uses."""
     tests: tuple[str, ...]
     """Few and fast tests that judge the function, best first."""
     others: tuple[str, ...] = ()
-    """Further tests that run the function, directly or by import, most promising first."""
+    """Further tests that run the function, directly or on import, most promising first."""
     at_import: bool = False
-    """Whether only imports run the function, and no test does."""
+    """Whether only imports run the function, not tests."""
     clocks: frozenset[str] = frozenset()
-    """The tests in `tests` and `others` that read a clock."""
+    """Tests in `tests` and `others` that read a clock."""
     seconds: float
-    """Processor time of `tests` together, when the suite ran."""
+    """Total processor time of `tests` when the suite ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What a miner found in a repository; the same on every machine."""
+    """What a miner finds in a repository. It is the same on every machine."""
 
     candidates: tuple[Candidate, ...]
-    """Sorted by path and line; names are unique within a path."""
+    """Sorted by path and line. Names are unique within a path."""
     hidden: tuple[str, ...]
-    """Test files and folders (ending with ``/``) that no strategy may see."""
+    """Test files and folders (with a final ``/``) that strategies must not see."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Includes ``functions``, ``documented`` and ``covered``."""
     drops: Mapping[str, int] = field(default_factory=dict)
     """Reason -> number of documented functions that are not candidates."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Failed test -> last line of the reason, or empty."""
+    """Failed test -> last line of its error; may be empty."""
     left_out: str = ""
-    """Which tests are unusable, and how to repair their suite; may be empty."""
+    """Which tests are unusable and how to repair them; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """The location of a function, documented or not. Lines are 0-based, ends exclusive."""
+    """Location of a function. Lines are 0-based, ends exclusive."""
 
     path: str
     name: str
-    """The name in its file, as in `Candidate`."""
+    """As in `Candidate`."""
     start: int
     cursor: Cursor
     end: int
@@ -106,15 +103,15 @@ class Survey:
     hidden: tuple[str, ...]
     runs: Mapping[str, TestRun]
     covering: Callable[[Spot], Mapping[str, frozenset[int]]]
-    """Returns test -> lines or blocks of the function's body that the test runs. Failed tests count too."""
+    """Returns test -> lines or blocks of the body that it runs, including failed tests."""
     uses: Callable[[Spot], tuple[Use, ...]]
-    """Returns the project names that a function's body uses."""
+    """Returns the project names that the body uses."""
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """The results of one test of the suite."""
+    """The result of one test of the suite."""
 
     __test__ = False  # without this, pytest would collect the class as a test case
 
@@ -123,12 +120,12 @@ class TestRun:
     breadth: int
     """Number of project lines that the test runs. A narrow test targets its subject."""
     clock: bool = False
-    """Whether the test reads a clock or waits for one. Such a test may fail on a busy machine."""
+    """Whether the test reads or waits for a clock. It may fail on a busy machine."""
 
 
 Report = Callable[[str], None]
 Lock = Callable[[Sequence[str], str], tuple[str, ...]]
-"""Takes requirements and a project (``name==version`` or empty). Returns pinned versions of all dependencies."""
+"""Resolves requirements and a project (``name==version`` or empty) to exact versions of all dependencies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +135,7 @@ class Project:
     manifest: RepoManifest
     root: Path
     snapshot: Snapshot
-    """The source files as text, which line numbers of samples refer to."""
+    """Source files as text. Samples' line numbers refer to it."""
     home: Home
     lock: Lock
 
@@ -158,7 +155,7 @@ class Miner(Protocol):
     """A language's functions for mining."""
 
     def tests(self, project: Project, report: Report) -> dict[str, Any]:
-        """Return the data that `bench.judging.suites.suite_of` reads from the set's manifest; may use the network.
+        """Return the data that `bench.judging.suites.suite_of` reads from the set's manifest. May use the network.
 
         Raises:
             InputFault: if the repository's ``[tests]`` cannot be used.
@@ -167,7 +164,7 @@ class Miner(Protocol):
         ...
 
     def find(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-        """Return the documented functions that passing tests cover. All code of the repository runs in `sandbox`.
+        """Return the documented functions that passing tests cover. The repository's code runs in `sandbox`.
 
         Raises:
             InputFault: if the tests cannot be run.
@@ -176,15 +173,15 @@ class Miner(Protocol):
         ...
 
     def survey(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
-        """Run the suite once and measure what it covers; arguments and errors as for `find`."""
+        """Run the suite once and measure its coverage. Arguments and errors are those of `find`."""
         ...
 
     def lift(self, lines: list[str]) -> str:
-        """Dedent a function's lines so that its `Suite` can restore them exactly."""
+        """Dedent a function's lines in a way that its `Suite` can undo."""
         ...
 
     def mutants(self, text: str, most: int) -> tuple[str, ...]:
-        """Return at most `most` faulty versions of a reference's function, best first."""
+        """Return up to `most` faulty versions of a function, best first."""
         ...
 
 
@@ -200,7 +197,7 @@ class PreparedRepository:
 def prepare(
     manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
 ) -> PreparedRepository:
-    """Read a fetched repository, resolve its test requirements, and build its image.
+    """Resolve a fetched repository's test requirements and build its image.
 
     Raises:
         InputFault: if the tests cannot be used.
@@ -216,14 +213,14 @@ def prepare(
 
 
 def certificates_of(home: Home, environment: str, back_end: str) -> Path:
-    """Return the file that stores the certificates of an environment on a back end."""
+    """Return the file of an environment's certificates on a back end."""
     return home.cache / "certificates" / f"{sha256(f'{environment} {back_end}')[:32]}.jsonl"
 
 
 def provisional(
     repo: str, entry: Mapping[str, Any], samples: Iterable[Sample], references: Mapping[str, Reference]
 ) -> SampleSet:
-    """Wrap uncertified samples as a set. The set shares `references`, so later changes are visible in it."""
+    """Return uncertified samples as a set. It shares `references`: later changes are visible in it."""
     return SampleSet("", "", tuple(samples), references, {"repositories": {repo: entry}})
 
 

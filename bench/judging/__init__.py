@@ -1,4 +1,4 @@
-"""Judge completions of function samples by the repository's own tests in a sandbox."""
+"""Judges completions of function samples by the repository's own tests, in a sandbox."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ def whole_lines(text: str) -> list[str]:
 def replace_lines(
     source: bytes, encoding: str, span: tuple[int, int], replacement: Callable[[str], Sequence[str]], cure: str
 ) -> bytes:
-    """Replace lines of a file; the new lines get the file's most frequent line end.
+    """Replace lines of a file. New lines get the file's most frequent line end.
 
-    `span` counts 0-based lines ``[start, end)`` as `whole_lines` splits them. `replacement` takes the first line's
-    indentation and returns the new lines without ends.
+    Args:
+        span: 0-based lines ``[start, end)``, as `whole_lines` splits them.
+        replacement: takes the first line's indentation and returns the new lines without ends.
+        cure: cure for an encoding error.
 
     Raises:
-        InputFault: if the file lacks these lines, or its encoding cannot represent the new text; `cure` says what to
-            do.
+        InputFault: if the file lacks these lines, or its encoding cannot represent the new text.
     """
     lines = whole_lines(source.decode(encoding, "surrogateescape"))
     start, end = span
@@ -44,7 +45,7 @@ def replace_lines(
 
 
 def indentation(line: str) -> str:
-    """Return the leading spaces and tabs of a line."""
+    """Return a line's leading spaces and tabs."""
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 

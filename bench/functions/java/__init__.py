@@ -1,4 +1,4 @@
-"""Mine Java methods: list them by syntax, and find their tests with probes."""
+"""Mines Java methods: lists them by syntax and finds their tests with probes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return the suite and the tree's digest, for `bench.judging.suites.suite_of`."""
+    """Return the data that `bench.judging.suites.suite_of` needs: the suite and the digest of the files."""
     suite = project.tests
     tree = read_tree(project.root)
     layout(suite, tree, project.manifest.source_dir)
@@ -42,7 +42,7 @@ def lift(lines: list[str]) -> str:
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-    """Return the documented methods that passing tests run. The suite runs once, with probes."""
+    """Return the documented methods that passing tests run. Runs the suite once, with probes."""
     name = project.manifest.name
     suite = _junit(project, suite)
     lines = [*_left_out(suite)]

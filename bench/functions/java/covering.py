@@ -1,7 +1,7 @@
-"""Measure which blocks each test of a Java suite runs, with probes in a box.
+"""Measures which blocks each test of a Java suite runs, with probes in a box.
 
-Probes also mark code that reads a clock or waits for one, by syntax and bare type names. A false positive only
-restricts the selection of tests.
+Probes also mark code that reads or waits for a clock, recognized by syntax. A false positive only restricts the
+selection of tests.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
 SECONDS = 1800.0
-"""Seconds for compiling, for the whole suite, and for the tests one by one."""
+"""Time limit, each, for compiling, for the suite, and for the tests one by one."""
 UNSELECTABLE = "unselectable"
-"""State of a test that passes with the suite, but neither alone nor with its class. Such a test cannot judge."""
+"""State of a test that passes only with the whole suite. It cannot judge."""
 _WHOLE = "[*]"
-"""Suffix of the id of a test that runs only with its whole class."""
+"""Suffix of a test's id if it runs only with its whole class."""
 _METHOD = re.compile(r"'([^']+)', methodName = '([^']+)'")
 _REASON = re.compile(r"^ *(?:=>|Caused by:) ([^\n]+)", re.MULTILINE)
 _GAP = "\n[...]\n"
-"""Marks the omitted middle of a program's output."""
+"""Replaces the omitted middle of a program's output."""
 _MOST_CAUSE = 200
 _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
@@ -57,21 +57,21 @@ _OF_TYPES = {
     "Clock": "system systemDefaultZone systemUTC",
     "Timeout": "builder millis seconds",
 }
-"""Type -> methods that read a clock; "" stands for any type."""
+"""Type -> methods that read a clock; "" for any type."""
 _READS = frozenset((owner, name) for owner, names in _OF_TYPES.items() for name in names.split())
 _WITH_UNITS = """
     acquire atMost await awaitTermination completeOnTimeout get invokeAll invokeAny offer orTimeout poll tryAcquire
     tryLock waitFor
 """
 _WAITS = frozenset(_WITH_UNITS.split())
-"""Methods that wait if an argument is a time with its unit."""
+"""Methods that wait if an argument is a time with a unit."""
 _WAITS_MILLISECONDS = frozenset(("join", "timeout"))
 """Methods of threads and of Mockito that wait if their argument is a number."""
 _SCHEDULES = frozenset(("schedule", "scheduleAtFixedRate", "scheduleWithFixedDelay"))
 """Methods of timers and executors that take a task and a time."""
 _UNIT = re.compile(r"(NANOSECONDS|MICROSECONDS|MILLISECONDS|SECONDS|MINUTES|HOURS|DAYS|([a-z]\w*U|u)nit)")
 _STARTED = frozenset(("Date", "GregorianCalendar", "StopWatch", "Stopwatch", "Timer"))
-"""Types that read the clock when they are created without arguments."""
+"""Types that read the clock when created without arguments."""
 _NUMBER = re.compile(r"[1-9][0-9_]*[lL]?")
 _NO_LIMIT = re.compile(r"0[lL]?")
 _BODIES = frozenset(("block", "constructor_body"))
@@ -79,17 +79,17 @@ _BODIES = frozenset(("block", "constructor_body"))
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One test of the suite, with all its invocations."""
+    """A test of the suite, with all its invocations."""
 
     id: str
     state: str
-    """The worst state of all invocations: ``passed``, `UNSELECTABLE`, ``skipped`` or ``failed``."""
+    """Worst state of all invocations: ``passed``, `UNSELECTABLE`, ``skipped`` or ``failed``."""
     seconds: float
     hits: frozenset[int]
     clock: bool = False
-    """Whether the test ran code that reads a clock or waits for one."""
+    """Whether the test ran code that reads or waits for a clock."""
     cause: str = ""
-    """One line that says why the test failed; empty if JUnit's output lacks it."""
+    """One line on why the test failed; may be empty."""
 
 
 def cover(
@@ -99,10 +99,9 @@ def cover(
     sandbox: Sandbox,
     report: Report,
 ) -> tuple[Ran, ...]:
-    """Run every test with probes and cache the results in the home folder.
+    """Run every test with probes, and cache the results. Blocks of `functions` are numbered in order.
 
-    The blocks of `functions` are numbered in their order. Tests that read a clock and did not pass run a second time,
-    alone. A pass in this second run counts.
+    Failed tests that read a clock run again, alone; a pass then counts.
 
     Raises:
         InputFault: if the tests cannot be run.
@@ -176,7 +175,7 @@ def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None, Mapping[st
 
 
 def failure_causes(messages: str) -> dict[str, str]:
-    """Return ``Class#method`` -> why it failed, from the output of JUnit's launcher."""
+    """Parse JUnit's output: ``Class#method`` -> why it failed."""
     causes = {}
     for block in messages.split("MethodSource [className = ")[1:]:
         test, reasons = _METHOD.match(block), _REASON.findall(block.partition(_GAP)[0])
@@ -220,7 +219,7 @@ def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
 
 
 def _deselected(suite: JavaSuite) -> list[str]:
-    """Return the ids of excluded tests and the names of excluded classes; a test file stands for its class."""
+    """Return ids of excluded tests and names of excluded classes. A test file means its class."""
     names = []
     for entry in suite.tests.deselect:
         folder = next((folder for folder in suite.layout.test if entry.startswith(f"{folder}/")), None)
@@ -234,12 +233,13 @@ def _inside(path: str, folders: Sequence[str]) -> bool:
 
 
 def merged(lines: object, blocks: int | None = None) -> tuple[Ran, ...]:
-    """Combine rows of coverage (test id, state, milliseconds, probe numbers) into tests, sorted by id.
+    """Combine rows of coverage (test id, state, milliseconds, probes) into tests, sorted by id.
 
-    The first `blocks` probes are in methods; later probes mark code that reads a clock.
+    Args:
+        blocks: number of probes in methods. Later probes mark code that reads a clock.
 
     Raises:
-        InputFault: if `lines` is not the result of a survey.
+        InputFault: if `lines` is not a valid report.
     """
     order = ("passed", UNSELECTABLE, "skipped", "failed")
     by_id: dict[str, Ran] = {}
@@ -267,12 +267,12 @@ def _rows(lines: object) -> list[Any]:
 
 
 def breadth(ran: Sequence[Ran]) -> Mapping[str, int]:
-    """Return the number of blocks that each test runs; a narrow test targets its subject."""
+    """Return the number of blocks that each test runs. A narrow test targets its subject."""
     return {run.id: len(run.hits) for run in ran}
 
 
 def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
-    """Insert calls of ``ctxbench.Probe.hit`` into a Java file, at probe number -> place; line numbers stay."""
+    """Insert calls of ``ctxbench.Probe.hit`` into a Java file, without changing line numbers."""
     lines = whole_lines(source.decode(encoding, "surrogateescape"))
     for number, cursor in sorted(places.items(), key=lambda item: (item[1].line, item[1].column), reverse=True):
         line = lines[cursor.line]
@@ -281,7 +281,7 @@ def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
 
 
 def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor]]:
-    """Number places through all files; return path -> number -> place."""
+    """Number places through all files: path -> number -> place."""
     numbers: dict[str, dict[int, Cursor]] = {}
     for number, (path, cursor) in enumerate(blocks):
         numbers.setdefault(path, {})[number] = cursor
@@ -289,9 +289,9 @@ def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor
 
 
 def clock_blocks(text: str) -> tuple[Cursor, ...]:
-    """Return where blocks begin that read a clock, wait for a given time, or have a time limit.
+    """Return the start of each block that reads a clock, waits for some time, or has a time limit.
 
-    A field of this kind, except a static one, affects every method of its class. So does an annotation of the class.
+    A nonstatic field of this kind, or an annotation of a class, marks every method of the class.
     """
     if not _WORTH_PARSING.search(text):
         return ()
@@ -351,7 +351,7 @@ def _arguments(source: Source, call: Node) -> list[str]:
 
 
 def _around(source: Source, node: Node) -> Iterator[Node]:
-    """Yield the innermost block around a node, or all method bodies of its class for a field or an annotation."""
+    """Yield the innermost block around a node or, for a field or annotation, all method bodies of the class."""
     outer = node.parent
     while outer is not None and outer.type not in _BODIES:
         if outer.type == "constant_declaration" or (outer.type == "field_declaration" and _is_static(source, outer)):

@@ -1,7 +1,6 @@
-"""Create faulty versions of a Java method by syntax, to check whether its tests detect them.
+"""Creates faulty versions of a Java method, to test whether its tests detect them.
 
-Types are unknown, so only places change where the method most likely still compiles. Versions that javac rejects do not
-count.
+Types are unknown, so only changes are made that most likely compile. Versions that javac rejects do not count.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ctxbench.bench.languages.syntax import Source, within
 
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _OPERATORS = {"-": "+", "*": "+", "/": "*", "%": "+", "&": "|", "|": "&", "<<": ">>", ">>": "<<", ">>>": "<<"}
-"""`+` stays: its operands may be strings."""
+"""`+` is not changed: its operands may be strings."""
 _BOOLS = {"&&": "||", "||": "&&"}
 _LITERALS = {"true": "false", "false": "true"}
 _LOOPS = frozenset({"while_statement", "do_statement", "for_statement", "enhanced_for_statement"})
@@ -46,7 +45,7 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
 
 
 _Edit = tuple[int, int, str]
-"""First byte, end byte (exclusive), and replacement."""
+"""First byte, end byte (exclusive), replacement."""
 
 
 class _Method:

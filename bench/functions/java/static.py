@@ -1,9 +1,8 @@
-"""List the methods of a Java repository that can become samples, with their levels and uses.
+"""Lists the methods of a Java repository that can become samples, with their levels (CoderEval's) and uses.
 
-The levels are CoderEval's, see `bench.functions.python.static`. A method has the highest level in its body:
-``self_contained`` needs only ``java.lang``, ``slib_runnable`` the JDK, ``plib_runnable`` third-party packages,
-``class_runnable`` members of its class (also ``this`` and ``super``), ``file_runnable`` other types of its file, and
-``project_runnable`` other files or inherited members.
+A method has the highest level of its body: ``self_contained`` (only ``java.lang``), ``slib_runnable`` (the JDK),
+``plib_runnable`` (third-party packages), ``class_runnable`` (its class, ``this``, ``super``), ``file_runnable`` (other
+types of its file), ``project_runnable`` (other files, inherited members).
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition(Declaration):
-    """One method of a file."""
+    """A method of a file."""
 
     body: tuple[int, int]
     blocks: tuple[Cursor, ...]
-    """Places after the opening braces of the body and of every block in it."""
+    """Places after the opening braces of the body and of its blocks."""
 
 
 def definitions(source: Source) -> Definitions[Definition]:
-    """Return the documented methods of a file, in line order."""
+    """Return a file's documented methods, in line order."""
     met = list(methods(source, source.root))
     names = Counter(_qualified(source, node, owners) for node, owners in met)
     drops: Counter[str] = Counter()
@@ -122,7 +121,7 @@ def _reason(source: Source, node: Node, parts: MethodParts | None, doc: str) -> 
 
 
 def described(source: Source, parts: MethodParts, owners: tuple[str, ...], name: str, doc: str) -> Definition:
-    """Describe a method, documented or not, under a given name and docstring."""
+    """Describe a method under the given name and docstring."""
     first, body = parts.first, parts.body
     start = first.start_point[0]
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")
@@ -186,14 +185,14 @@ class FileNames:
     """Finds the levels and uses of a file's methods."""
 
     def __init__(self, source: Source, internal: Iterable[InternalLoad], types: ProjectTypes) -> None:
-        """Read a file. `internal` lists its loads of names from other files of the project."""
+        """Read a file. `internal` are its uses of names from other project files."""
         self._source, self._types = source, types
         self._reader = JavaReader(source)
         self._internal = {(load.line, load.column): load for load in internal}
         self._parents = self._superclasses()
 
     def needs(self, method: Definition) -> tuple[Level, tuple[Use, ...]]:
-        """Return the level of a method and the project names that its body uses."""
+        """Return a method's level, and the project names that its body uses."""
         level = self._own_object(method)
         uses: list[Use] = []
         for load in self._loads(method):
@@ -211,7 +210,7 @@ class FileNames:
                 yield load
 
     def _own_object(self, method: Definition) -> Level:
-        """Return the level that ``this`` and ``super`` require, which are not loads."""
+        """Return the level that ``this`` and ``super`` require."""
         start, end = method.body
         stack = [self._source.root.descendant_for_byte_range(start, end - 1)]
         while stack:
@@ -296,7 +295,7 @@ def _origin(item: JavaImport) -> Level:
 
 
 def _binder_depth(load: JavaRawLoad) -> int | None:
-    """Return the nesting depth of the scope that declares a name; None if the file does not declare the name."""
+    """Return the nesting depth of the scope that declares a name; None if the file does not declare it."""
     scope: JavaScope | None = load.scope
     while scope is not None:
         if JavaScope(None, scope.values, scope.methods, scope.types).declares(load.name, load.role):

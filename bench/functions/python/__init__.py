@@ -1,4 +1,4 @@
-"""Mine Python functions: list them by syntax, and find their tests by coverage."""
+"""Mines Python functions: lists them by syntax and finds their tests by coverage."""
 
 from __future__ import annotations
 
@@ -34,20 +34,18 @@ __all__ = ["find", "lift", "mutants", "survey", "tests"]
 
 
 class NoWheel(InputFault):
-    """Raised when the package index has no wheel of the project for this machine."""
+    """PyPI has no wheel of the project for this machine."""
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return the suite, pinned versions and the tree's digest, for `bench.judging.suites.suite_of`."""
+    """Return the data that `bench.judging.suites.suite_of` needs: suite, exact versions, digest of the files."""
     report(f"{project.manifest.name}: resolving the requirements of its tests")
     lock, distribution = resolved(project.manifest, project.tests, project.home, project.lock)
     return suites.entry(project.tests, lock, distribution, project.root)
 
 
 def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -> tuple[tuple[str, ...], str]:
-    """Return the pinned versions for a suite (``name==version``), and the distribution under test or "".
-
-    The home folder caches the result. `lock` may use the network.
+    """Return a suite's exact versions (``name==version``) and the distribution under test or "". Cached.
 
     Raises:
         InputFault: if the project, or a version that the suite locks, has no wheel.
@@ -74,7 +72,7 @@ def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-    """Return the documented functions that passing tests cover. The suite runs once, under coverage."""
+    """Return the documented functions that passing tests cover. Runs the suite once, under coverage."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     read = read_functions(project, _test_files(covered, project.tests))
@@ -94,7 +92,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
-    """Run the suite once, under coverage, and measure what it covers."""
+    """Run the suite once, under coverage."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     hidden = hidden_of(project, _test_files(covered, project.tests))
@@ -114,7 +112,7 @@ def _pytest(project: Project, suite: Suite) -> PythonSuite:
 
 
 def _test_files(covered: Covered, tests: TestSuite) -> set[str]:
-    """Return the files with tests, with collection errors, or excluded by the suite; doctests do not count."""
+    """Return files with tests, with collection errors, or excluded by the suite. Doctests do not count."""
     ids = (*(test.id for test in covered.tests), *(where for where, _ in covered.broken), *tests.deselect)
     return {test.partition("::")[0] for test in ids if not _is_doctest(test)}
 
@@ -124,7 +122,7 @@ def _is_doctest(test: str) -> bool:
 
 
 def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapping[str, TestRun]:
-    """Return the results of each test; breadth counts only lines of files without tests."""
+    """Return each test's result. Breadth counts only lines of files without tests."""
     breadth: Counter[int] = Counter()
     for path, lines in covered.lines.items():
         if not is_hidden(path, hidden):
@@ -154,7 +152,7 @@ def _candidate(function: ListedFunction[Definition], covered: Covered, runs: Map
 
 
 def _importing(covered: Covered, path: str, body: range) -> list[str]:
-    """Return the tests of modules whose import ran the body; all tests if a conftest ran it."""
+    """Return the tests of modules whose import ran the body; all tests if a conftest's did."""
     modules = {module for line, names in covered.imports.get(path, {}).items() if line in body for module in names}
     return [
         test.id
@@ -174,7 +172,7 @@ def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozense
 
 
 def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:
-    """Return pinned versions of requirements and their dependencies, cached; without `distribution`."""
+    """Return exact versions of requirements and their dependencies, without `distribution`. Cached."""
     python = ".".join(platform.python_version_tuple()[:2])
     key = sha256(json.dumps([sorted(requirements), distribution, python]))
     place = home.cache / "locks" / f"{key[:32]}.json"

@@ -1,7 +1,6 @@
-"""Measure which lines each test of a Python suite runs, under coverage in the sandbox.
+"""Measures which lines each test of a Python suite runs, under coverage in the sandbox.
 
-Most tests that measure time do so in a helper or a fixture. A test therefore reads a clock if it runs any line that
-does.
+A test that runs any line that reads a clock counts as reading a clock: most do so in a helper or a fixture.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
 SECONDS = 900.0
-"""Seconds for the whole suite. Coverage by test takes two to six times as long as a plain run."""
+"""Time limit of the suite. Coverage takes two to six times as long as a plain run."""
 _NEEDED = {"memory": 4096 * MIB, "disk": 512 * MIB, "result": 64 * MIB}
 _TAIL = 400
 _CURE_OF_SLOW = "deselect slow tests and tests that wait for a server; `pytest --durations=10` lists them"
@@ -48,17 +47,17 @@ _CLOCKS = frozenset(f"{module}.{name}" for module, names in _OF_MODULES.items() 
 _MARKS = frozenset(("pytest.mark.timeout", "pytest.mark.benchmark"))
 _FIXTURES = frozenset(("benchmark", "benchmark_weave"))
 _WAITS = frozenset(("wait", "join", "acquire"))
-"""Methods of threads, processes and locks whose only argument is the number of seconds to wait."""
+"""Methods of threads, processes and locks whose only argument is the seconds to wait."""
 _TIMERS = frozenset(("call_at", "call_later"))
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
-"""Matches expressions for an event loop: ``self._loop``, ``asyncio.get_running_loop()``."""
+"""An expression for an event loop: ``self._loop``, ``asyncio.get_running_loop()``."""
 _WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|loop")
 
 
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
-    """Return the coverage of a suite by test; cached in the home folder while its inputs stay the same.
+    """Return a suite's coverage by test. Cached until its inputs change.
 
-    Failed tests that read a clock run a second time, alone. A pass in this second run counts.
+    Failed tests that read a clock run again, alone; a pass then counts.
 
     Raises:
         InputFault: if the suite cannot be run.
@@ -113,10 +112,10 @@ def _run(suite: PythonSuite, job: Job, sandbox: Sandbox, report: Report) -> Outc
 
 
 class Uncollected(InputFault):
-    """Raised when no test ran because test files cannot be imported."""
+    """No test ran because test files cannot be imported."""
 
     broken: tuple[tuple[str, str], ...] = ()
-    """Test files or packages with pytest's message on each; lost by pickling."""
+    """Test files or packages, each with pytest's message. Not pickled."""
 
     @classmethod
     def of(cls, name: str, broken: tuple[tuple[str, str], ...]) -> Uncollected:
@@ -147,7 +146,7 @@ def _checked(name: str, outcome: Outcome, report: Report) -> Any:
 
 
 def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the ids of tests that ran a line that reads a clock; `files` maps paths to contents."""
+    """Return the tests that ran a line that reads a clock. `files` maps paths to contents."""
     positions: set[int] = set()
     for path, ran in covered.lines.items():
         lines = clock_lines(files[path]) if path in files and _WORTH_PARSING.search(files[path]) else ()
@@ -156,7 +155,7 @@ def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def clock_lines(source: bytes) -> frozenset[int]:
-    """Return the 0-based lines that read a clock, wait for one, or belong to a timed test; empty on a syntax error."""
+    """Return the 0-based lines that read or wait for a clock, or are in a timed test; empty on a syntax error."""
     tree = asts.parse(source)
     if tree is None:
         return frozenset()
@@ -173,7 +172,7 @@ def clock_lines(source: bytes) -> frozenset[int]:
 
 
 class _Names:
-    """The meanings of a file's names, regardless of scope."""
+    """The meanings of a file's names, ignoring scopes."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._dotted: dict[str, str] = {}

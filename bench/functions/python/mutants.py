@@ -1,7 +1,7 @@
-"""Create faulty versions of a Python function by syntax, to check whether its tests detect them.
+"""Creates faulty versions of a Python function, to test whether its tests detect them.
 
-Each version differs in one place: a statement is removed, a condition negated, a value replaced. Changes that would
-probably loop forever are left out.
+A version differs in one place: a statement is removed, a condition negated, a value replaced. Changes that would
+probably loop forever are not made.
 """
 
 from __future__ import annotations

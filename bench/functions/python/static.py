@@ -1,10 +1,8 @@
-"""List the functions of a Python repository that can become samples, with their levels and uses.
+"""Lists the functions of a Python repository that can become samples, with their levels (CoderEval's) and uses.
 
-The levels are CoderEval's (Yu et al., "CoderEval: A Benchmark of Pragmatic Code Generation with Generative Pre-trained
-Models", ICSE 2024, section 3). A function has the highest level of the names in its body: ``self_contained`` for
-built-ins, ``slib_runnable`` for the standard library, ``plib_runnable`` for third-party packages, ``class_runnable``
-for members of its class, ``file_runnable`` for other names of its file, and ``project_runnable`` for other files of its
-project. Signature, decorators, docstring and the function's own name do not count.
+A function has the highest level of the names in its body: ``self_contained`` (built-ins), ``slib_runnable`` (standard
+library), ``plib_runnable`` (third-party packages), ``class_runnable`` (its class), ``file_runnable`` (its file),
+``project_runnable`` (other files). See Yu et al., "CoderEval", ICSE 2024, section 3.
 """
 
 from __future__ import annotations
@@ -36,17 +34,17 @@ _ACCESSORS = frozenset({"setter", "deleter", "getter"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition(Declaration):
-    """One function of a file."""
+    """A function of a file."""
 
     first: tuple[int, int]
     """Line and byte column of the first statement after the docstring."""
     parameter: str
-    """Name of a method's first parameter (``self`` or ``cls``); empty for functions and static methods."""
+    """A method's first parameter (``self`` or ``cls``); empty for functions and static methods."""
     statements: int
 
 
 def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
-    """Return the documented functions of a file, in line order."""
+    """Return a file's documented functions, in line order."""
     lines = text.split("\n")
     met = list(functions(tree))
     names = Counter(_qualified(node, owners) for node, owners in met if not _is_accessor(node))
@@ -67,7 +65,7 @@ def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
 
 
 def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
-    """Return the function declared on a 0-based line; None without a function, or if its body is empty."""
+    """Return the function declared on a 0-based line; None without a function or with an empty body."""
     for node, owners in functions(tree):
         if node.lineno - 1 == line and statements(node):
             return described(node, owners, text.split("\n"))
@@ -125,7 +123,7 @@ def _code(node: FunctionNode) -> str:
 
 
 def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
-    """Describe a function, documented or not, from the lines of its file."""
+    """Describe a function by its node and its file's lines."""
     own = statements(node)
     start, end = node.lineno - 1, _end(lines, node)
     signature = _signature("\n".join(lines[start : node.body[0].end_lineno]), lines[start])
@@ -154,7 +152,7 @@ def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str])
 
 
 def _end(lines: Sequence[str], node: FunctionNode) -> int:
-    """Return the line after the function and after comments that are indented into it."""
+    """Return the line after the function, including comments indented into it."""
     end = node.end_lineno or node.lineno
     last = end
     while end < len(lines):
@@ -193,13 +191,13 @@ class FileNames:
     """Finds the levels and uses of a file's functions."""
 
     def __init__(self, path: str, text: str, internal: Iterable[InternalLoad], index: ModuleIndex) -> None:
-        """Read a file. `internal` lists its loads of names from other files of the project."""
+        """Read a file. `internal` are its uses of names from other project files."""
         self._path, self._index = path, index
         self._reader = Reader(Source(text, PYTHON))
         self._internal: dict[tuple[int, int], InternalLoad] = {(load.line, load.column): load for load in internal}
 
     def needs(self, function: Definition) -> tuple[Level, tuple[Use, ...]]:
-        """Return the level of a function and the project names that its body uses."""
+        """Return a function's level, and the project names that its body uses."""
         level = Level.SELF_CONTAINED
         uses: list[Use] = []
         for load in self._loads(function):
@@ -248,7 +246,7 @@ class FileNames:
 
 
 def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Definition]:
-    """List the documented functions of a repository that can become samples; `tests` are files with tests."""
+    """List a repository's documented functions that can become samples. `tests` are test files."""
     texts, hidden = project.snapshot.texts, hidden_of(project, tests)
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
@@ -282,14 +280,14 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
 
 
 def hidden_of(project: Project, tests: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the test files and test folders of a repository; `tests` are files with tests."""
+    """Return a repository's test files and folders. `tests` are files with tests."""
     suite = project.manifest.tests
     places = test_places(project.snapshot.texts, (*(suite.paths if suite is not None else ()), *tests))
     return tuple(sorted({*places, ADDED})) if suite is not None and suite.added is not None else places
 
 
 def uses_at(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
-    """Return a lookup of the project names that a function uses. Its first call reads every file."""
+    """Return a lookup from a function to the project names that it uses. The first call reads every file."""
     names = functools.cache(lambda: _names(project.snapshot.texts))
 
     def of(spot: Spot) -> tuple[Use, ...]:

@@ -1,4 +1,4 @@
-"""`JavaSuite`: judge a changed file by the JUnit suite of its repository."""
+"""Judges a changed file by the repository's JUnit suite."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 
 SECONDS = 180.0
-"""Seconds for tests that wait or sleep. An endless loop reaches the limit on processor time first."""
+"""Wall-clock limit, for tests that wait or sleep. Endless loops reach the processor limit first."""
 PROCESSOR_SECONDS = 20
-"""Processor seconds of javac and of the tests, each; both together normally need 1 second."""
+"""Processor limit of javac and of the tests, each. Both normally need 1 second together."""
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
-"""The launcher's exit status after a failed test. No other status is correct, because the canary must fail."""
+"""The launcher's exit status after a failed test. It is the only correct one: the canary must fail."""
 _ERRORS_STATUS = 1
-"""javac's exit status for errors in its input. Status 3 stands for its own failures: out of memory, too deep
-nesting."""
+"""javac's exit status for errors in the code. Status 3 means that javac itself failed."""
 _NO_MEMORY = re.compile(
     "^(Error occurred during initialization of VM|# There is insufficient memory for the Java Runtime)", re.MULTILINE
 )
-"""Java's messages if the machine lacks memory. Code under test cannot cause these messages."""
+"""Java's messages if the machine lacks memory. Judged code cannot cause them."""
 _ANY_ERROR = re.compile(r"^(.*: )?error: ", re.MULTILINE)
 _ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
 
@@ -46,7 +45,7 @@ _LOG = logging.getLogger(__name__)
 def suite(
     tests: TestSuite, tree: Mapping[str, bytes], entry: Mapping[str, Any], home: Home, sandbox: Sandbox | None
 ) -> JavaSuite:
-    """Return a repository's suite, compiled if it is not in the cache; see `bench.judging.suites.Testing`."""
+    """Return a repository's suite, compiled or from the cache (see `bench.judging.suites.Testing`)."""
     where = layout(tests, tree, str(entry.get("source_dir", "")))
     return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))
 
@@ -95,23 +94,23 @@ class JavaSuite:
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job from `job`."""
+        """Return the judgement on the outcome of a job of `job`."""
         return judge(reference.tests, outcome, secret)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return remarks on unusual code in a completion; code that the reference uses is allowed."""
+        """Return remarks on unusual code in a completion. Code that the reference uses is allowed."""
         return plain.remarks(self._words, text, reference.target)
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job whose outcome `failing` reads; it is the same as for judging."""
+        """Return the job for `failing`. It is the same as for judging."""
         return self.job(sample, reference, text, secret)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that did not pass in a job from `trial`; None if unknown."""
+        """Return the reference's tests that did not pass in a job of `trial`; None if unknown."""
         return failing(reference.tests, outcome)
 
     def types(self, path: str) -> list[str]:
-        """Return the top-level types of a file, as paths of classes without ``.class``."""
+        """Return a file's top-level types, as paths of classes without ``.class``."""
         facts: JavaFile = analyse(path, self.tree[path].decode(self.layout.encoding, "replace"))
         folder = facts.package.replace(".", "/")
         return [f"{folder}/{declared.name}".lstrip("/") for declared in facts.types if "." not in declared.name]
@@ -124,12 +123,12 @@ class JavaSuite:
 
 
 def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
-    """Return the judgement on a run of `tests` by ``ctxbench_java:judge``; the canary must report `secret`."""
+    """Return the judgement on a run of `tests` by ``ctxbench_java:judge``. The canary must report `secret`."""
     return _verdict(tests, outcome, secret).judgement(outcome, _output(outcome))
 
 
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
-    """Return the tests that did not pass; None if unknown, for example because the code does not compile."""
+    """Return the tests that did not pass; None if unknown, for example if the code does not compile."""
     report = outcome.result
     if not isinstance(report, dict) or report.get("compiled") is not True:
         return None

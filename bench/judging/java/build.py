@@ -1,4 +1,4 @@
-"""Compile a Java repository once in a box, cache the jars in the home folder, and parse javac's messages."""
+"""Compiles a Java repository in a box, caches the jars, and parses javac's messages."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
 MOST_ERRORS = 3
-"""Largest number of errors, and of missing names, in one message."""
+"""Most errors, and most missing names, in one message."""
 _ERROR_LINE = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
 _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
 _PACKAGE = re.compile(r"package ([a-z]\w*(?:\.[a-z]\w*)*) does not exist")
 _HIDDEN_IN_JAVA_8 = frozenset(("com.sun.nio.file", "sun.misc", "sun.reflect"))
-"""Packages of the JDK that `javac --release 8` hides, but later releases do not."""
+"""JDK packages that `javac --release 8` hides, but later releases do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompileError:
-    """One error of javac."""
+    """An error of javac."""
 
     path: str
     line: int
     text: str
-    """The message in one line, including the name of a missing symbol."""
+    """The message in one line, with the name of a missing symbol."""
     package: str = ""
-    """Name of a package that does not exist, or ""."""
+    """A package that does not exist, or ""."""
     type: str = ""
-    """Name of a type that is not found, or ""."""
+    """A type that is not found, or ""."""
     within: str = ""
     """The existing package that lacks the type, or ""."""
 
@@ -52,7 +52,7 @@ class CompileError:
 
 
 def read_errors(messages: str) -> tuple[CompileError, ...]:
-    """Return the errors in javac's output, in order. A type that several lines miss is an error on each."""
+    """Parse javac's output into errors, in order."""
     errors: list[CompileError] = []
     for line in messages.split("\n"):
         error = _ERROR_LINE.match(line)
@@ -77,7 +77,7 @@ def _with_detail(error: CompileError, line: str) -> CompileError:
 
 
 def summary(errors: Sequence[CompileError]) -> str:
-    """Return the number of errors and the first distinct errors, in one line."""
+    """Return the number of errors, and the first distinct ones, in one line."""
     different: dict[str, CompileError] = {}
     for error in errors:
         different.setdefault(error.text, error)
@@ -86,7 +86,7 @@ def summary(errors: Sequence[CompileError]) -> str:
 
 
 def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes], compiled: Sequence[str]) -> tuple[str, ...]:
-    """Return the distinct missing packages, but no package of the repository itself."""
+    """Return the distinct missing packages that are not the repository's own."""
     missing = dict.fromkeys(error.package or error.within for error in errors if error.package or error.within)
     folders = {dirname(path) for path in tree if path.endswith(".java")}
     return tuple(
@@ -181,7 +181,7 @@ class Build:
 
 
 def sources(tests: TestSuite, tree: Mapping[str, bytes], build: Build | None = None) -> Environment:
-    """Return the environment that compiles the whole repository, or runs its whole suite."""
+    """Return the environment that compiles the repository, or with `build` runs its whole suite."""
     return Environment(
         name="java",
         programs=(*PROGRAMS, *tests.requirements),
@@ -207,7 +207,7 @@ def built(
 
     Raises:
         InputFault: if the repository does not compile.
-        MachineFault: if compiling needs a box and there is no box.
+        MachineFault: if it must be compiled but there is no sandbox.
     """
     environment = sources(tests, tree)
     key = [environment.digest, where.main, where.test, where.compiling()]
@@ -257,7 +257,7 @@ def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
     """Return the result of a job that compiles or surveys a repository.
 
     Raises:
-        InputFault: if the repository's code or ctxbench's call failed.
+        InputFault: if the repository's code or the call failed.
         MachineFault: if the box lacks a program.
     """
     result = outcome.result if isinstance(outcome.result, dict) else {}

@@ -1,7 +1,6 @@
-"""Runs in the box: compiles a Java repository, measures which tests reach which methods, and judges one changed file.
+"""Runs in the box: compiles a Java repository, measures test coverage, and judges changed files.
 
-Each function takes one mapping of plain data in the repository's folder, and returns plain data. `judge` runs untrusted
-code under the policy beside this file.
+`judge` runs untrusted code under ``judge.policy``.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ __all__ = ["build", "judge", "survey"]
 
 
 def build(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Compile the repository; see `programs.build`."""
+    """Compile the repository (see `programs.build`)."""
     return _answered(programs.build, arguments)
 
 
 def survey(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run every test on sources with probes; see `surveying.survey`."""
+    """Run every test with probes (see `surveying.survey`)."""
     return _answered(surveying.survey, arguments)
 
 
 def judge(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run tests on one changed file; see `judging.judge`."""
+    """Run tests on one changed file (see `judging.judge`)."""
     return _answered(judging.judge, arguments)
 
 

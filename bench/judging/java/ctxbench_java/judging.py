@@ -1,4 +1,4 @@
-"""Judges one changed file in the box: compiles the file, runs the expected tests and the canary.
+"""Runs in the box: compiles a changed file, and runs the expected tests and the canary.
 
 The compiled file is first on the class path. JUnit's XML reports contain the results.
 """
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 WHOLE = "[*]"
-"""Suffix of the id of a test that runs only with its whole class."""
+"""Suffix of a test's id if it runs only with its whole class."""
 _BYTES = 32 * 1024 * 1024
 _TEXT = 2000
 _INVOCATION = re.compile(r"([\w$]+|.*\))\[.*\]", re.DOTALL)
-"""Matches JUnit 4's ``name[anything]`` and JUnit 5's ``name(types)[number]``."""
+"""JUnit 4's ``name[anything]`` and JUnit 5's ``name(types)[number]``."""
 
 
 def test_id(owner: str, name: str) -> str:
@@ -41,12 +41,12 @@ def test_id(owner: str, name: str) -> str:
 
 
 def of_test(reports: Mapping[str, T], test: str) -> T | None:
-    """Return the entry of a test: under its id, or under the id of a plain method that runs only with its class."""
+    """Return a test's entry, under its id or its id without `WHOLE`."""
     return reports.get(test, reports.get(test.removesuffix(WHOLE)))
 
 
 def read_reports(folder: Path) -> dict[str, tuple[str, str, float]]:
-    """Return test id -> worst state of its invocations, message of the failure, seconds."""
+    """Return test id -> worst state of its invocations, failure message, seconds."""
     cases: dict[str, tuple[str, str, float]] = {}
     for path in sorted(folder.glob("TEST-*.xml")):
         if path.stat().st_size > _BYTES:
@@ -98,8 +98,8 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``compiled``, ``messages``, ``foreign`` (a class that the file must not declare), the last program's ``exit``,
-            ``signal`` and ``overtime`` (whether it used up its processor time), and, if the file compiled, ``canary``
-            and ``tests``: id -> [state, message].
+        ``signal`` and ``overtime`` (whether it used up its processor time), and, if the file compiled, ``canary`` and
+        ``tests``: id -> [state, message].
     """
     main, overlay = OWN / "main.jar", OWN / "overlay"
     without(main, set(arguments["classes"]))
@@ -152,7 +152,7 @@ def guarded(secret: str) -> list[str]:
 
 
 def foreign(overlay: Path, types: Sequence[str]) -> str:
-    """Return a class that would hide a class of another file, or ""."""
+    """Return a class that would hide another file's class, or ""."""
     for path in sorted(overlay.rglob("*.class")):
         name = path.relative_to(overlay).as_posix().removesuffix(".class")
         if not any(name == type_name or name.startswith(f"{type_name}$") for type_name in types):
@@ -169,7 +169,7 @@ def run_tests(
     folder: str,
     seconds: int,
 ) -> tuple[int, str]:
-    """Run tests and the canary; return the launcher's exit status and all output."""
+    """Run tests and the canary. Return the launcher's exit status and all output."""
     scratch = tempfile.mkdtemp(prefix="tmp-", dir=OWN)
     argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch}"]
     path = class_path(*(Path(place).absolute() for place in places), jars=[*jars, *JARS])
@@ -184,7 +184,7 @@ def run_tests(
 
 
 def selectors(tests: Iterable[str]) -> list[str]:
-    """Return the launcher's options for tests: single methods, or whole classes where necessary."""
+    """Return the launcher's options that select tests, as methods or if necessary as classes."""
     ids = sorted(set(tests))
     whole = {name.partition("#")[0] for name in ids if not _PLAIN.fullmatch(name)}
     single = [f"--select-method={name}" for name in ids if name.partition("#")[0] not in whole]
@@ -192,7 +192,7 @@ def selectors(tests: Iterable[str]) -> list[str]:
 
 
 def without(jar: Path, names: set[str]) -> None:
-    """Remove entries from a jar: the classes of the original file contain the answer."""
+    """Remove entries from a jar: the original file's classes contain the answer."""
     beside = jar.with_suffix(".new")
     with zipfile.ZipFile(jar) as old, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as new:
         for entry in old.infolist():

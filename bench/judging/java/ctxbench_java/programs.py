@@ -1,4 +1,4 @@
-"""Runs `javac` and `java` with flags for short runs, and compiles the repository, its tests and the canary."""
+"""Runs in the box: starts `javac` and `java`, and compiles the repository, its tests and the canary."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 SHIPPED = Path(".ctxbench")
-"""Folder of the repository's jars when a job begins. A box receives files only below the repository."""
+"""Folder of the repository's jars when a job begins. Boxes receive files only in the repository."""
 OWN = Path.home() / ".ctxbench"
-"""Folder of ctxbench's own files, outside the repository, because tests may list the repository."""
+"""Folder of ctxbench's own files, outside the repository because tests may list it."""
 JARS = (
     "junit-platform-console-standalone.jar",
     "apiguardian-api.jar",
@@ -26,7 +26,7 @@ JARS = (
     "junit4.jar",
     "hamcrest.jar",
 )
-"""Jars in `/usr/share/java`: what JUnit 3, 4 and 5 need, and their common launcher."""
+"""Jars in `/usr/share/java` that JUnit 3, 4 and 5 and their launcher need."""
 _SHARE = Path("/usr/share/java")
 _JDKS = Path("/usr/lib/jvm")
 _JDK = "java-17-openjdk-*"
@@ -45,15 +45,15 @@ _VM = (
 OVERTIME = -signal.SIGXCPU
 _GRACE = 5
 _MOST_OUTPUT = 16_000
-"""Largest size of a program's output, in bytes; a longer output loses its middle."""
+"""Most bytes of a program's output. Longer output loses its middle."""
 
 
 class MissingProgram(Exception):
-    """Raised when the box lacks a program or jar. The machine is at fault, not the code."""
+    """The box lacks a program or jar. The machine is at fault, not the code."""
 
 
 def settle() -> None:
-    """Create ctxbench's own folder, and move the repository's jars there."""
+    """Create ctxbench's own folder and move the repository's jars there."""
     if SHIPPED.is_dir():
         SHIPPED.rename(OWN)
     else:
@@ -61,14 +61,14 @@ def settle() -> None:
 
 
 def program(name: str) -> str:
-    """Return the path of a program of the JDK."""
+    """Return the path of a JDK program."""
     for candidate in sorted(_JDKS.glob(f"{_JDK}/bin/{name}")):
         return str(candidate)
     raise MissingProgram(f"{_JDKS}/{_JDK}/bin/{name} is missing")
 
 
 def class_path(*places: Path | str, jars: Sequence[str] = JARS) -> str:
-    """Return a class path: `places`, then jars of the system (by default JUnit's)."""
+    """Return a class path: `places`, then system jars."""
     paths = [_SHARE / name for name in jars]
     missing = [str(jar) for jar in paths if not jar.is_file()]
     if missing:
@@ -77,20 +77,18 @@ def class_path(*places: Path | str, jars: Sequence[str] = JARS) -> str:
 
 
 def virtual_machine(heap: int) -> list[str]:
-    """Return the flags of a short run; `heap` is the limit for objects, in MiB."""
+    """Return Java's flags for short runs. `heap` is in MiB."""
     return [*_VM, f"-Xmx{heap}m"]
 
 
 def run(
     argv: Sequence[str], seconds: int | None = None, folder: str = "", most_output: int = _MOST_OUTPUT
 ) -> tuple[int, str]:
-    """Run a program to its end; return its exit status and its output, without a long middle.
+    """Run a program. Return its exit status and its output, without a long middle.
 
     Args:
-        argv: the program and its arguments.
+        seconds: processor time after which the kernel stops the program with status `OVERTIME`.
         folder: working directory below the repository; empty for its root.
-        seconds: processor time after which the kernel stops the program with status `OVERTIME`. Unlike wall time, it
-            does not depend on how busy the machine is.
         most_output: bytes of output, half of them from the beginning.
     """
     with tempfile.TemporaryFile(dir=OWN) as out:
@@ -127,7 +125,7 @@ def compile_files(
     seconds: int | None = None,
     most_output: int = _MOST_OUTPUT,
 ) -> tuple[int, str]:
-    """Compile files into a folder, without annotation processors; return javac's status and messages."""
+    """Compile files into a folder, without annotation processors. Return javac's status and messages."""
     to.mkdir(parents=True, exist_ok=True)
     listing = OWN / "files.txt"
     listing.write_text("".join('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for name in files))
@@ -140,7 +138,7 @@ def compile_files(
 _FAULT = re.compile(r"^(.+?\.java):\d+: error: ", re.MULTILINE)
 _ROUNDS = 8
 _MOST_MESSAGES = 8 * 1024 * 1024
-"""Bytes of javac's messages; only endless messages are longer."""
+"""Most bytes of javac's messages. Only endless messages are longer."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 TOOLS = Path(__file__).parent
 
@@ -153,7 +151,7 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``main``, ``test`` and ``tools``: jars in base64; ``dropped``: test files that do not compile; ``messages``:
-            javac's messages on these. Or ``fault``: javac's messages if the main classes, or all tests, do not compile.
+        javac's messages on these. Or ``fault``: javac's messages if the main classes, or all tests, do not compile.
     """
     options = {"encoding": arguments["encoding"], "release": arguments["release"]}
     jars = arguments["jars"]
@@ -178,7 +176,7 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
 def compile_tests(
     files: Sequence[str], to: Path, *, on: str, encoding: str, release: str
 ) -> tuple[bool, list[str], str]:
-    """Compile all files that can be compiled; return whether there are any, the other files, and javac's messages."""
+    """Compile as many files as possible. Return whether any compiled, the others, and javac's messages."""
     remaining, messages = list(files), ""
     dropped: list[str] = []
     for _ in range(_ROUNDS):
@@ -199,13 +197,13 @@ def compile_tests(
 
 
 def java_files(folders: Sequence[str]) -> list[str]:
-    """Return the Java files below some folders, sorted."""
+    """Return the Java files in some folders, sorted."""
     paths = [path for folder in folders for path in Path(folder).rglob("*.java")]
     return sorted(path.as_posix() for path in paths if path.name not in ("module-info.java",))
 
 
 def copy_rest(folders: Sequence[str], to: Path) -> None:
-    """Copy all files except Java sources and HTML to the classes, as build tools do."""
+    """Copy all files but Java sources and HTML to the classes, as build tools do."""
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
             if path.is_file() and path.suffix not in (".java", ".html"):
@@ -215,7 +213,7 @@ def copy_rest(folders: Sequence[str], to: Path) -> None:
 
 
 def jar(folder: Path) -> bytes:
-    """Return a folder as a jar; equal folders give equal bytes."""
+    """Return a folder as a jar. Equal folders give equal bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):

@@ -1,4 +1,4 @@
-"""Runs the whole suite on sources with probes, to find which test enters which method. Trusts the repository."""
+"""Runs in the box: runs the whole suite with probes, to find which test runs which block. Trusts the repository."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .judging import FAILED, PASSED, SKIPPED, WHOLE, of_test, selectors, test_id
 from .programs import JARS, OWN, TOOLS, class_path, compile_files, copy_rest, java_files, program, run, virtual_machine
 
 UNSELECTABLE = "unselectable"
-"""State of a test that passes with the suite, but neither alone nor with its class."""
+"""State of a test that passes only with the whole suite."""
 _SERVICE = "META-INF/services/org.junit.platform.launcher.TestExecutionListener"
 _STATES = {"SUCCESSFUL": PASSED, "ABORTED": SKIPPED, "FAILED": FAILED}
 _CLASSES = (r"[^$]*", r".+\$Test.*|.*\$.*Tests?")
-"""Patterns of test classes: any outer class, because names vary; an inner class only if its name marks a test."""
+"""Patterns of test classes: any outer class; an inner class only with a test's name."""
 _HEAP = 640
 
 
 def survey(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Compile the main classes with probes, run every test of the test jar, then run passing tests alone.
+    """Compile the main classes with probes, run every test, then run passing tests alone.
 
     Args:
         arguments: ``main`` (source folders), ``test`` (test files with probes), ``folder`` (working directory),
@@ -28,8 +28,8 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
             (ids of tests and names of classes to leave out).
 
     Returns:
-        ``tests``: [id, state, milliseconds, numbers of its probes] for each run of each test, with ``exit`` and
-            ``messages``. Or ``fault``.
+        ``tests``: [id, state, milliseconds, probes] for each run of each test, with ``exit`` and ``messages``. Or
+        ``fault``.
     """
     classes, log = OWN / "probed", OWN / "survey.tsv"
     sources = [*java_files(arguments["main"]), str(TOOLS / "Probe.java")]
