@@ -1,4 +1,4 @@
-"""Judge completions of one sample set in boxes that open on demand."""
+"""Judges completions of a sample set in boxes, which it opens when needed."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
 
 VERSION = 3
-"""Version of the verdicts' meaning. It is part of the cache key, so older verdicts are not reused."""
+"""Version of the meaning of verdicts. It is part of the cache key."""
 _LOG = logging.getLogger(__name__)
 MOST_CHARACTERS = 1_000_000
-"""Largest number of characters of a completion. A longer text would not fit into a box."""
+"""Most characters of a completion."""
 PUBLISHED_REUSE = 50
-"""Jobs per box if only trusted code is judged: the repository's own, with empty bodies and injected faults. A model's
-code always gets a fresh box."""
+"""Jobs per box for trusted code: the repository's, with empty bodies or injected faults.
+
+A model's code always gets a new box.
+"""
 
 
 @contextlib.contextmanager
 def sandbox_explained() -> Iterator[None]:
-    """Turn `SandboxUnavailable` into a `MachineFault` of one line."""
+    """Turn `SandboxUnavailable` into `MachineFault`."""
     try:
         yield
     except SandboxUnavailable as error:
@@ -63,8 +65,6 @@ def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, referenc
 
 
 class _Room:
-    """The suite, image and pool of one repository."""
-
     def __init__(self, suite: Suite) -> None:
         self.lock = threading.Lock()
         self.suite = suite
@@ -74,12 +74,14 @@ class _Room:
 
 
 class Judge:
-    """Judges completions. Use it as a context manager; it closes all boxes on exit. Thread-safe."""
+    """Judges completions. A context manager that closes all boxes on exit. Thread-safe."""
 
     def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int, reuse: int = 1) -> None:
-        """Judge samples of `sample_set` in boxes of `sandbox`; `width` is the number of samples judged at once.
+        """Judge samples of a set in boxes of `sandbox`.
 
-        A box is discarded after `reuse` jobs. Models' completions require 1; see `PUBLISHED_REUSE`.
+        Args:
+            width: number of concurrent samples.
+            reuse: jobs per box; 1 for models' completions (see `PUBLISHED_REUSE`).
         """
         self._turns = Turns(home.cache)
         self._home, self._set, self._sandbox, self._width, self._reuse = home, sample_set, sandbox, width, reuse
@@ -101,7 +103,7 @@ class Judge:
         pools.__exit__(kind, error, trace)
 
     def image(self, sample: Sample) -> str:
-        """Return a key of everything that a sample's verdict depends on, except its tests and the completion.
+        """Return a key of everything that determines a verdict, except the tests and the completion.
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.
@@ -114,12 +116,13 @@ class Judge:
     def judge(self, sample: Sample, text: str, *, alone: bool = False, lenient: bool = True) -> Judgement:
         """Judge `text` as the sample's function.
 
-        With `alone`, the tests run while no other job of this home folder runs. With `lenient`, failures of tests that
-        read a clock are judged again alone, because the machine may have been busy.
+        Args:
+            alone: run no other job of this home folder meanwhile.
+            lenient: if tests that read a clock fail, run them again, alone. The machine may have been busy.
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.
-            MachineFault: if no box is available. A lost box results in `Verdict.BROKEN`.
+            MachineFault: if no box can be started. A lost box gives `Verdict.BROKEN`.
         """
         reference = self._set.references[sample.id]
         if not reference.tests:
@@ -146,14 +149,13 @@ class Judge:
             return self._run(room, job)
 
     def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
-        """Return the reference's tests that do not pass with `text` as the function; None if unknown.
+        """Return the reference's tests that fail with `text` as the function; None if unknown.
 
-        Use this only for trusted code: a test's own report counts. If a run was killed, or tests that read a clock
-        failed, the tests run a second time alone.
+        For trusted code only. If a run was killed, or tests that read a clock fail, they run again, alone.
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.
-            MachineFault: if no box is available, or a box was lost.
+            MachineFault: if no box can be started, or it was lost.
         """
         room = self._room(sample.repo)
         try:
@@ -228,14 +230,14 @@ class Judge:
 
 
 class Turns:
-    """Two lock files that let jobs run together or alone. A job that waits to be alone blocks new jobs."""
+    """Lets jobs run together or alone, between processes. A job that waits to be alone delays new jobs."""
 
     def __init__(self, folder: Path) -> None:
         self._door, self._room = folder / "judging.door", folder / "judging.room"
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Wait until no job is alone. No job can be alone until the block ends."""
+        """Wait until no job is alone. None can be alone until the context ends."""
         with contextlib.ExitStack() as room:
             with _locked(self._door, fcntl.LOCK_SH):
                 room.enter_context(_locked(self._room, fcntl.LOCK_SH))
@@ -243,7 +245,7 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until running jobs end. No job can start until the block ends."""
+        """Wait until all jobs end. None can start until the context ends."""
         with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
             yield
 

@@ -1,4 +1,4 @@
-"""Build a `Suite` from a sample set's manifest and the fetched repository, and write the manifest's data for it."""
+"""Builds a `Suite` from a set's manifest and the fetched repository, and writes the manifest's data for it."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _CURES = {
 }
 """Format that a set was imported from -> how to get verdicts."""
 MAX_BYTES = 48 << 20
-"""Limit for all files together. A box's working folder has at most 64 MiB, and tests write files too."""
+"""Most bytes of all files. A box's working folder has at most 64 MiB, and tests write files too."""
 PULSE = 20.0
 ADDED = "ctxbench_tests/"
-"""The folder for ctxbench's added tests, beside the repository's own."""
+"""Folder of ctxbench's added tests, beside the repository's."""
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".tox", ".venv", "node_modules"})
 
 
 class Testing(Protocol):
-    """A language's functions for judging, in the module ``bench.judging.LANGUAGE``."""
+    """A language's functions for judging, in ``bench.judging.LANGUAGE``."""
 
     def suite(
         self,
@@ -48,10 +48,10 @@ class Testing(Protocol):
         home: Home,
         sandbox: Sandbox | None,
     ) -> Suite:
-        """Return the suite of a repository; `sandbox` compiles the repository if necessary.
+        """Return a repository's suite. `sandbox` compiles the repository if necessary.
 
         Raises:
-            MachineFault: if compiling needs a box and there is no box.
+            MachineFault: if it must be compiled but there is no sandbox.
             InputFault: if the repository cannot be tested.
         """
         ...
@@ -63,7 +63,7 @@ def run_job(
     """Run one job in its own box, for example a whole suite or its compilation.
 
     Raises:
-        MachineFault: if there is no box, or the box was lost.
+        MachineFault: if no box can be started, or it was lost.
     """
     try:
         sandbox.prepare(environment, report)
@@ -91,7 +91,11 @@ def _telling(report: Callable[[str], None], limit: float) -> Iterator[None]:
 
 
 def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> dict[str, Any]:
-    """Return the manifest's data under ``repositories[repo]["tests"]``, for `suite_of`; `lock` are installed packages.
+    """Return the data that `suite_of` reads in a manifest, under ``repositories[repo]["tests"]``.
+
+    Args:
+        lock: installed packages, as ``name==version``.
+        project: distribution under test, or empty.
 
     Raises:
         InputFault: if the repository is too large, or its added tests cannot be used.
@@ -109,11 +113,11 @@ def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> 
 
 
 def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | None = None) -> Suite:
-    """Return the suite that judges a set's samples of a repository. `sandbox` compiles Java that is not in the cache.
+    """Return the suite that judges a set's samples of a repository. `sandbox` compiles Java if necessary.
 
     Raises:
-        MachineFault: if compiling needs a box and there is no box.
-        InputFault: if the set has no tests for the repository, or the repository is missing or has changed.
+        MachineFault: if the repository must be compiled but there is no sandbox.
+        InputFault: if the set has no tests for the repository, or it is missing or has changed.
     """
     entry = sample_set.manifest["repositories"].get(repo)
     suite_record = entry.get("tests") if isinstance(entry, dict) else None
@@ -163,7 +167,7 @@ def _wrong(what: str, repo: str) -> InputFault:
 
 
 def read_tree(root: Path) -> dict[str, bytes]:
-    """Return path -> content of every plain file below `root`, in sorted order.
+    """Return path -> content of all regular files below `root`, sorted.
 
     Raises:
         InputFault: if the files are too large for a box.
@@ -213,7 +217,7 @@ def laid(tree: Mapping[str, bytes], added: Mapping[str, str]) -> dict[str, bytes
     """Add tests (path -> text) to a repository's files, under `ADDED`.
 
     Raises:
-        InputFault: if the repository itself has files under `ADDED`.
+        InputFault: if the repository itself has files there.
     """
     if added and any(path.startswith(ADDED) for path in tree):
         raise InputFault(f"the repository already has a folder {ADDED}", cure="remove `added` from its [tests]")
@@ -222,5 +226,5 @@ def laid(tree: Mapping[str, bytes], added: Mapping[str, str]) -> dict[str, bytes
 
 
 def tree_digest(tree: Mapping[str, bytes]) -> str:
-    """Return a SHA-256 over paths and contents."""
+    """Return the SHA-256 of paths and contents."""
     return sha256(json.dumps([[path, sha256(tree[path])] for path in sorted(tree)]))

@@ -1,4 +1,4 @@
-"""Verdicts, conclusions common to all languages, and the protocol of a language's `Suite`."""
+"""Verdicts, findings of all languages, and the protocol of a language's `Suite`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ctxbench.sandbox.types import Ended, Environment, Job, Limits, Outcome
 
 
 class Verdict(StrEnum):
-    """The result of a completion's tests. Only `PASSED` counts as 1; `BROKEN` is never scored."""
+    """The result of a completion's tests. `PASSED` is scored as 1, `BROKEN` not at all, others as 0."""
 
     PASSED = "PASSED"
     FAILED = "FAILED"
     TIMED_OUT = "TIMED_OUT"
     NO_TESTS = "NO_TESTS"
-    """No test ran. Counts as 0."""
+    """No test ran."""
     BROKEN = "BROKEN"
-    """The machine failed; the completion is judged again."""
+    """The machine failed. The completion is judged again."""
 
 
 _MAX_REASON = 300
 MOST_FLAGS = 5
 TAMPERED = "tampered"
-"""Begins the reason of a FAILED completion that manipulated its verdict."""
+"""Start of the reason if a completion manipulated its verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +39,18 @@ class Judgement:
     """One short line; empty if the completion passed."""
     tests_run: int = 0
     failed: tuple[str, ...] = ()
-    """Ids of the tests that did not pass; empty if there is also other evidence against the completion."""
+    """Tests that did not pass; empty if there is other evidence against the completion."""
     earlier: str = ""
-    """The first verdict, if the tests ran a second time alone; otherwise empty."""
+    """The first verdict, if the tests ran again, alone; otherwise empty."""
     output: str = ""
     seconds: float = 0.0
     peak_bytes: int = 0
     flags: tuple[str, ...] = ()
-    """Remarks on code that is not plain, each with its line; at most `MOST_FLAGS`."""
+    """Remarks on code that is not plain, with lines; at most `MOST_FLAGS`."""
 
 
 class Finding(NamedTuple):
-    """The result of a run of tests, without its costs."""
+    """The result of a test run, without costs."""
 
     verdict: Verdict
     reason: str = ""
@@ -71,7 +71,7 @@ class Finding(NamedTuple):
 
 
 def ended(outcome: Outcome) -> Finding | None:
-    """Return the finding on a job that was stopped from outside; None if the job ended by itself."""
+    """Return the finding on a job that was stopped from outside; None if it exited by itself."""
     if outcome.ended is Ended.TIMED_OUT:
         return Finding(Verdict.TIMED_OUT, "ran out of time")
     if outcome.ended is Ended.WRECKED:
@@ -82,12 +82,12 @@ def ended(outcome: Outcome) -> Finding | None:
 
 
 def killed(number: int | None, outcome: Outcome) -> str:
-    """Return why a process was killed, from its signal."""
+    """Return why a signal killed a process."""
     return "out of memory" if outcome.out_of_memory else f"killed by signal {number}"
 
 
 def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run: int) -> Finding:
-    """Return the finding on tests that ran to the end; `wrong` maps tests that did not pass to reasons."""
+    """Return the finding on tests that ran to the end. `wrong` maps failed tests to reasons."""
     if wrong:
         first, why = next(iter(wrong.items()))
         reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"
@@ -96,7 +96,7 @@ def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run
 
 
 def short(text: str) -> str:
-    """Shorten a reason to one line of bounded length."""
+    """Shorten a reason to one line."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
 
@@ -113,7 +113,7 @@ def span_of(sample: Sample) -> tuple[int, int]:
 
 
 class Suite(Protocol):
-    """The test suite of one repository, run on one changed file."""
+    """A repository's test suite, run on one changed file."""
 
     environment: Environment
     limits: Limits
@@ -123,9 +123,10 @@ class Suite(Protocol):
         ...
 
     def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that judges `text` as the sample's function; only the target file changes.
+        """Return the job that judges `text` as the sample's function. Only the target file changes.
 
-        A new random `secret` per job binds the outcome to the job.
+        Args:
+            secret: random text, new for each job, that binds the outcome to it.
 
         Raises:
             InputFault: if `text` is not exactly one function.
@@ -133,20 +134,20 @@ class Suite(Protocol):
         ...
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job from `job`."""
+        """Return the judgement on the outcome of a job of `job`."""
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return remarks on code outside the allow-list, each with its line.
+        """Return remarks on code that may reach the tests in its process, each with its line.
 
         The tests run in the completion's process, so such code may reach them.
         """
         ...
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that runs the reference's tests without a verdict; arguments and errors as for `job`."""
+        """Return the job for `failing`. Arguments and errors are those of `job`."""
         ...
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the tests that did not pass in a job from `trial`; None if unknown."""
+        """Return the tests that did not pass in a job of `trial`; None if unknown."""
         ...

@@ -1,7 +1,4 @@
-"""Programming languages: their interface, `Language`, and a registry.
-
-Each language has a folder, here or in another package, and registers in the entry-point group ``ctxbench.languages``.
-"""
+"""Programming languages: the interface `Language`, and a registry (entry-point group ``ctxbench.languages``)."""
 
 from __future__ import annotations
 

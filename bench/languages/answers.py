@@ -1,4 +1,4 @@
-"""`AnswerReader`, which extracts functions of a language from answers, and helpers for all languages."""
+"""Extraction of functions from a model's answers: `AnswerReader`, and helpers for all languages."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Protocol
 _STEP = "    "
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[^\n`]*)$", re.M)
 _DEEPER = 3
-"""Largest number of columns that a closing fence may be indented deeper than the opening fence, as in CommonMark."""
+"""Most columns that a closing fence may be indented deeper than the opening fence, as in CommonMark."""
 _WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionHead:
-    """The head of a function, from the line of its declaration to the cursor."""
+    """A function's head, from its declaration to the cursor."""
 
     name: str
     signature: str
     head: str
-    """Signature and docstring as in the file; ends where the body begins."""
+    """Signature and docstring as in the file, up to the start of the body."""
 
     @property
     def indent(self) -> str:
-        """The indentation of the declaration."""
+        """The declaration's indentation."""
         return _indentation(self.head)
 
     @property
     def body_indent(self) -> str:
-        """The indentation of the body, as on the cursor's line or in the docstring; otherwise one step deeper."""
+        """The body's indentation: that of the cursor's line or the docstring, otherwise one step deeper."""
         for line in reversed(self.head.split("\n")[1:]):
             indent = _indentation(line)
             if indent.startswith(self.indent) and indent != self.indent:
@@ -38,7 +38,7 @@ class FunctionHead:
 
     @property
     def lines(self) -> str:
-        """The head with a final newline, without spaces before the cursor on its line."""
+        """The head with a final newline, without spaces before the cursor."""
         whole, newline, last = self.head.rpartition("\n")
         return whole + newline if newline and not last.strip() else f"{self.head.rstrip()}\n"
 
@@ -48,7 +48,7 @@ def _indentation(text: str) -> str:
 
 
 def fenced(answer: str) -> list[str]:
-    """Return the code in markdown fences, in order; an unclosed fence extends to the end."""
+    """Return the code in Markdown fences, in order. An unclosed fence extends to the end."""
     blocks: list[str] = []
     at = 0
     while opening := _FENCE.search(answer, at):
@@ -60,7 +60,7 @@ def fenced(answer: str) -> list[str]:
 
 
 def _closing(answer: str, opening: re.Match[str]) -> re.Match[str] | None:
-    """Return the fence that closes another fence, skipping the deeper fences in docstrings.
+    """Return the fence that closes another, skipping deeper fences in docstrings.
 
     Models may indent the closing fence too deep. It is then the deeper fence without a partner.
     """
@@ -82,13 +82,13 @@ def _column(fence: re.Match[str]) -> int:
 
 
 def before_fences(answer: str) -> str:
-    """Return the text before the first markdown fence; the whole answer without a fence."""
+    """Return the text before the first Markdown fence; without a fence, the whole answer."""
     opening = _FENCE.search(answer)
     return answer[: opening.start()] if opening else answer
 
 
 def unlabelled(code: str) -> str:
-    """Drop a first line that only names the language of the code."""
+    """Drop a first line that only names the code's language."""
     return _WORD.sub("", code)
 
 
@@ -98,7 +98,8 @@ class AnswerReader(Protocol):
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the function with the file's indentation, and whether its syntax is valid.
 
-        `wrapped` says that `answer` was between tags and contains only code.
+        Args:
+            wrapped: whether `answer` was between tags, so that it contains only code.
         """
         ...
 
@@ -112,12 +113,12 @@ def _open_braces(text: str) -> int:
 
 
 class PlainAnswerReader:
-    """The default reader: it uses code, or a continuation of the prompt, unchanged."""
+    """The default reader, which does not change code."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the code in the last fence, or the head followed by the answer.
 
-        If an answer closes the braces of the head, a following fence ends the answer.
+        If an answer closes the head's braces, a following fence ends it.
         """
         blocks = [answer] if wrapped else fenced(answer)
         continued = head.head + before_fences(answer)

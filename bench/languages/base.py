@@ -1,7 +1,6 @@
 """`Language`, the interface to a programming language, and plain data about files.
 
-A language is a folder (or package) that subclasses `Language` and registers one object of the class. A name, a grammar
-and the imports of a file are enough for line samples. Everything else is optional.
+A name, a grammar and a file's imports suffice for line samples. Everything else is optional.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """The facts of a single file. Each language adds imports, definitions and name loads."""
+    """Facts about one file. Languages add imports, definitions and names that are read."""
 
     path: str
     broken: bool
     tokens: Mapping[int, tuple[Span, ...]]
-    """Line -> its tokens without comments, each string as one token. Only lines that may use an import are included."""
+    """Line -> tokens without comments, for lines that may use an import. A string is one token."""
     leaves: Mapping[int, tuple[Span, ...]]
     """Line -> leaves of the syntax tree. A string is split into quotes, content and expressions."""
     barred: Mapping[int, str]
@@ -42,7 +41,7 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """One name that an import statement binds."""
+    """A name that an import statement binds."""
 
     lines: Span
     name: str
@@ -51,23 +50,23 @@ class Import:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalLoad:
-    """A place that reads a name from another file of the same repository."""
+    """A place that reads a name from another file of the repository."""
 
     line: int
     column: int
     name: str
     uses: tuple[Use, ...]
-    """The binding itself and, for a module or class, the member that the code reaches through it."""
+    """The binding and, for a module or class, the member that is reached through it."""
     near: tuple[Use, ...]
-    """The part of `uses` on this line; the member may be on the next line."""
+    """The part of `uses` on this line. The member may be on the next."""
     statements: tuple[Span, ...]
-    """Lines of every import statement of the file that binds the name."""
+    """Lines of all import statements of the file that bind the name."""
     quoted: bool
     """Whether the place is inside a string (an f-string's expression)."""
 
 
 def ends(reached: Sequence[Use]) -> tuple[Use, ...]:
-    """Return the first and the last of a sequence of uses: the binding and the member reached through it."""
+    """Return the first and the last use: the binding, and the member reached through it."""
     return tuple(dict.fromkeys((reached[0], reached[-1])))
 
 
@@ -76,32 +75,34 @@ class ProjectReading:
     """A place where code reads a name of the project."""
 
     name: str
-    """The name as written, up to the member that was checked: ``rules.round_up``, ``self.total``, ``Cart``."""
+    """The name as written, up to the checked member: ``rules.round_up``, ``self.total``, ``Cart``."""
     line: int
     column: int
-    """Start column in the code, 0-based, in characters."""
+    """Start column, 0-based, in characters."""
     known: bool
     """Whether the project defines the name."""
 
 
 class DefinitionName(NamedTuple):
-    """The place where a definition of a project is expected."""
+    """Where a definition of the project is expected."""
 
     path: str
     kind: str
     """``module``, ``class`` or ``function``."""
     name: str
-    """The name with its classes: ``Cart.add``, ``Outer.Inner``. For a module, the whole file is meant and the name is
-    ignored."""
+    """Name with classes: ``Cart.add``, ``Outer.Inner``. Ignored for a module, which means the whole file."""
 
 
 class ProjectNames(Protocol):
-    """The names in the files of one repository. Files are read on demand."""
+    """The names in a repository's files. Files are read when needed."""
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
-        """Return the project's names that `code` reads from `start` on, in line order.
+        """Return the project's names that `code` reads, in line order.
 
-        `code` may be a part of the file `path`, with the imports that it needs, and may end anywhere.
+        Args:
+            path: file that `code` belongs to.
+            code: a file or a part with the imports it needs. It may end anywhere.
+            start: first line and column to report.
         """
         ...
 
@@ -110,28 +111,28 @@ class ApiStyle(Protocol):
     """Finds and prints a language's APIs, as the InferCom paper does."""
 
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
-    """Two functions with their summaries, for the prompt that requests a summary."""
+    """Two functions with summaries, for the prompt that asks for a summary."""
     REMARK: re.Pattern[str]
-    """Matches strings and comments. The groups ``remark`` and ``comment`` may be written for readers."""
+    """Strings and comments. The groups ``remark`` and ``comment`` may be documentation."""
 
     def takes(self, function: Function, *, quirks: bool) -> bool:
         """Return whether a function is an API record."""
         ...
 
     def text(self, function: Function) -> str:
-        """Return the text of a function in an API entry, without the line of its path."""
+        """Return a function's API entry, without its path."""
         ...
 
     def constructor_text(self, types: Sequence[Type]) -> str:
-        """Return the API entry's text for a class without a constructor; `types` begins with its outer classes."""
+        """Return the API entry of a class without a constructor. `types` begins with its outer classes."""
         ...
 
     def constructor_name(self, types: Sequence[Type]) -> str:
-        """Return the bare name of a class's default constructor; empty if code cannot call the constructor."""
+        """Return the name of a class's default constructor; empty if code cannot call it."""
         ...
 
     def usages(self, function: Function, path: str, *, quirks: bool) -> Iterable[str]:
-        """Return the usage examples of a function, in the order of the paper's table."""
+        """Return a function's usage examples, in the order of the paper's table."""
         ...
 
     def constructor_usages(self, kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
@@ -144,13 +145,14 @@ _NUMBER = r"\d\w*(?:\.(?:\d\w*|[eE][+-]?\d\w*|[jJdDfFlL]\b)?)?|\.\d\w*"
 
 @dataclass(frozen=True, slots=True)
 class Lexing:
-    """Patterns that split a text into code, strings and comments, one token at a time."""
+    """Patterns that split a text into code, strings and comments."""
 
     token: re.Pattern[str]
-    """Matches at any character. Groups: ``comment`` (to the line's end), ``block`` (its opening), ``prefix`` and
-    ``quote`` of a string, ``name``."""
+    """One token. Groups: ``comment`` (to the end of the line), ``block`` (its opening), a string's ``prefix`` and
+    ``quote``, ``name``.
+    """
     plain: re.Pattern[str]
-    """Matches text that opens no string or comment."""
+    """Text that opens no string or comment."""
 
     @classmethod
     def of(cls, comment: str, block: str, quotes: str, prefix: str, name: str, plain: str) -> Lexing:
@@ -165,25 +167,25 @@ _BRACES = Lexing.of("//", r"/\*", r"\"\"\"|\"|'|`", "", r"(?:[^\W\d]|\$)[\w$]*",
 
 
 class Language(str):
-    """A registered programming language. As text it is its name (``python``), as in files, databases and options."""
+    """A registered programming language. As a string, it is its name (``python``)."""
 
     label = ""
     suffix = ""
     comment = "//"
-    """The beginning of a comment that ends with its line."""
+    """Start of a line comment."""
     qualified_types = False
-    """Whether the module of a `Use` is a qualified class instead of a file. The last parts may then be classes."""
+    """Whether the module of a `Use` is a qualified class instead of a file. Its last parts may be classes."""
     indented = False
-    """Whether indentation instead of braces marks where a block ends."""
+    """Whether indentation ends blocks, not braces."""
     reserved: frozenset[str] = frozenset()
-    """Reserved words and literals, without words that can also be names (``match``, ``record``)."""
+    """Reserved words and literals, without words that can be names (``match``, ``record``)."""
     import_line = re.compile(r"\s*import\s")
-    """Matches the beginning of an import statement or package declaration."""
+    """Start of an import statement or package declaration."""
     lexing = _BRACES
-    """Patterns of the language's tokens; the default is for languages with braces."""
+    """Patterns of tokens; by default for languages with braces."""
 
     def __new__(cls, name: str) -> Language:
-        """Return the registered language called `name`. A subclass creates the object to register."""
+        """Return a registered language by name. A subclass creates the object to register."""
         if cls is not Language:
             return super().__new__(cls, name)
         return get(name)
@@ -210,21 +212,26 @@ class Language(str):
         raise NotImplementedError
 
     function_nodes: frozenset[str] = frozenset()
-    """Node types of functions, methods and constructors. Their field ``body`` is the body."""
+    """Node types of functions, methods and constructors with a field ``body``."""
     names: frozenset[str] = frozenset({"identifier"})
     """Node types that read a name."""
     barred: Mapping[str, str] = {}
-    """Node type -> why its lines cannot be targets. ``multiline_string`` applies only to nodes of several lines, and
-    ``header`` only up to the body."""
+    """Node type -> why its lines cannot be targets.
+
+    ``multiline_string`` applies only to nodes with several lines, ``header`` only up to the body.
+    """
 
     def imports(self, source: Source) -> Iterable[Import]:
-        """Yield the names that the import statements of a file bind."""
+        """Yield the names that a file's import statements bind."""
         raise NotImplementedError
 
     def locate(self, module: str, path: str, files: Iterable[str]) -> str | None:
-        """Return the file that an import names; None if the file is outside the project.
+        """Return the file that an import names; None if it is outside the project.
 
-        `module` is as written and `path` the importing file. Use `files` only for membership tests.
+        Args:
+            module: module as written.
+            path: importing file.
+            files: all files, for membership tests only.
         """
         raise NotImplementedError
 
@@ -235,7 +242,7 @@ class Language(str):
         return analyse(self, path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
-        """Find the uses of project-internal imports, file by file, in line and column order."""
+        """Find uses of project-internal imports in all files, in line and column order."""
         from ctxbench.bench.languages.syntax import resolve  # noqa: PLC0415 - it needs a grammar
 
         return resolve(self, files)
@@ -245,19 +252,19 @@ class Language(str):
         return True
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
-        """Return a function that decodes source files below `root` from their bytes and path; UTF-8 by default."""
+        """Return a function that decodes source files below `root` from bytes and path; by default UTF-8."""
         return lambda raw, _: decode(raw, UTF8)
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether CoderEval's harness left this file; `beside` returns the text of a file in the same folder."""
+        """Return whether CoderEval's harness left this file. `beside` reads a file in the same folder."""
         return False
 
     def module_of(self, path: str) -> str:
-        """Return the dotted name of a file's module, from the repository's root."""
+        """Return the dotted module name of a file, from the repository's root."""
         return path.removesuffix(self.suffix).replace("/", ".")
 
     def defining_files(self, module: str, files: Iterable[str]) -> list[str]:
-        """Return the files that may contain a dotted module or a qualified class, as in `bench.types.Use`."""
+        """Return the files that may contain a module or qualified class, as in `bench.types.Use`."""
         names = {self.module_of(path): path for path in files}
         parts = module.split(".")
         for end in range(len(parts), 0 if self.qualified_types else len(parts) - 1, -1):
@@ -268,35 +275,35 @@ class Language(str):
         return []
 
     def outline(self, text: str) -> Outline:
-        """Return the functions and classes of a file, which may be cut at the cursor; empty by default."""
+        """Return a file's functions and classes. The file may end at the cursor. Empty by default."""
         return Outline(functions=(), types=(), broken=False)
 
     def project(self, texts: Mapping[str, str]) -> ProjectNames | None:
-        """Return the names in a repository's files (path -> text); None if the language does not support this."""
+        """Return the names in a repository's files (path -> text); None if not supported."""
         return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield the definitions that a file refers to up to a 0-based line, by static analysis; some may not exist."""
+        """Yield definitions that a file refers to, up to a 0-based line. Some may not exist."""
         return ()
 
     @property
     def apis(self) -> ApiStyle | None:
-        """The `ApiStyle` of the language, or None."""
+        """The language's `ApiStyle`, or None."""
         return None
 
     @property
     def answers(self) -> AnswerReader:
-        """The `AnswerReader` of the language."""
+        """The language's `AnswerReader`."""
         from ctxbench.bench.languages.answers import PlainAnswerReader  # noqa: PLC0415 - only functions need it
 
         return PlainAnswerReader()
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Move the lines of a function, or of its body, to the indentation `to`; strings may stay unchanged."""
+        """Move a function's lines to the indentation `to`. Lines in strings may stay."""
         return textwrap.indent(textwrap.dedent("\n".join(lines)), to).split("\n")
 
     def testing(self) -> Testing:
-        """Return the module that builds the `Suite` of a repository.
+        """Return the module that builds a repository's `Suite`.
 
         Raises:
             InputFault: if the language does not support tests.
@@ -304,7 +311,7 @@ class Language(str):
         raise InputFault(f"ctxbench cannot run tests of {self.label}", cure="use line samples")
 
     def miner(self) -> Miner:
-        """Return the module that finds functions covered by a repository's own tests.
+        """Return the module that finds functions covered by tests.
 
         Raises:
             InputFault: if the language does not support function samples.
@@ -319,17 +326,17 @@ _LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages"
 
 
 def register(language: L) -> L:
-    """Register a language under its name and return it; its package calls this when it is imported.
+    """Register a language under its name. Its package calls this on import.
 
     Raises:
-        InputFault: if another language has that name.
+        InputFault: if another language has the name.
     """
     _LANGUAGES.add(str(language), language, origin=type(language).__module__)
     return language
 
 
 def get(name: str) -> Language:
-    """Return the language called `name`; its grammar is loaded on demand.
+    """Return a language by name.
 
     Raises:
         UnknownName: if no language has this name.
@@ -339,7 +346,7 @@ def get(name: str) -> Language:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all languages, sorted, without importing any language."""
+    """Return the names of all languages, sorted. Nothing is imported."""
     return _LANGUAGES.names()
 
 

@@ -1,4 +1,4 @@
-"""`Outline`: the functions and classes of one file, as plain data."""
+"""`Outline`: a file's functions and classes, as plain data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 Span = tuple[int, int]
-"""Start and exclusive end of lines in a file, or of columns (characters) in a line."""
+"""Start and exclusive end: lines of a file, or columns (characters) of a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,12 +16,12 @@ class FunctionParameter:
     """One parameter of a function."""
 
     name: str
-    """The name without stars, type and default value."""
+    """Name without stars, type and default value."""
     text: str
     default_name: str = ""
-    """The default value if it is a bare name (``rate=DEFAULT``); otherwise empty."""
+    """Default value if it is a name (``rate=DEFAULT``); otherwise empty."""
     starred: bool = False
-    """Whether the parameter is ``*args``, ``**kwargs``, or Java's ``String... tags``."""
+    """Whether it is ``*args``, ``**kwargs``, or Java's ``String... tags``."""
     annotated: bool = False
 
 
@@ -31,7 +31,7 @@ class Type:
 
     name: str
     header: str
-    """The header as written, without decorators, up to the colon or brace; Java's annotations are included."""
+    """Header as written, up to the colon or brace. Decorators are left out, Java's annotations are not."""
     kind: str
     """``class``, ``interface``, ``enum``, ``record`` or ``annotation``."""
     lines: Span
@@ -45,53 +45,52 @@ class Function:
 
     name: str
     types: tuple[Type, ...]
-    """The enclosing classes, outermost first; empty at module level."""
+    """Enclosing classes, outermost first."""
     inside: str
     lines: Span
     """Lines from the first decorator, annotation, attached comment or Javadoc to the end."""
     head: int
-    """The line of ``def``, or of a Java method's first modifier or annotation."""
+    """Line of ``def``, or of a Java method's first modifier or annotation."""
     body: Span
-    """Lines of the body, including docstring and closing brace; empty without a body."""
+    """Lines of the body, with docstring and closing brace; empty without a body."""
     decorators: tuple[str, ...]
-    """Python: decorators as written, with ``@``. Java: annotations."""
+    """Python's decorators as written, with ``@``, or Java's annotations."""
     modifiers: tuple[str, ...]
     """Java: ``public``, ``static``, …; Python: ``async`` if present."""
     parameters: tuple[FunctionParameter, ...]
-    """The parameters in order, with ``self`` and ``cls``, without bare ``*`` and ``/``."""
+    """Parameters in order, with ``self`` and ``cls``, without bare ``*`` and ``/``."""
     parameters_text: str
     returns: str
-    """The return type as written; empty if missing, and for a Java constructor."""
+    """Return type as written; empty if missing."""
     throws: str
-    """Java: the ``throws`` clause as written; otherwise empty."""
+    """Java's ``throws`` clause as written, or empty."""
     docstring: str
-    """Python: the docstring's value, cleaned. Java: the Javadoc without comment marks. Empty if missing."""
+    """Python's docstring, cleaned, or Javadoc without comment marks; empty if missing."""
     constructor: bool
-    """Whether the function is ``__init__`` of a class, or a Java constructor."""
+    """Whether it is a class's ``__init__``, or a Java constructor."""
     has_body: bool
     header: str = ""
-    """The header as written: from ``def`` or ``async`` to the return type, or from Java's annotations to ``throws``."""
+    """Header as written: from ``def``, ``async`` or annotations to the return type or ``throws``."""
     code: str = field(default="", repr=False)
-    """The whole text as written, from the start of `header`."""
+    """Text as written, from the start of `header`."""
 
     @property
     def qualified(self) -> str:
-        """The name with its classes: ``Cart.add``."""
+        """Name with classes: ``Cart.add``."""
         return ".".join([*(outer.name for outer in self.types), self.name])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """The functions and classes of one file, in line order."""
+    """A file's functions and classes, in line order."""
 
     functions: tuple[Function, ...]
-    """All functions, including inner functions (see `Function.inside`), without lambdas and methods of anonymous
-    classes."""
+    """All functions, also nested ones, without lambdas and methods of anonymous classes."""
     types: tuple[Type, ...]
     broken: bool
 
     def named_lines(self, lines: Sequence[str]) -> Mapping[str, list[int]]:
-        """Return qualified name (``Cart.add``) -> the lines that declare the name; several for overloads.
+        """Return qualified name (``Cart.add``) -> lines that declare it; several for overloads.
 
         Definitions inside functions are left out. A constructor also counts as a declaration of its class.
         """

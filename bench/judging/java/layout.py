@@ -1,4 +1,4 @@
-"""Find the source and test folders, class path and settings of a Java repository, from manifest and ``pom.xml``."""
+"""The source folders, class path and settings of a Java repository, from its manifest and ``pom.xml``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repositories.manifest import TestSuite
 
 OLDEST = 8
-"""The oldest Java release that javac 17 accepts without a warning."""
+"""The oldest Java release that javac 17 accepts without warning."""
 POM = "pom.xml"
 _BASE = re.compile(r"\$\{(project\.)?basedir\}/")
 _PLACEHOLDER = re.compile(r"\$\{([\w.-]+)\}")
@@ -21,7 +21,7 @@ _DEPTH = 5
 
 
 class SourceKind(NamedTuple):
-    """A kind of source folder: its setting in a ``pom.xml``, and its default path."""
+    """Main or test sources: their setting in a ``pom.xml``, and their default path."""
 
     setting: str
     usual: str
@@ -35,27 +35,27 @@ TEST = SourceKind("testSourceDirectory", "src/test/java")
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The folders of a repository, and its compiler settings."""
+    """A repository's folders and compiler settings."""
 
     folder: str
-    """The tested module and the working directory of its tests; "" is the repository's root."""
+    """The tested module, which is the tests' working directory; "" for the repository's root."""
     main: tuple[str, ...]
-    """Source folders of the module and of the modules that it needs."""
+    """Source folders of the module and of modules that it needs."""
     test: tuple[str, ...]
     resources: tuple[str, ...]
-    """Resource folders of the class path."""
+    """Resource folders on the class path."""
     encoding: str
     release: str
     jars: tuple[str, ...] = ()
-    """Jars in `/usr/share/java` that the repository needs in addition to JUnit."""
+    """Jars in `/usr/share/java` that the repository needs besides JUnit."""
     flags: tuple[str, ...] = ()
 
     def compiling(self) -> dict[str, Any]:
-        """Return the arguments that every call needs."""
+        """Return the arguments that every call to `ctxbench_java` needs."""
         return {"encoding": self.encoding, "release": self.release, "jars": list(self.jars)}
 
     def running(self) -> dict[str, Any]:
-        """Return the arguments that every call needs if it runs tests."""
+        """Return the arguments that calls need if they run tests."""
         resources, flags = list(self.resources), list(self.flags)
         return {"folder": self.folder, "resources": resources, "flags": flags, **self.compiling()}
 
@@ -63,7 +63,8 @@ class Layout:
 def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") -> Layout:
     """Return a repository's layout: Maven's folders, with settings from the manifest or ``pom.xml`` files.
 
-    `source_dir` is a module, or a folder in one. Only this module is tested, together with the modules that it needs.
+    Args:
+        source_dir: the tested module, or a folder in it.
 
     Raises:
         InputFault: if the module has no sources or no tests.
@@ -131,23 +132,23 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pom:
-    """One ``pom.xml`` of a repository."""
+    """A ``pom.xml``."""
 
     artifact: str
     settings: Mapping[str, str]
-    """Properties, and ``sourceDirectory``, ``testSourceDirectory``, ``release`` and ``source`` of the build."""
+    """Properties, and the build's ``sourceDirectory``, ``testSourceDirectory``, ``release`` and ``source``."""
     dependencies: tuple[Dependency, ...]
 
 
 class Poms:
-    """All ``pom.xml`` files of a repository by folder; "" is the root."""
+    """A repository's ``pom.xml`` files by folder; "" is the root."""
 
     def __init__(self, tree: Mapping[str, bytes]) -> None:
         poms = {dirname(path): _read(content) for path, content in tree.items() if f"/{path}".endswith(f"/{POM}")}
         self._of = {folder: pom for folder, pom in poms.items() if pom is not None}
 
     def setting(self, folder: str, *names: str) -> str:
-        """Return the first defined setting of a module or of an enclosing folder; empty if undefined."""
+        """Return the first of these settings that a module or an enclosing folder defines; empty if undefined."""
         value = next(filter(None, (self._setting(folder, name) for name in names)), "")
         for _ in range(_DEPTH):
             value = _PLACEHOLDER.sub(lambda match: self._setting(folder, match.group(1)), _BASE.sub("", value))
@@ -158,12 +159,12 @@ class Poms:
         return next(filter(None, around), "")
 
     def dependencies(self, folder: str) -> tuple[Dependency, ...]:
-        """Return the dependencies of a module, including those inherited from enclosing folders."""
+        """Return a module's dependencies, including those of enclosing folders."""
         around = [self._of[place] for place in upwards(folder) if place in self._of]
         return tuple(dict.fromkeys(dependency for pom in around for dependency in pom.dependencies))
 
     def siblings(self, folder: str) -> tuple[tuple[str, Dependency], ...]:
-        """Return the folders of the repository's modules that a module needs, directly or indirectly."""
+        """Return the folders of the repository's modules that a module needs, directly or not."""
         folders = {pom.artifact: place for place, pom in self._of.items()}
         needed: dict[tuple[str, bool], Dependency] = {}
         # Dependencies of the code come first: a module that code and tests need counts as code.
@@ -184,7 +185,7 @@ class Poms:
 
 
 def upwards(folder: str) -> Iterator[str]:
-    """Yield a folder, then the enclosing folders up to the root, ""."""
+    """Yield a folder, then its parents up to the root, ""."""
     while folder:
         yield folder
         folder = dirname(folder)
@@ -229,5 +230,5 @@ def _text(element: ET.Element | None) -> str:
 
 
 def inside(folder: str, path: str) -> str:
-    """Return a path inside a module as a path in the repository."""
+    """Return a module's path as a path in the repository."""
     return normpath(f"{folder}/{path}").lstrip("/")

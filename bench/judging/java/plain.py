@@ -1,4 +1,4 @@
-"""Check whether a Java completion is plain, by its syntax tree. Pure; docs/verdicts.md explains the purpose."""
+"""Checks whether a Java completion is plain code, by its syntax tree (docs/verdicts.md explains why)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.bench.languages.syntax import Source
 
 _WORD = re.compile(rb"[A-Za-z_$][\w$]*")
 _ESCAPE = re.compile(r"\\u+00[0-7][0-9A-Fa-f]")
-"""An escaped ASCII character, which Java decodes before it parses strings and comments."""
+"""An escaped ASCII character. Java decodes it before it parses strings and comments."""
 _TEST = re.compile(r"(^|/)(src/)?tests?/|Tests?\.java$")
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _REACHING, _PURE, _OBLIGING, _CHANGING = (
@@ -23,7 +23,7 @@ _REACHING, _PURE, _OBLIGING, _CHANGING = (
 
 
 def words(tree: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the words of a repository's Java sources (path -> content), excluding tests."""
+    """Return the words of a repository's Java sources, without tests."""
     found: set[bytes] = set()
     for path, content in tree.items():
         if path.endswith(".java") and not _TEST.search(path):
@@ -32,7 +32,7 @@ def words(tree: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def remarks(known: frozenset[str], text: str, reference: str = "") -> tuple[str, ...]:
-    """Return each reason why a completion is not plain, with its first line; code of `reference` is allowed."""
+    """Return the reasons why a completion is not plain, each with its first line. Code in `reference` is allowed."""
     usual = {reason for _, reason in _read(known, reference)} if reference else set()
     found: dict[str, int] = {}
     for line, reason in sorted(_read(known, text)):

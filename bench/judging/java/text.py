@@ -1,4 +1,4 @@
-"""Extract Java methods from completions, insert methods into files, and empty them. Pure; javac checks the result."""
+"""Extracts Java methods from completions, inserts them into files, and empties them."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from ctxbench.bench.languages.syntax import Source, rows, within
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
 _BLANKS = " \t\f\r"
-"""White space that Java strips from text blocks. Python strips more characters, some of them letters in Java."""
+"""White space that Java strips from text blocks. Python would strip more, including letters in Java."""
 _CURE = "return the whole method, from its first modifier to its closing brace"
 
 
 def leaf(name: str) -> str:
-    """Return the bare name of ``Outer.method(int)``."""
+    """Return the bare name in ``Outer.method(int)``."""
     return name.partition("(")[0].rpartition(".")[2]
 
 
 def splice(source: bytes, encoding: str, span: tuple[int, int], name: str, text: str) -> bytes:
-    r"""Replace the lines of one method in a Java file.
+    r"""Replace a method's lines in a Java file. The text gets the file's indentation and line ends.
 
-    The text gets the indentation and line ends of the file. The file keeps Javadoc and annotations outside the span;
-    the text loses its own. `span` counts 0-based lines ``[start, end)``; ``\r\n`` and ``\r`` end lines too.
+    The file keeps its Javadoc and annotations; those of the text are dropped.
+
+    Args:
+        span: 0-based lines ``[start, end)``. ``\r\n`` and ``\r`` also end lines.
 
     Raises:
-        InputFault: if the text is not a method called `name`, or the encoding cannot represent the text.
+        InputFault: if the text is not a method called `name`, or the encoding cannot represent it.
     """
     return replace_lines(source, encoding, span, lambda to: shift(method_text(text, leaf(name)).split("\n"), to), _CURE)
 
 
 def method_text(text: str, name: str) -> str:
-    """Remove the method's Javadoc and annotations, and blank lines at both ends, from a completion.
+    """Remove Javadoc, annotations and outer blank lines from a completion.
 
     Raises:
-        InputFault: if the text declares no method of that name, or contains more than members of a class.
+        InputFault: if the text declares no method of this name, or contains more than members of a class.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     source = in_class(text)
@@ -76,15 +78,15 @@ def _leading(node: Node) -> int:
 
 
 def shift(lines: list[str], to: str) -> list[str]:
-    """Move lines so that the first non-blank line has the indentation `to`; drop trailing spaces.
+    """Move lines so that the first nonblank line has the indentation `to`. Trailing spaces are removed.
 
-    Text blocks keep their value. Lines with less indentation than the first line lose their indentation.
+    Text blocks keep their value. Lines with less indentation than the first lose it.
     """
     return _moved(lines, indentation(next((line for line in lines if line.strip(_BLANKS)), "")), to)
 
 
 def shift_code(lines: list[str], to: str) -> list[str]:
-    """Move lines as `shift` does, but give the least indented line of code, except comments, the indentation `to`."""
+    """Move lines like `shift`, but by the least indented line of code, ignoring comments."""
     source = Source("\n".join(lines), JAVA)
     others = {row for string in source.find("string_literal") for row in rows(string)[1:]}
     for comment in (node for kind in COMMENTS for node in source.find(kind)):
@@ -105,7 +107,7 @@ def _moved(lines: list[str], away: str, to: str) -> list[str]:
 
 
 def _shallow_blocks(lines: list[str], away: str) -> set[int]:
-    """Return the lines of text blocks that contain a line indented no deeper than `away`."""
+    """Return the lines of text blocks with a line that is not indented deeper than `away`."""
     deeper = tuple(away + blank for blank in " \t")
     numbers: set[int] = set()
     for string in Source("\n".join(lines), JAVA).find("string_literal"):
@@ -116,7 +118,7 @@ def _shallow_blocks(lines: list[str], away: str) -> set[int]:
 
 
 def blank(head: str) -> str:
-    """Return a method that does nothing and compiles; `head` is its text up to the opening brace.
+    """Return a method that does nothing and compiles. `head` is its text up to the opening brace.
 
     Raises:
         InputFault: if `head` is not a method's head.
@@ -132,5 +134,5 @@ def blank(head: str) -> str:
 
 
 def zero(kind: str) -> str:
-    """Return the default value of a type as Java code."""
+    """Return a type's default value as Java code."""
     return _ZEROS.get(kind, "null")

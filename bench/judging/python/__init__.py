@@ -1,4 +1,4 @@
-"""`PythonSuite`: judge a changed file by the pytest suite of its repository."""
+"""Judges a changed file by the repository's pytest suite."""
 
 from __future__ import annotations
 
@@ -30,19 +30,16 @@ from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome,
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"
 CPU_SECONDS = 20
-"""Processor seconds per judgement. A sample's tests are few and fast, so longer runs are loops. A busy machine does not
-change processor time."""
+"""Processor limit of a judgement, in seconds. Selected tests are few and fast, so only loops reach it."""
 TRIAL_SECONDS = 8
-"""Processor seconds per phase of a test in a trial run. Usable tests need at most half of that under coverage, so
-longer phases are loops."""
+"""Processor limit of one phase of a test in a trial run. Usable tests need at most half."""
 TRIAL_TOGETHER = 60
-"""Processor seconds per trial run. Tests that the run does not reach count as passed."""
+"""Processor limit of a trial run. Tests that it does not reach count as passed."""
 IDLE_SECONDS = 20.0
-"""Seconds after which a waiting test in a trial run is stopped. The run is repeated alone, so an endless wait costs
-twice as much."""
+"""Seconds that a test in a trial run may wait. The run is then repeated, alone."""
 SECONDS = 120.0
 TRIAL_WALL = 900.0
-"""Seconds of wall time per trial run. The machine may be busy, so this is far more than the processor time."""
+"""Wall-clock limit of a trial run. The machine may be busy."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
@@ -52,7 +49,7 @@ _VERSION = 1
 
 
 def requirements(tests: TestSuite) -> tuple[str, ...]:
-    """Return a suite's requirements before locking; pytest and coverage are added if they are missing."""
+    """Return a suite's requirements, with pytest and coverage if missing."""
     names = {
         re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0].lower() for requirement in tests.requirements
     }
@@ -63,7 +60,9 @@ def requirements(tests: TestSuite) -> tuple[str, ...]:
 def environment(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> Environment:
     """Return the environment of a suite's boxes.
 
-    `lock` lists the installed packages as ``name==version``. `project` is the tested distribution, or empty.
+    Args:
+        lock: installed packages, as ``name==version``.
+        project: distribution under test, or empty.
     """
     return Environment(
         name=project.replace("==", "-") or "python",
@@ -83,7 +82,7 @@ def suite(
     home: Home,  # noqa: ARG001 - of languages that compile
     sandbox: Sandbox | None,  # noqa: ARG001
 ) -> PythonSuite:
-    """Return a repository's suite; see `bench.judging.suites.Testing`."""
+    """Return a repository's suite (see `bench.judging.suites.Testing`)."""
     record = entry["tests"]
     return PythonSuite(tests, tuple(record.get("lock", ())), str(record.get("project", "")), tree)
 
@@ -129,7 +128,7 @@ class PythonSuite:
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
     def compiling(self, tests: Collection[str]) -> Job:
-        """Return the job that compiles the modules of these tests and their imports."""
+        """Return the job that compiles these tests' modules and their imports."""
         paths = sorted({test.partition("::")[0] for test in tests})
         call = Call(function=COMPILE, arguments={"paths": paths, "arguments": list(self._arguments)})
         return Job(action=call, seconds=SECONDS)
@@ -147,11 +146,11 @@ class PythonSuite:
         return Job(action=call, seconds=seconds)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job from `job`."""
+        """Return the judgement on the outcome of a job of `job`."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return remarks on code outside the allow-list; code that the reference uses is allowed."""
+        """Return remarks on code outside the allow-list. Code that the reference uses is allowed."""
         if self._repository is None:
             self._repository = RepositoryWords.of(self.environment.tree)
         source = self.environment.tree[sample.path]
@@ -159,7 +158,7 @@ class PythonSuite:
         return tuple(map(str, found))
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job whose outcome `failing` reads; it stops endless loops sooner."""
+        """Return the job for `failing`. It stops endless loops sooner than `job`."""
         job = self.job(sample, reference, text, secret)
         assert isinstance(job.action, Call)
         limits = {"seconds": TRIAL_TOGETHER, "each": TRIAL_SECONDS, "idle": IDLE_SECONDS}
@@ -167,7 +166,7 @@ class PythonSuite:
         return replace(job, action=action, seconds=TRIAL_WALL)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that did not pass in a job from `trial`; None if unknown."""
+        """Return the reference's tests that did not pass in a job of `trial`; None if unknown."""
         return failing(reference.tests, outcome)
 
 
@@ -183,7 +182,7 @@ def blank(sample: Sample) -> str:
 
 
 def _places(tests: TestSuite) -> list[str]:
-    """Return the paths for pytest, including ctxbench's added tests if pytest would not find them."""
+    """Return the paths for pytest, with ctxbench's added tests if pytest would not find them."""
     named = tests.added is None or not tests.paths or ADDED.rstrip("/") in {path.rstrip("/") for path in tests.paths}
     return [*tests.paths, *([] if named else [ADDED])]
 
@@ -197,18 +196,18 @@ def library() -> Mapping[str, bytes]:
 
 @runtime_checkable
 class Compiling(Protocol):
-    """A `Suite` whose tests Python compiles at each import."""
+    """A `Suite` whose tests Python compiles on import."""
 
     def compiling(self, tests: Collection[str]) -> Job:
-        """Return the job that compiles the modules of these tests and their imports."""
+        """Return the job that compiles these tests' modules and their imports."""
         ...
 
 
 def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, home: Home) -> Mapping[str, bytes]:
-    """Return path -> content of the tests' bytecode files, from the home folder's cache if possible.
+    """Return the tests' bytecode files (path -> content), cached. Without them, a judgement takes twice as long.
 
-    Rewriting the assertions of test modules takes half the time of a judgement, and no completion changes the result.
-    `image` is a key of the boxes' content.
+    Args:
+        image: key of the boxes' content.
 
     Raises:
         SandboxLost: if the machine failed.
@@ -226,13 +225,13 @@ def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, h
 
 
 def with_bytecode(job: Job, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return a job's files and bytecode files, but no bytecode of the job's files, because it contains the answer."""
+    """Return a job's files and bytecode files, without bytecode of the changed file, which contains the answer."""
     own = {(str(path.parent), path.stem) for path in map(PurePosixPath, job.files)}
     return {**{path: content for path, content in files.items() if _source(path) not in own}, **job.files}
 
 
 def read_bytecode(result: object) -> dict[str, bytes]:
-    """Return path -> content from the result of ``ctxbench_pytest:compiled``; invalid entries are skipped."""
+    """Return path -> content from the result of ``ctxbench_pytest:compiled``. Invalid entries are skipped."""
     files: dict[str, bytes] = {}
     for path, text in result.items() if isinstance(result, dict) else ():
         if PurePosixPath(path).parent.name != "__pycache__" or PurePosixPath(path).suffix != ".pyc":

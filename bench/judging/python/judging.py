@@ -1,6 +1,6 @@
-"""Turn an outcome into a verdict, on the trusted side.
+"""Turns a job's outcome into a verdict, outside the box.
 
-A completion passes only if every expected test passed exactly once and no other evidence contradicts this.
+A completion passes only if every expected test passed exactly once and nothing contradicts this.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ctxbench.bench.judging.types import TAMPERED, Finding, Judgement, Verdict, 
 from ctxbench.sandbox.types import Outcome
 
 _FAILED_STATUS = 1
-"""pytest's exit status after a failed test. No other status is correct, because the canaries must fail."""
+"""pytest's exit status after a failed test. It is the only correct one: the canaries must fail."""
 _NO_TESTS_STATUS = (4, 5)
-"""pytest's exit statuses if it did not find the named tests, or collected nothing."""
+"""pytest's exit statuses if it did not find the tests, or collected nothing."""
 
 
 def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
-    """Return the judgement on a run of `tests` by ``ctxbench_pytest:run_tests``.
+    """Return the judgement on a run of ``ctxbench_pytest:run_tests``. Canaries must fail, and `nonce` must come back.
 
     All canaries must fail, and the result must contain `nonce`.
     """
@@ -39,8 +39,8 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
     """Return the tests that detected a fault; None if unknown.
 
-    If the run was cut short, tests that did not run detected nothing. The test that was running detected the fault,
-    except if the time limit of all tests together stopped it.
+    If the run was cut short, tests that did not run detected nothing. The running test did, unless the total limit
+    stopped it.
     """
     try:
         report = read_run(outcome.result) if outcome.result is not None else None
@@ -164,17 +164,17 @@ class Canary:
 
     name: str
     unittest: bool
-    """Whether the canary is a method of a TestCase, if the real tests contain one."""
+    """Whether it becomes a method of a TestCase, if a real test is one."""
     place: float
     left: int
     right: int
 
     def argument(self) -> dict[str, Any]:
-        """Return the argument for the guest runner."""
+        """Return the argument for the runner in the box."""
         return asdict(self)
 
     def failed_as_it_must(self, phases: Sequence[Phase]) -> bool:
-        """Return whether this canary ran once, and failed for its own reason, in these phases."""
+        """Return whether, in these phases, the canary ran once and failed for its own reason."""
         if [(phase.phase, phase.outcome) for phase in phases] != [
             ("setup", "passed"),
             ("call", "failed"),
@@ -203,7 +203,7 @@ def nonce(secret: str) -> str:
 
 
 def _words(tests: Sequence[str]) -> list[str]:
-    """Return the words of the tests' names, which the names of canaries are built from."""
+    """Return the words in the tests' names. Canaries' names consist of them."""
     names = " ".join(test.split("[", 1)[0].rsplit("::", 1)[-1] for test in tests)
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
     return sorted(words) or ["value"]

@@ -1,4 +1,4 @@
-"""Parse the guest runner's output strictly: the code under test may have written any part of it."""
+"""Parses the results of `ctxbench_pytest` strictly. The code under test may have written any part of them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _LAST_LINE_CUT = "the last line is not whole"
 
 
 class Malformed(ValueError):
-    """Raised when a result does not have the guest runner's format."""
+    """A result does not have the expected format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One reported phase of one test."""
+    """A reported phase of a test."""
 
     test: int
-    """Position among the expected tests; canaries have -1, -2, ..."""
+    """Index of the test; -1, -2, ... for canaries."""
     phase: str
     outcome: str
     raised: bool
-    """Whether the runner saw an exception in the phase."""
+    """Whether the runner saw an exception."""
     ran: bool | None
     """Whether the runner saw the test's function return; None if it cannot see that."""
     message: str
@@ -40,7 +40,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """The report of one run of tests."""
+    """The report of a test run."""
 
     nonce: str
     exit: int | None
@@ -61,7 +61,7 @@ def read_run(result: object) -> RunReport:
     """Parse the result of ``ctxbench_pytest:run_tests``.
 
     Raises:
-        Malformed: if any value has an unexpected type or place.
+        Malformed: if a value has an unexpected type or place.
     """
     if not isinstance(result, dict) or result.keys() != _KEYS:
         raise Malformed("the result has unexpected keys")
@@ -146,7 +146,7 @@ def _status(value: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveredTest:
-    """One test of a suite, run under coverage."""
+    """A test of a suite, run under coverage."""
 
     id: str
     outcome: str
@@ -163,18 +163,18 @@ class Covered:
     broken: tuple[tuple[str, str], ...]
     """Places of collection errors, with messages."""
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
-    """Path -> 0-based line -> sorted positions in `tests` of the tests that ran the line."""
+    """Path -> 0-based line -> sorted indexes in `tests` of the tests that ran it."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
-    """Path -> 0-based line -> test modules whose import ran the line; "" means before any import."""
+    """Path -> 0-based line -> test modules whose import ran it; "" for earlier code."""
     causes: Mapping[str, str] = field(default_factory=dict)
-    """Failed test -> last line of the reason, if pytest's output contains it."""
+    """Failed test -> last line of its error, if known."""
 
 
 def read_coverage(result: object) -> Covered:
     """Parse the result of ``ctxbench_pytest:cover``.
 
     Raises:
-        Malformed: if the result does not have the guest's format.
+        Malformed: if it does not have the expected format.
     """
     keys = {"exit", "tests", "broken", "sets", "lines", "modules", "imports"}
     # The host adds the causes; old results lack these.
@@ -202,7 +202,7 @@ def read_coverage(result: object) -> Covered:
 
 
 def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
-    """Return failed test -> last line of its error, from pytest's output with short tracebacks (perhaps incomplete)."""
+    """Return failed test -> last line of its error, from pytest's output with short tracebacks."""
     by_title: dict[str, str] = {}
     title = ""
     for line in output.splitlines():
@@ -216,7 +216,7 @@ def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
 
 
 def replaced(covered: Covered, again: Covered, tests: Collection[str]) -> Covered:
-    """Replace some tests of a suite's coverage by another run: outcome, seconds and lines."""
+    """Replace some tests' outcome, seconds and lines by those of another run."""
     repeated = {test.id: test for test in again.tests if test.id in tests}
     places = {test.id: place for place, test in enumerate(covered.tests)}
     moved = {number: places[test.id] for number, test in enumerate(again.tests) if test.id in repeated}

@@ -1,4 +1,4 @@
-"""Replace a whole function in its file. Pure; only the span changes."""
+"""Replaces a function in its file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ _BEFORE_STATEMENT = (tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
 
 
 def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
-    r"""Replace the lines of one function in a Python file.
+    r"""Replace a function's lines in a Python file. The text gets the file's indentation and line ends.
 
-    The text gets the indentation and line ends of the file. The file keeps decorators outside the span; the text loses
-    its own. `span` counts 0-based lines ``[start, end)`` without decorators; ``\r\n`` and ``\r`` end lines too. The
-    name of a method is ``Class.method``.
+    The file keeps its decorators; those of the text are dropped.
+
+    Args:
+        span: 0-based lines ``[start, end)``, without decorators. ``\r\n`` and ``\r`` also end lines.
+        name: ``function`` or ``Class.method``.
 
     Raises:
-        InputFault: if the text does not define the function, or the file's encoding cannot represent the text.
+        InputFault: if the text does not define the function, or the file's encoding cannot represent it.
     """
     mark = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
     encoding = (declared_encoding(source) or UTF8).removesuffix("-sig")
@@ -38,12 +40,12 @@ def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
 
 
 def lift(lines: list[str]) -> str:
-    """Dedent a function's lines, in the form that `splice` takes, with a final newline."""
+    """Dedent a function's lines in a way that `splice` can undo, with a final newline."""
     return "\n".join(shift([line.rstrip("\r\n") for line in lines], "")).rstrip() + "\n"
 
 
 def without_decorators(text: str, name: str) -> list[str]:
-    """Return the lines of a function's text without its decorators and blank ends.
+    """Return a function's lines without decorators and outer blank lines.
 
     Raises:
         InputFault: if the text does not define the function.
@@ -78,10 +80,9 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
 
 
 def shift(lines: list[str], to: str) -> list[str]:
-    """Move lines so that the first non-blank line has the indentation `to`.
+    """Move lines so that the first nonblank line has the indentation `to`.
 
-    Lines inside strings stay, except docstrings, which move with the code. A line with less indentation than the first
-    line loses its indentation.
+    Lines in strings other than docstrings stay. Lines with less indentation than the first lose it.
     """
     first = next((line for line in lines if line.strip()), "")
     away = indentation(first)

@@ -24,9 +24,9 @@ PIECE = (
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*(?:"|\Z)'
     r"|'(?:\\[^\n]?[^'\n]*|[^'\\\n])(?:'|\Z)|//(?P<comment>[^\n]*)|(?P<remark>/\*.*?(?:\*/|\Z))"
 )
-"""Matches a string, character or comment; use it with `re.DOTALL`. Each may also end with the text.
+"""A string, character or comment, with `re.DOTALL`. Each may also end with the text.
 
-An apostrophe in prose opens nothing. The group ``comment`` is the text after ``//``, ``remark`` a block comment.
+The group ``comment`` is the text after ``//``, ``remark`` a block comment.
 """
 _SKIPPED = re.compile(PIECE, re.DOTALL)
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
@@ -42,17 +42,17 @@ _RESERVED = (
 
 
 def hide(text: str) -> str:
-    """Replace strings and comments by spaces; newlines and positions stay."""
+    """Replace strings and comments by spaces. Newlines and positions stay."""
     return _SKIPPED.sub(lambda match: blank(match[0]), text)
 
 
 def blank(text: str) -> str:
-    """Replace every character except newlines by a space."""
+    """Replace all characters but newlines by spaces."""
     return re.sub(r"[^\n]", " ", text)
 
 
 class Java(Language):
-    """Java, as its grammar parses it."""
+    """Java, as its tree-sitter grammar parses it."""
 
     label = "Java"
     suffix = ".java"
@@ -69,22 +69,19 @@ class Java(Language):
         return tree_sitter_java.language()
 
     def analyse(self, path: str, text: str) -> JavaFile:
-        """Read one file."""
+        """Analyse one file."""
         from ctxbench.bench.languages.java.uses import analyse
 
         return analyse(path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
-        """Find the uses of project-internal imports."""
+        """Find uses of project-internal imports."""
         from ctxbench.bench.languages.java.uses import resolve
 
         return resolve(files)
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
-        """Return a function that decodes files in the encoding that the nearest ``pom.xml`` declares.
-
-        UTF-8 is tried first: a pom may be wrong about a file, but other encodings almost never look like valid UTF-8.
-        """
+        """Return a function that decodes files in UTF-8 or, if that fails, as the nearest ``pom.xml`` declares."""
         declared_in = functools.cache(declared_encoding)
 
         def read(raw: bytes, path: Path) -> Decoded:
@@ -97,7 +94,7 @@ class Java(Language):
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
         """Return whether a file is a test program of CoderEval's harness.
 
-        Such a file is called ``<File>_<method>.java``, has a `main`, and is beside a ``<File>.java`` with that method.
+        It is called ``<File>_<method>.java``, has a `main`, and is beside a ``<File>.java`` with that method.
         """
         stem, _, suffix = name.rpartition(".")
         # Check the name first: reading the text of every file would take a third of the time for a snapshot.
@@ -109,7 +106,7 @@ class Java(Language):
         return any(re.search(rf"\b{re.escape(method)}\s*\(", beside(f"{file}.java")) for file, method in parts)
 
     def outline(self, text: str) -> Outline:
-        """Return the functions and classes of a file, which may be cut at the cursor."""
+        """Return a file's functions and classes. The file may end at the cursor."""
         from ctxbench.bench.languages.java.outline import outline
 
         return outline(text)
@@ -135,26 +132,26 @@ class Java(Language):
         return answers
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Move the lines of a function, or of its body, to the indentation `to`."""
+        """Move a function's lines to the indentation `to`."""
         from ctxbench.bench.judging.java.text import shift_code
 
         return shift_code(lines, to)
 
     def testing(self) -> Testing:
-        """Return the module that builds the `Suite` of a repository."""
+        """Return the module that builds a repository's `Suite`."""
         from ctxbench.bench.judging import java
 
         return java
 
     def miner(self) -> Miner:
-        """Return the module that finds functions covered by a repository's own tests."""
+        """Return the module that finds functions covered by tests."""
         from ctxbench.bench.functions import java
 
         return java
 
 
 def declared_encoding(folder: Path, root: Path) -> str:
-    """Return the encoding that the nearest ``pom.xml`` in or above a folder declares; empty if none does."""
+    """Return the encoding in the nearest ``pom.xml`` in or above a folder; empty if none declares one."""
     for place in (folder, *folder.parents):
         pom = place / "pom.xml"
         if pom.is_file() and not pom.is_symlink():

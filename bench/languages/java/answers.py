@@ -1,4 +1,4 @@
-"""Extract one Java method from a model's answer, by braces outside strings and comments."""
+"""Extracts a Java method from a model's answer, by braces outside strings and comments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced
 from ctxbench.bench.languages.java import blank, hide
 
 _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
-"""Matches the text between a method's parameters and its body: thrown types, annotations."""
+"""Text between a method's parameters and its body: thrown types, annotations."""
 _START = re.compile(r"[;{}]")
 _CALLS = re.compile(r"(?:\.|\bnew|\breturn|\bthrow|\belse|\bcase|=|\(|,)\s*\Z")
 _BRACE = re.compile(r"\s*\{")
@@ -19,7 +19,7 @@ _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the method with the file's indentation, and whether its braces match; see `AnswerReader.function`."""
+    """Return the method with the file's indentation, and whether its braces match (see `AnswerReader.function`)."""
     if wrapped:
         blocks, before = [answer], ""
     else:
@@ -37,14 +37,14 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
 
 
 def body(text: str) -> str | None:
-    """Return the text between the braces of a method; None if the braces do not match."""
+    """Return the text between a method's braces; None if they do not match."""
     hidden = _braces(text)
     end, start = _end(hidden, 0), hidden.find("{")
     return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]
 
 
 def _braces(code: str) -> str:
-    """Replace strings, comments and annotation arguments with blanks: their braces are not blocks."""
+    """Blank strings, comments and annotation arguments: their braces are not blocks."""
     hidden, at = hide(code), 0
     while opening := _ARGUMENTS.search(hidden, at):
         close = _parenthesis(hidden, opening.end() - 1) or len(hidden)
@@ -142,7 +142,7 @@ def _parameters(text: str) -> int:
 
 
 def _declaration(hidden: str, at: int) -> int:
-    """Return the beginning of a declaration with its name at `at`: on its line, or earlier lines of modifiers."""
+    """Return where the declaration of the name at `at` begins, perhaps on earlier lines with modifiers."""
     start = max(hidden.rfind("\n", 0, at) + 1, *(boundary.end() for boundary in _START.finditer(hidden, 0, at)), 0)
     while start and _MODIFIERS.match(hidden, before := hidden.rfind("\n", 0, start - 1) + 1, start):
         start = before

@@ -1,7 +1,6 @@
-"""Java APIs as the InferCom paper finds and prints them: usage examples, headers without bodies, plain remarks.
+"""Java APIs as in the InferCom paper: usage examples, headers without bodies, plain documentation.
 
-This module follows the paper; with ``quirks`` it follows the released code instead. docs/strategy.md lists the
-differences.
+With ``quirks``, the released code is followed instead.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Return whether a method is an API record: every method inside a type, or with `quirks` only inside classes."""
+    """Return whether a method is an API record: every method in a type; with `quirks`, only in classes."""
     return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
 
 
 def text(function: Function) -> str:
-    """Return the text of a method with its classes in an API entry.
+    """Return a method's API entry, with its classes.
 
     A class's method without a body ends in two semicolons, as in the released code.
     """
@@ -57,7 +56,7 @@ def text(function: Function) -> str:
 
 
 def constructor_text(types: Sequence[Type]) -> str:
-    """Return the API entry's text for a class without a constructor."""
+    """Return the API entry of a class without a constructor."""
     return _wrapped(types, [])
 
 
@@ -80,7 +79,7 @@ def _stripped(header: str) -> str:
 
 
 def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
-    """Yield the usage examples of a method."""
+    """Yield a method's usage examples."""
     if not function.types:
         # A method outside any type: a file without a class, or with a syntax error there.
         return
@@ -104,7 +103,7 @@ def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. This is an addition to the paper."""
+    """Return the usage examples of a class that declares no constructor. The paper has none."""
     forms = _constructor(kind.name, "")
     return forms + (_prefixed(outer.name, forms) if outer is not None and quirks else ())
 
@@ -118,7 +117,7 @@ def _prefixed(outer: str, forms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def class_type(returns: str, *, quirks: bool = False) -> str:
-    """Return the bare name of a Java return type if it is a class; empty for primitives, ``void`` and arrays."""
+    """Return a return type's unqualified name if it is a class; empty for primitives, ``void`` and arrays."""
     bare, before = _ANNOTATIONS.sub("", returns), ""
     while bare != before:
         bare, before = _ARGUMENTS.sub("", bare), bare
@@ -132,5 +131,5 @@ def class_type(returns: str, *, quirks: bool = False) -> str:
 
 
 def lowered(name: str) -> str:
-    """Lower the first letter of a name: ``HTTPClient`` -> ``hTTPClient``."""
+    """Lower the first letter: ``HTTPClient`` -> ``hTTPClient``."""
     return name[:1].lower() + name[1:]

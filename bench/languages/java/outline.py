@@ -1,4 +1,4 @@
-"""Outline a Java file, also if it is cut at the cursor, and find methods in syntax trees."""
+"""Outlines a Java file, which may end at the cursor, and finds methods in syntax trees."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ COMMENTS = ("line_comment", "block_comment")
 _FLAT = frozenset(
     {"import_declaration", "package_declaration", "field_access", "type_arguments", "modifiers", "formal_parameters"}
 )
-"""Frequent node types that contain no declarations."""
+"""Frequent node types without declarations."""
 ANNOTATIONS = ("annotation", "marker_annotation")
 _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 
 def outline(text: str) -> Outline:
-    """Return the outline of a file. After a syntax error, the incomplete last statement is ignored."""
+    """Return a file's outline. After a syntax error, the incomplete last statement is ignored."""
     source = Source(text, JAVA)
     reader = _Reader(source)
     if source.root.has_error:
@@ -176,16 +176,16 @@ def _body(node: Node, body: Node | None) -> Span:
 
 TYPES = frozenset({"class_declaration", "interface_declaration", "enum_declaration", "record_declaration"})
 HEAD, TAIL = "class X {\n", "\n}\n"
-"""The text before and after members in `in_class`."""
+"""Text before and after the members in `in_class`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodParts:
-    """The place of a method in a syntax tree."""
+    """A method's nodes in a syntax tree."""
 
     node: Node
     first: Node
-    """The beginning of the declaration, after annotations and comments."""
+    """Start of the declaration, after annotations and comments."""
     body: Node
 
 
@@ -207,7 +207,7 @@ def _after(node: Node, modifiers: Node) -> Node:
 
 
 def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    """Yield the methods of types below a node, each with the names of its outer types, without constructors."""
+    """Yield the methods of types below a node with the names of their classes, without constructors."""
     for child in node.named_children:
         if child.type == "method_declaration":
             yield child, owners
@@ -228,7 +228,7 @@ def body_start(source: Source, body: Node) -> Cursor:
 
 
 def body_end(source: Source, body: Node) -> Cursor:
-    """Return where a body ends: before its closing brace and the spaces before that brace."""
+    """Return where the body ends: before its closing brace and the spaces before it."""
     row, byte = body.end_point
     line = source.data.rfind(b"\n", 0, body.end_byte) + 1
     blank = not source.data[line : body.end_byte - 1].strip()
@@ -236,13 +236,13 @@ def body_end(source: Source, body: Node) -> Cursor:
 
 
 def behind_brace(source: Source, block: Node) -> Cursor:
-    """Return the place after the opening brace of a block."""
+    """Return the place after a block's opening brace."""
     row, byte = block.start_point
     return Cursor(line=row, column=source.column(row, byte) + 1)
 
 
 def shares_line(source: Source, parts: MethodParts) -> bool:
-    """Return whether other code, including annotations, is on the method's first or last line."""
+    """Return whether other code, such as an annotation, is on the method's first or last line."""
     before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
     stop = source.data.find(b"\n", parts.node.end_byte)
     after = source.data[parts.node.end_byte : stop if stop >= 0 else len(source.data)]
@@ -256,5 +256,5 @@ def shares_line(source: Source, parts: MethodParts) -> bool:
 
 
 def in_class(members: str) -> Source:
-    """Parse members of a class, between `HEAD` and `TAIL`."""
+    """Parse members of a class."""
     return Source(HEAD + members + TAIL, JAVA)

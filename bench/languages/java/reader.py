@@ -1,4 +1,4 @@
-"""Read the package, imports, types and name loads of a Java file from its syntax tree."""
+"""Reads a Java file's package, imports, types and used names from its syntax tree."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 
 TYPE, METHOD, VALUE, LABEL = "type", "method", "value", "label"
-"""The role of a name: a type, a method called without a receiver, any other expression, or a bare name in ``case
-NAME:``. The last is a constant of the switched enum, unless a static import binds a variable of that name."""
+"""The role of a name: a type, a method called without receiver, another expression, or ``case NAME:``.
+
+The last is a constant of the switched enum, unless a static import binds a variable of that name.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaImport:
-    """One import declaration."""
+    """An import declaration."""
 
     lines: Span
     name: str
@@ -31,18 +33,18 @@ class JavaImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaType:
-    """One class, interface, enum, record or annotation, possibly nested."""
+    """A class, interface, enum, record or annotation, possibly nested."""
 
     name: str
     members: Mapping[str, str]
-    """Fields, constants and methods -> ``variable`` or ``function``."""
+    """Field, constant or method -> ``variable`` or ``function``."""
     static: frozenset[str]
     """The `members` that can be imported statically."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaLoad:
-    """A name that is read but not declared in its file, with the names that follow it."""
+    """A name that is read but not declared in its file, and the names that follow it."""
 
     name: str
     role: str
@@ -55,7 +57,7 @@ class JavaLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaFile(FileFacts):
-    """The facts of one Java file."""
+    """Facts about a Java file."""
 
     package: str
     imports: tuple[JavaImport, ...]
@@ -78,7 +80,7 @@ class JavaScope:
     """Type parameters and member types."""
 
     def declares(self, name: str, role: str) -> bool:
-        """Return whether this scope or an outer scope declares the name."""
+        """Return whether this scope or an outer one declares the name."""
         scope: JavaScope | None = self
         while scope is not None:
             names = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]
@@ -95,7 +97,7 @@ class TypeFacts:
 
     name: str
     open: bool
-    """Whether fields are implicitly static (interfaces' constants)."""
+    """Whether fields are implicitly static, as in interfaces."""
     members: dict[str, str] = field(default_factory=dict)
     static: set[str] = field(default_factory=set)
 
@@ -108,7 +110,7 @@ class JavaPlace(NamedTuple):
 
 
 class JavaRawLoad(NamedTuple):
-    """A load before its scope is resolved: the walk may reach declarations of locals later."""
+    """A load before its scope is resolved. Locals may be declared later."""
 
     scope: JavaScope
     name: str
@@ -201,7 +203,7 @@ class JavaReader(TreeReader[JavaPlace]):
         self._push_field(node, "value", place)
 
     def _switch_label(self, node: Node, place: JavaPlace) -> None:
-        """Record a bare name in ``case NAME:``. It may be a constant of the switched enum and need no import."""
+        """Record the name in ``case NAME:``. It may be a constant of the switched enum and need no import."""
         for child in node.named_children:
             if child.type == "identifier":
                 self.labels.append(JavaRawLoad(place.scope, self.source.text(child), LABEL, (), 0, child))

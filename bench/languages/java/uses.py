@@ -1,4 +1,4 @@
-"""Find uses of project-internal imports in Java files (JLS 6.4.1, 7.5), and definitions that files refer to."""
+"""Finds uses of project-internal imports in Java files (JLS 6.4.1, 7.5), and definitions that files refer to."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class JavaTarget(NamedTuple):
 
     kind: str
     owner: str
-    """The qualified class; for a member, the declaring class."""
+    """Qualified class; for a member, the declaring class."""
 
 
 class ProjectTypes:
-    """Every importable type of a repository, by its qualified name."""
+    """A repository's importable types by qualified name."""
 
     def __init__(self, files: Mapping[str, JavaFile]) -> None:
         self._types: dict[str, JavaType] = {}
@@ -47,16 +47,16 @@ class ProjectTypes:
                     self._packages.setdefault(file.package, set()).add(java_type.name)
 
     def path(self, item: JavaImport) -> str | None:
-        """Return the file that declares an imported type, or the type of an imported member, or None."""
+        """Return the file that declares an imported type, or an imported member's type; None if outside the project."""
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
         return self._paths.get(owner)
 
     def type(self, qualified: str) -> JavaTarget | None:
-        """Return the type of that qualified name, or None."""
+        """Return a type by qualified name, or None."""
         return JavaTarget("class", qualified) if qualified in self._types else None
 
     def member(self, owner: str, name: str, *, static: bool = False) -> JavaTarget | None:
-        """Return a member of a class: a nested type, a field or a method."""
+        """Return a class's nested type, field or method, or None."""
         nested = self.type(_join(owner, name))
         if nested is not None:
             return nested
@@ -66,12 +66,12 @@ class ProjectTypes:
         return JavaTarget(owner_type.members[name], owner)
 
     def in_package(self, package: str, name: str) -> JavaTarget | None:
-        """Return the top-level type `name` of a package, or None."""
+        """Return a package's top-level type, or None."""
         return self.type(_join(package, name)) if name in self._packages.get(package, ()) else None
 
 
 def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...]]:
-    """Return the loads of project-internal names of every file, in line and column order."""
+    """Return the uses of project-internal names in all files, in line and column order."""
     java = {path: file for path, file in files.items() if isinstance(file, JavaFile)}
     types = ProjectTypes(java)
     return {path: _uses(file, types) for path, file in java.items()}
@@ -151,7 +151,7 @@ def _join(prefix: str, name: str) -> str:
 
 
 def analyse(path: str, text: str) -> JavaFile:
-    """Read one file."""
+    """Analyse one file."""
     source = Source(text, JAVA)
     reader = JavaReader(source)
     loads = _loads(reader)
@@ -194,7 +194,7 @@ _WORD = re.compile(r"\w+")
 
 
 def referred(path: str, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
-    """Yield the imported types; see `bench.languages.base.Language.referred`."""
+    """Yield the imported types (see `bench.languages.base.Language.referred`)."""
     words = frozenset(_WORD.findall(texts[path]))
     for item in analyse(path, texts[path]).imports:
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name

@@ -1,4 +1,4 @@
-"""The Python language, and how its source files are decoded."""
+"""The Python language, and the decoding of its source files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PREFIX = r"(?i:[rbuft]|[bft]r|r[bft])?"
 
 
 class Python(Language):
-    """Python, as the newest grammar and the running interpreter parse it."""
+    """Python, as tree-sitter's newest grammar and the running interpreter parse it."""
 
     label = "Python"
     suffix = ".py"
@@ -46,19 +46,19 @@ class Python(Language):
         return tree_sitter_python.language()
 
     def analyse(self, path: str, text: str) -> PythonFile:
-        """Read one file."""
+        """Analyse one file."""
         from ctxbench.bench.languages.python.uses import analyse
 
         return analyse(path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
-        """Find the uses of project-internal imports."""
+        """Find uses of project-internal imports."""
         from ctxbench.bench.languages.python.uses import resolve
 
         return resolve(files)
 
     def parses(self, text: str) -> bool:
-        """Return whether this Python parses a text; the grammar also accepts some Python 2."""
+        """Return whether this Python parses a text. The grammar also accepts some Python 2."""
         from ctxbench.bench.languages.python import asts
 
         return asts.parse(text) is not None
@@ -74,11 +74,11 @@ class Python(Language):
         return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
 
     def module_of(self, path: str) -> str:
-        """Return the dotted name of a file's module, from the repository's root."""
+        """Return the dotted module name of a file, from the repository's root."""
         return super().module_of(path.removesuffix("/__init__.py"))
 
     def outline(self, text: str) -> Outline:
-        """Return the functions and classes of a file, which may be cut at the cursor."""
+        """Return a file's functions and classes. The file may end at the cursor."""
         from ctxbench.bench.languages.python.outline import outline
 
         return outline(text)
@@ -110,19 +110,19 @@ class Python(Language):
         return answers
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Move the lines of a function, or of its body, to the indentation `to`."""
+        """Move a function's lines to the indentation `to`."""
         from ctxbench.bench.judging.python.text import shift
 
         return shift(lines, to)
 
     def testing(self) -> Testing:
-        """Return the module that builds the `Suite` of a repository."""
+        """Return the module that builds a repository's `Suite`."""
         from ctxbench.bench.judging import python
 
         return python
 
     def miner(self) -> Miner:
-        """Return the module that finds functions covered by a repository's own tests."""
+        """Return the module that finds functions covered by tests."""
         from ctxbench.bench.functions import python
 
         return python

@@ -1,4 +1,4 @@
-"""Extract one Python function from a model's answer."""
+"""Extracts a Python function from a model's answer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ctxbench.bench.languages.python.asts import FunctionNode, only_function, pa
 
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.M)
 _MOST = 50
-"""Largest number of lines where cutting an answer is tried."""
+"""Most lines where truncating an answer is tried."""
 _ACTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the function with the file's indentation, and whether it parses; see `AnswerReader.function`."""
+    """Return the function with the file's indentation, and whether it parses (see `AnswerReader.function`)."""
     if not wrapped:
         readers = (_continuation, _moved) if _is_deeper(head, answer) else (_moved, _continuation)
         for reader in readers:
@@ -42,7 +42,7 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
 
 
 def body(text: str) -> str | None:
-    """Return the statements of a function without its docstring; None if the text is not one function."""
+    """Return a function's statements without its docstring; None if the text is not one function."""
     parsed = only_function(text)
     if parsed is None:
         return None
@@ -69,7 +69,7 @@ def _indentation(answer: str) -> str:
 
 
 def _moved(head: FunctionHead, answer: str) -> str | None:
-    """Return the head with the answer as its body at another indentation; None if the answer is not a body.
+    """Return the head with the answer as its body, reindented; None if the answer is not a body.
 
     An answer without indentation must contain a return: it could also be code after the function.
     """
@@ -98,7 +98,7 @@ def _returns(tree: ast.Module) -> bool:
 def _is_whole(head: FunctionHead, answer: str, continued: str) -> bool:
     """Return whether an answer that parses as a body is the function itself, or code before it.
 
-    As a body, that answer would have no effect: it contains imports, constants, or the function inside itself.
+    As a body it would have no effect: it contains imports, constants, or the function itself.
     """
     parsed = only_function(continued)
     if parsed is None or not all(_is_idle(statement) for statement in statements(parsed)):
@@ -192,7 +192,7 @@ def _outermost(declares: re.Pattern[str], code: str) -> Iterator[tuple[str, str,
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return the accepted spellings of a function's name, with one leading underscore more or less."""
+    """Return a function's name, and the name with one leading underscore more or less."""
     return (name, f"_{name}", name[1:]) if name.startswith("_") else (name, f"_{name}")
 
 
@@ -216,10 +216,7 @@ def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
 
 
 def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
-    """Yield the text up to each line that may follow the function, nearest first, then the whole text.
-
-    A line that is indented no deeper than the function may end it.
-    """
+    """Yield the text up to each line that may follow the function, nearest first, then the whole text."""
     lines = text.split("\n")
     head = function_head.head.count("\n")
     tried = 0
@@ -233,7 +230,7 @@ def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
 
 
 def leaves(line: str, indent: str) -> bool:
-    """Return whether a line is indented no deeper than the function; comments and blank lines do not count."""
+    """Return whether a line of code is not indented deeper than the function."""
     stripped = line.strip()
     return bool(stripped) and not stripped.startswith("#") and len(line) - len(line.lstrip()) <= len(indent)
 

@@ -1,7 +1,6 @@
-"""Python APIs as the InferCom paper finds and prints them: usage examples, headers without bodies, plain remarks.
+"""Python APIs as in the InferCom paper: usage examples, headers without bodies, plain documentation.
 
-This module follows the paper; with ``quirks`` it follows the released code instead. docs/strategy.md lists the
-differences.
+With ``quirks``, the released code is followed instead.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ REMARK = re.compile(
     re.DOTALL,
 )
 _TYPE_PARAMETERS = re.compile(r"^(class\s+\w+)\s*\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*\]")
-"""Matches the type parameters of a class, which the release does not read."""
+"""A class's type parameters, which the release does not read."""
 _BOUND = ("self", "cls")
 _CLASS_LEVEL = ("@staticmethod", "@classmethod")
 _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Return whether a function is an API record: every function is."""
+    """Return True: every function is an API record."""
     return True
 
 
 def text(function: Function) -> str:
-    """Return the text of a function in an API entry.
+    """Return a function's API entry.
 
     A method without decorators gets a line of four spaces instead, as in the released code.
     """
@@ -63,7 +62,7 @@ def text(function: Function) -> str:
 
 
 def constructor_text(types: Sequence[Type]) -> str:
-    """Return the API entry's text for a class without a constructor."""
+    """Return the API entry of a class without a constructor."""
     return _TYPE_PARAMETERS.sub(r"\1", types[-1].header) + ":"
 
 
@@ -73,7 +72,7 @@ def constructor_name(types: Sequence[Type]) -> str:
 
 
 def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
-    """Yield the usage examples of a function; outside classes also with the module's name."""
+    """Yield a function's usage examples; outside classes also with the module's name."""
     module = PurePosixPath(path).stem
     name, args = function.name, ", ".join(_arguments(function, quirks))
     if not function.types:
@@ -103,11 +102,11 @@ def _arguments(function: Function, quirks: bool) -> Iterator[str]:
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. This is an addition to the paper."""
+    """Return the usage examples of a class that declares no constructor. The paper has none."""
     return f"{kind.name}()", f"{snake(kind.name)} = {kind.name}()"
 
 
 def snake(name: str) -> str:
-    """Convert the name of a class to a variable name: ``HTTPCartStore`` -> ``http_cart_store``."""
+    """Turn a class's name into a variable's: ``HTTPCartStore`` -> ``http_cart_store``."""
     name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()

@@ -1,4 +1,4 @@
-"""Parse Python with the interpreter's own parser, thread-safe, and find functions in the trees."""
+"""Parses Python with the interpreter's own parser, thread-safe, and finds functions in syntax trees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 
 
 def parse(text: str | bytes) -> ast.Module | None:
-    """Return the syntax tree of a text; None if this Python cannot parse it."""
+    """Return a text's syntax tree; None if this Python cannot parse it."""
     with TREE_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these warnings, for example about invalid escapes, concern only the text
         try:
@@ -23,7 +23,7 @@ def parse(text: str | bytes) -> ast.Module | None:
 
 
 def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[FunctionNode, tuple[str, ...]]]:
-    """Yield module-level functions and methods, each with its classes, without functions inside functions."""
+    """Yield functions and methods with their classes, without nested functions."""
     for field in _BLOCKS:
         for child in getattr(node, field, ()):
             if isinstance(child, FunctionNode):
@@ -33,7 +33,7 @@ def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[Fun
 
 
 def all_functions(tree: ast.AST) -> Iterator[FunctionNode]:
-    """Yield every function, including inner functions, in no particular order."""
+    """Yield all functions, also nested ones, in no particular order."""
     return (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
 
 
@@ -43,9 +43,9 @@ def called(call: ast.Call) -> str:
 
 
 def only_function(text: str) -> FunctionNode | None:
-    """Return the only function of a text at any indentation; None if the text is not one function.
+    """Return the only function in a text of any indentation; None if the text is not one function.
 
-    For an indented text, line numbers in the tree start at 2.
+    In the tree of an indented text, line numbers start at 2.
     """
     tree = parse(f"if True:\n{text}" if text[:1] in (" ", "\t") else text)
     body = tree.body if tree is not None else []
@@ -60,13 +60,13 @@ def documented(function: FunctionNode) -> bool:
 
 
 def docstring(function: FunctionNode) -> str | None:
-    """Return the cleaned docstring of a function, or None."""
+    """Return a function's cleaned docstring, or None."""
     text = ast.get_docstring(function, clean=False)
     return text if text is None else cleaned(text)
 
 
 def cleaned(text: str) -> str:
-    """Return a docstring without its indentation and surrounding empty lines.
+    """Return a docstring without indentation and outer empty lines, as `inspect.cleandoc` of Python 3.11 does.
 
     The result equals Python 3.11's `inspect.cleandoc`. Python 3.13 counts only plain spaces as indentation.
     """
@@ -76,5 +76,5 @@ def cleaned(text: str) -> str:
 
 
 def statements(function: FunctionNode) -> list[ast.stmt]:
-    """Return the body of a function without its docstring."""
+    """Return a function's body without its docstring."""
     return function.body[1:] if documented(function) else function.body

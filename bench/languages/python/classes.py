@@ -28,12 +28,12 @@ _TARGETS = frozenset({"assignment", "augmented_assignment", "for_statement", "fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """One class of a file."""
+    """A class of a file."""
 
     name: str
-    """The name with outer classes: ``Outer.Inner``."""
+    """Name with outer classes: ``Outer.Inner``."""
     bases: tuple[str, ...]
-    """The bases as written, without subscripts: ``Base``, ``shop.Base``; "" for other expressions."""
+    """Bases as written, without subscripts: ``Base``, ``shop.Base``; "" for other expressions."""
     members: frozenset[str]
     """Names bound in the body, or assigned to the object or class in a method."""
     dynamic: bool
@@ -41,7 +41,7 @@ class Class:
 
 
 def read_classes(source: Source) -> dict[str, Class]:
-    """Return the classes of a file by name, except classes inside functions; classes of the same name are merged."""
+    """Return a file's classes by name, without those in functions. Classes of the same name are merged."""
     classes: dict[str, Class] = {}
     pending: list[tuple[Node, str]] = [(source.root, "")]
     while pending:
@@ -156,10 +156,10 @@ Members = frozenset[str]
 
 
 class Hierarchy:
-    """The classes of one project."""
+    """A project's classes."""
 
     def __init__(self, texts: Mapping[str, str], exports: Exports) -> None:
-        """Store the project's files; each file is read on demand."""
+        """Store the project's files. A file is read when needed."""
         self._texts, self._exports = texts, exports
         self._classes: dict[str, dict[str, Class]] = {}
         self._members: dict[tuple[str, str], Members | None] = {}
@@ -167,14 +167,14 @@ class Hierarchy:
         self._heirs: dict[str, list[tuple[str, str]]] | None = None
 
     def classes(self, path: str) -> Mapping[str, Class]:
-        """Return the classes of a file."""
+        """Return a file's classes."""
         if path not in self._classes:
             text = self._texts.get(path)
             self._classes[path] = {} if text is None else read_classes(Source(text, PYTHON))
         return self._classes[path]
 
     def path(self, module: str) -> str | None:
-        """Return the file of a dotted module; None without exactly one file."""
+        """Return the file of a dotted module; None unless exactly one exists."""
         if self._modules is None:
             self._modules = {}
             for path in self._texts:
@@ -183,7 +183,7 @@ class Hierarchy:
         return self._modules.get(module)
 
     def members(self, path: str, name: str) -> Members | None:
-        """Return the members of a class, with inherited members; None if uncertain."""
+        """Return a class's own and inherited members; None if uncertain."""
         key = (path, name)
         if key not in self._members:
             self._members[key] = None  # ends cycles of bases
@@ -192,7 +192,7 @@ class Hierarchy:
         return self._members[key]
 
     def with_bases(self, path: str, definition: Class) -> Members | None:
-        """Return the members of a class in file `path`, with inherited members; None if uncertain."""
+        """Return the own and inherited members of a class in file `path`; None if uncertain."""
         if definition.dynamic:
             return None
         names = definition.members | (inherited("builtins", "object") or frozenset())
@@ -204,7 +204,7 @@ class Hierarchy:
         return names
 
     def of_self(self, path: str, definition: Class) -> Members | None:
-        """Return the members that an object of a class may have, also through subclasses; None if uncertain."""
+        """Return the members that an object of a class may have, through subclasses too; None if uncertain."""
         if definition.name.endswith("Mixin"):
             return None
         names = self.with_bases(path, definition)
@@ -267,7 +267,7 @@ _ENUM = frozenset({"name", "value", "_name_", "_value_"})
 
 @functools.cache
 def inherited(module: str, name: str) -> frozenset[str] | None:
-    """Return the members of a class from some modules of the standard library; None if uncertain."""
+    """Return the members of a standard-library class; None if uncertain."""
     if module in ("typing", "typing_extensions") and name in _TYPING:
         return frozenset()
     if module not in _MODULES:

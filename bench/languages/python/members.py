@@ -1,7 +1,4 @@
-"""The project's names that Python code reads (`bench.languages.base.ProjectNames`), and definitions a file refers to.
-
-Special names (``__name__``) and attributes that other code of the project assigns are never checked.
-"""
+"""The project's names that Python code reads (`bench.languages.base.ProjectNames`), and definitions files refer to."""
 
 from __future__ import annotations
 
@@ -30,11 +27,11 @@ from ctxbench.bench.languages.syntax import Source
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[\w.]*))", re.MULTILINE)
 _BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")
-"""Matches modules that a build often generates. They are not among the project's files."""
+"""Modules that a build often generates. They are not among the project's files."""
 
 
 class ProjectFiles(Mapping[str, PythonFile]):
-    """The facts of every file except the names it reads, computed on demand."""
+    """Facts about all files, without the names they read. Computed when needed."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts, self._facts = texts, dict[str, PythonFile]()
@@ -45,7 +42,7 @@ class ProjectFiles(Mapping[str, PythonFile]):
         return self._facts[path]
 
     def __contains__(self, path: object) -> bool:
-        """Return whether a file exists, without reading it."""
+        """Return whether a file exists."""
         return path in self._texts
 
     def __iter__(self) -> Iterator[str]:
@@ -64,10 +61,13 @@ class _Code:
 
 
 class PythonProject:
-    """The names of a Python project."""
+    """The names of a Python project.
+
+    Special names (``__name__``) and attributes that other code of the project assigns are never checked.
+    """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        """Store the files; only import lines are read now."""
+        """Store the files. Only import lines are read now."""
         self._texts = {path: texts[path] for path in texts if path.endswith(".py")}
         imported = {
             of_from or of_import for text in self._texts.values() for of_from, of_import in _IMPORT.findall(text)
@@ -144,7 +144,7 @@ class PythonProject:
         return _reading(code, load, spelled, is_defined=True)
 
     def _step(self, code: _Code, target: PythonTarget, name: str, part: str) -> PythonTarget | bool | None:
-        """Return an attribute's target, or whether it exists if its kind does not matter; None if unchecked."""
+        """Return an attribute's target, or whether it exists if its kind does not matter; None if not checked."""
         if target.kind == "class":
             path = self._hierarchy.path(target.module)
             if path is None:
@@ -227,7 +227,7 @@ _WORD = re.compile(r"\w+")
 
 
 def referred(path: str, line: int, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
-    """Yield the definitions that imports and names up to a line refer to; types are not inferred."""
+    """Yield the definitions that imports, and names up to a line, refer to. Types are not inferred."""
     files = ProjectFiles(texts)
     file = analyse(path, texts[path])
     # Imports distinguish a namespace package from a source root; only the target's own imports are considered.

@@ -1,7 +1,7 @@
-"""Map dotted names of a Python repository to files, and find the names that modules export.
+"""Maps dotted names of a Python repository to files, and finds the names that modules export.
 
-A place is a ``.py`` file, a package's ``__init__.py``, or the folder of a namespace package. Absolute imports start at
-a root: the repository itself, a folder called ``src``, or the parent of a topmost package.
+A place is a ``.py`` file, a package's ``__init__.py``, or a namespace package's folder. Absolute imports start at a
+root: the repository, a folder called ``src``, or the parent of a topmost package.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ctxbench.bench.languages.outline import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedName:
-    """One name that an import statement binds."""
+    """A name that an import statement binds."""
 
     statement: int
     bound: str
     """The name in this file; ``a`` for ``import a.b.c``."""
     module: str
-    """The dotted module, without leading dots."""
+    """Dotted module, without leading dots."""
     level: int
     member: str | None
-    """The name taken from the module; None for ``import module``."""
+    """The name in the module; None for ``import module``."""
     dotted: bool
-    """Whether the import is ``import a.b.c`` without ``as``, so that code reads ``a.b.c``."""
+    """Whether it is ``import a.b.c`` without ``as``, so that code reads ``a.b.c``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarImport:
-    """One ``from module import *``."""
+    """A ``from module import *``."""
 
     statement: int
     module: str
@@ -50,12 +50,12 @@ class NameLoad:
     column: int
     quoted: bool
     imports: tuple[int, ...]
-    """Indices into `PythonFile.imports`; empty for a name that the file does not bind."""
+    """Indices into `PythonFile.imports`; empty if the file does not bind the name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonFile(FileFacts):
-    """The facts of one Python file."""
+    """Facts about a Python file."""
 
     statements: tuple[Span, ...]
     imports: tuple[ImportedName, ...]
@@ -97,7 +97,7 @@ unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg
 zipapp zipfile zipimport zlib zoneinfo
 """
 STANDARD = frozenset(_NAMES.split())
-"""Top-level names of the standard library of Python 3.11. Published sets were built with this list."""
+"""Top-level modules of Python 3.11's standard library. Published sets were built with this list."""
 
 
 _ASIDE = frozenset({"test", "tests", "testing", "testdata", "fixtures", "doc", "docs", "example", "examples"})
@@ -106,10 +106,10 @@ _INIT = "__init__.py"
 
 
 class ModuleIndex:
-    """The modules of one repository."""
+    """A repository's modules."""
 
     def __init__(self, paths: Iterable[str], imported: Iterable[str]) -> None:
-        """Find the folders that imports start from. `imported` lists the repository's absolute imports."""
+        """Find the folders where imports start. `imported` are the repository's absolute imports."""
         self._files = frozenset(paths)
         self._folders = frozenset(folder for path in self._files for folder in _parents(path))
         self._dotted = frozenset(part for name in imported for part in _tails(name))

@@ -64,7 +64,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pattern(name: str) -> str:
-    """Return a pattern for the names of a class and of its inner classes."""
+    """Return a pattern for a class and its inner classes."""
     return f"^{re.escape(name)}(\\$.*)?$"
 
 
@@ -77,7 +77,7 @@ def _java(arguments: Mapping[str, Any], places: Iterable[Path | str]) -> list[st
 
 
 def _selectable(rows: Sequence[list[Any]], arguments: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the rows with ids that the judge can select: a test that fails alone runs with its whole class."""
+    """Return the rows with ids that the judge can select. A test that fails alone gets its whole class's id."""
     passed = {name for name, state, _, _ in rows if state == PASSED}
     alone = _run_alone(passed, arguments)
     lost = passed - alone
@@ -95,7 +95,7 @@ def _selectable(rows: Sequence[list[Any]], arguments: Mapping[str, Any]) -> list
 
 
 def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
-    """Return the tests that pass when only the judge's selection for each test runs."""
+    """Return the tests that pass if only the judge's selection for each runs."""
     option_of = {test: selectors([test])[0] for test in tests}
     options = sorted(set(option_of.values()))
     if not options:

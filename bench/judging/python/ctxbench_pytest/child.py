@@ -1,9 +1,8 @@
-"""Runs the tests, in one process with the code under test. Nothing that this process reports is reliable.
+"""Runs in the box: runs the tests in the same process as the code under test, whose reports cannot be trusted.
 
-This module makes a false report difficult and visible: it writes every phase of a test at once, compares pytest's
-reports with its own observations, and checks after each test the functions that observe and report. Canaries, tests
-that must fail, are created in memory inside the modules of real tests. A canary that is reported as passed reveals a
-false report.
+To make false reports difficult, it writes each phase of a test at once, compares pytest's reports with its own
+observations, and checks after each test the functions that report. Canaries, tests that must fail, are created in
+memory in the modules of real tests. If one passes, the report is false.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _MESSAGE = 300
 
 
 def run(channel: int, arguments: dict[str, Any]) -> int:
-    """Run the tests and write events to `channel`; return pytest's exit status."""
+    """Run the tests and write events to the file descriptor `channel`. Return pytest's exit status."""
     tests: list[str] = arguments["tests"]
     watcher = Watcher(channel, arguments)
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
@@ -46,7 +45,7 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
 
 
 class Opening:
-    """A plugin that checks again before other plugins may change pytest."""
+    """A plugin that checks pytest before other plugins can change it."""
 
     __slots__ = ("_watcher",)
 
@@ -110,7 +109,7 @@ class Watcher:
 
     @pytest.hookimpl
     def pytest_load_initial_conftests(self) -> None:
-        """Create the seal after pytest's plugins have changed pytest, and before a conftest is imported."""
+        """Create the seal: after pytest's plugins changed pytest, before a conftest is imported."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
@@ -126,7 +125,7 @@ class Watcher:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Keep the requested tests, each once, and insert the canaries."""
+        """Keep the requested tests, without duplicates, and insert the canaries."""
         selected = {item.nodeid: item for item in items if item.nodeid in self._places}
         self._say("collected", sorted(self._places[name] for name in selected))
         in_order = list(selected.values())
@@ -153,7 +152,7 @@ class Watcher:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Record whether the method of a TestCase returns; unittest calls it instead of pytest."""
+        """Record whether a TestCase's method returns. unittest calls it, not pytest."""
         if isinstance(item, TestCaseFunction) and not inspect.iscoroutinefunction(item.obj):
             item.obj = self._watched(item.nodeid, item.obj)
 
@@ -173,7 +172,7 @@ class Watcher:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
-        """Report the outcome of a phase, and whether the phase raised an exception."""
+        """Report a phase's outcome, and whether it raised an exception."""
         outcome = yield
         report = outcome.get_result()
         state = "xfail" if hasattr(report, "wasxfail") else report.outcome
@@ -186,19 +185,19 @@ class Watcher:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Report the final state before pytest reverts its own changes."""
+        """Report the final state, before pytest reverts its own changes."""
         self._look()
         self.check()
         self._say("loaded", self._loaded)
 
     @staticmethod
     def _unseen(item: pytest.Item) -> bool | None:
-        """Return the meaning of a missing record of a call: False for a function, None for other items."""
+        """Return what a missing record of a call means: False for a function, None for other items."""
         coroutine = isinstance(item, TestCaseFunction) and inspect.iscoroutinefunction(item.obj)
         return False if isinstance(item, pytest.Function) and not coroutine else None
 
     def end(self, code: int) -> None:
-        """Report that pytest has returned."""
+        """Report that pytest returned."""
         self._say("end", code)
 
 
@@ -238,9 +237,9 @@ def {name}({me}):
 def place_canaries(
     canaries: Sequence[dict[str, Any]], items: Sequence[pytest.Item]
 ) -> Iterator[tuple[int, pytest.Item]]:
-    """Yield each canary with its place among `items` and earlier canaries.
+    """Yield the canaries with their places among `items` and earlier canaries.
 
-    Canaries become methods of a TestCase only if some item is one.
+    They become methods of a TestCase only if some item is one.
     """
     cased = any(isinstance(item, TestCaseFunction) for item in items)
     modules = [item.getparent(pytest.Module) for item in items]

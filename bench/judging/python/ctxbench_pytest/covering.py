@@ -1,4 +1,4 @@
-"""Runs the whole suite under coverage, and compiles what tests import. Trusts the repository."""
+"""Runs in the box: runs the whole suite under coverage, and compiles what tests import. Trusts the repository."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .options import Warnings, settle, with_options
 _IMPORT = "import "
 """Prefix of the contexts of code that runs before the tests."""
 _PATIENCE = 10.0
-"""Seconds that a thread of a test may continue after the test."""
+"""Seconds that a test's thread may continue after the test."""
 _IN_VAIN = 3
-"""Number of long-lived threads after which no thread is joined. Such threads serve the whole suite."""
+"""Number of long-lived threads after which no thread is joined. They serve the whole suite."""
 _processor_time = time.process_time
 
 
 def cover(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run the suite and return which test ran which line; see the package for arguments and result."""
+    """Run the suite and return which test ran which line (see `ctxbench_pytest.cover`)."""
     # The default core of newer Pythons cannot distinguish tests.
     os.environ["COVERAGE_CORE"] = "ctrace"
     measured = importlib.import_module("coverage").Coverage(
@@ -54,7 +54,7 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class Log:
-    """A plugin that names coverage's contexts after the tests, and records the outcomes."""
+    """A plugin that names coverage's contexts after tests, and records outcomes."""
 
     def __init__(self, measured: Any) -> None:
         self._measured = measured
@@ -81,7 +81,7 @@ class Log:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        """Assign the test's lines, including fixtures, to its position."""
+        """Assign the lines of a test and its fixtures to its position."""
         place = len(self.tests)
         threads, start = set(threading.enumerate()), _used()
         settle()
@@ -158,13 +158,13 @@ def _ranges(numbers: Iterable[int]) -> str:
 # Bytecode of test imports, with rewritten assertions. It is compiled once for all judgements.
 
 MAX_BYTES = 900 * 1024
-"""Largest size of all files together; other modules are compiled at import."""
+"""Largest size of all files together. Other modules are compiled on import."""
 _CHECKED = b"\x03\0\0\0"
-"""Flags of a bytecode file that is valid for one source text, regardless of its date."""
+"""Flags of a bytecode file that is valid for one source text, whatever its date."""
 
 
 def compiled(arguments: dict[str, Any]) -> dict[str, str]:
-    """Import the tests and return the resulting bytecode files; see the package for arguments and result."""
+    """Import the tests and return the resulting bytecode files (see `ctxbench_pytest.compiled`)."""
     sys.dont_write_bytecode = False
     pytest.main(with_options([*arguments["arguments"], "--collect-only"], arguments["paths"]), plugins=[Warnings()])
     files: dict[str, str] = {}
@@ -179,7 +179,7 @@ def compiled(arguments: dict[str, Any]) -> dict[str, str]:
 
 
 def _files(root: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of bytecode files: first those that pytest rewrote, which take longest to compile."""
+    """Yield path and content of bytecode files. Those that pytest rewrote, which take longest, come first."""
     rewritten = sorted(root.rglob(f"__pycache__/*-pytest-{pytest.__version__}.pyc"))
     for path in rewritten:
         yield path.relative_to(root).as_posix(), path.read_bytes()

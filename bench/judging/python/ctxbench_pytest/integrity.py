@@ -1,4 +1,4 @@
-"""Checks whether the functions that run and report tests have changed since the job began."""
+"""Runs in the box: detects changes of the functions that run and report tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _functions(value: Any) -> Iterator[types.FunctionType]:
 
 
 def _members(module: types.ModuleType) -> Iterator[tuple[Mapping[str, Any], str, Any, str]]:
-    """Yield the functions and classes of a watched module, and the members of its classes.
+    """Yield watched functions and classes, and the classes' members: (namespace, name in it, object, label).
 
     Each item is the namespace, the name there, the object, and a label.
     """
@@ -41,10 +41,10 @@ def _members(module: types.ModuleType) -> Iterator[tuple[Mapping[str, Any], str,
 
 
 class Seal:
-    """A snapshot of functions and classes. `broken` compares by identity, because equality could run foreign code."""
+    """A snapshot of functions and classes, compared by identity because equality could run foreign code."""
 
     def __init__(self) -> None:
-        """Record every imported module of pytest and ctxbench, and the built-ins."""
+        """Record all modules of pytest and ctxbench, and the built-ins."""
         modules = {name: module for name, module in list(sys.modules.items()) if _watched(name)}
         self._places: list[tuple[Mapping[str, Any], str, Any, str]] = [
             (sys.modules, name, module, f"sys.modules[{name!r}]") for name, module in modules.items()
@@ -64,7 +64,7 @@ class Seal:
             self._code.append((function, function.__code__, function.__defaults__, function.__kwdefaults__, label))
 
     def add_tests(self, items: Iterable[Any]) -> None:
-        """Also record the functions of these tests, and what their modules and classes call by name."""
+        """Also record these tests' functions, and what their modules and classes call by name."""
         owners: dict[int, Any] = {}
         for item in items:
             self._add_code(getattr(item, "obj", None), item.nodeid)
@@ -78,7 +78,7 @@ class Seal:
                     self._places.append((vars(owner), name, value, f"{owner.__name__}.{name}"))
 
     def broken(self) -> list[str]:
-        """Return the labels of everything that has changed."""
+        """Return the labels of everything that changed."""
         changes = [label for space, name, value, label in self._places if space.get(name, _MISSING) is not value]
         changes += [
             label

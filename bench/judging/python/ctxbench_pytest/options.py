@@ -1,4 +1,4 @@
-"""What all runs of pytest share: early imports, arguments, and fixed random numbers."""
+"""What all runs of pytest in the box share: early imports, arguments, fixed random numbers."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ OPTIONS = (
 
 
 class Warnings:
-    """Filters warnings in tests as pytest's plugin does, which is off because it runs tested code between tests."""
+    """Filters tests' warnings like pytest's own plugin, which is disabled because it runs tested code between tests."""
 
     @pytest.hookimpl
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Define the marker of the plugin that is off."""
+        """Define the marker of pytest's plugin."""
         config.addinivalue_line("markers", "filterwarnings(warning): as pytest's own plugin has it")
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_collection(self) -> Iterator[None]:
-        """Revert what importing the tests does to the filters."""
+        """Revert changes of the filters by imports of tests."""
         with _filtered(()):
             yield
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Filter as the test's marks say."""
+        """Apply the filters in the test's markers."""
         with _filtered(text for mark in item.iter_markers("filterwarnings") for text in mark.args):
             yield
 
@@ -72,13 +72,13 @@ def _filtered(marks: Iterable[str]) -> Iterator[None]:
 
 
 def with_options(more: Iterable[str], paths: Iterable[str]) -> list[str]:
-    """Return pytest's arguments: ctxbench's, the suite's own, and the paths to run."""
+    """Return pytest's arguments: ctxbench's, the suite's, and the paths."""
     return [*OPTIONS, *more, *paths]
 
 
 _SEED = 0
 _EXPLAINING = ("shrink", "explain")
-"""Hypothesis's phases after a failure. Both only explain the failure, take minutes, and set a trace function."""
+"""Hypothesis's phases after a failure. They only explain it, take minutes, and set a trace function."""
 _seed = random.seed
 
 
@@ -96,10 +96,7 @@ def settle() -> None:
 
 
 def _settle_hypothesis(hypothesis: Any) -> None:
-    """Make examples depend only on the test: not on a clock, earlier failures, or constants of the code.
-
-    Hypothesis would use constants of the tested code, which differ for each completion.
-    """
+    """Make examples depend only on the test, not on a clock, earlier failures, or constants in the code."""
     checks = tuple(hypothesis.HealthCheck)
     changes: dict[str, Callable[[Any], Any]] = {
         "deadline": lambda _: None,

@@ -1,4 +1,4 @@
-"""The trusted side: starts the child that runs the tests, and returns its events and how it ended."""
+"""Runs in the box, without foreign code: starts the child that runs the tests, and returns its events."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 from . import child
 
 MAX_EVENTS = 512 * 1024
-"""Largest size of a child's events, in bytes; a child that writes more is killed."""
+"""Most bytes of a child's events. A child that writes more is killed."""
 _FLOOD = b'\n["flood"]\n'
 _PR_SET_DUMPABLE = 4
 _STEP = 0.05
-"""Seconds between two checks whether the child has ended without closing its pipe."""
+"""Seconds between two checks whether the child has exited without closing its pipe."""
 _IDLE = 0.01
-"""Share of a processor. A test that uses less is waiting, unless a hundred other processes compete."""
+"""Share of a processor. A test that uses less is waiting, unless a hundred processes compete."""
 
 
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _files() -> dict[str, tuple[int, int, int] | None]:
 
 
 def _status(path: str) -> tuple[int, int, int] | None:
-    """Return a file's inode, size and change time; only the kernel can set the change time."""
+    """Return a file's inode, size and change time. Only the kernel can set the change time."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -76,13 +76,13 @@ def _status(path: str) -> tuple[int, int, int] | None:
 
 
 def _dumpable(value: int) -> None:
-    """Deny other processes of the user access to this process's memory and files, or allow it again."""
+    """Deny (0) or allow (1) the user's other processes access to this process's memory and files."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, value, 0, 0, 0)
 
 
 def _alone(write: int) -> int:
-    """Close all files except standard input, output and `write`; return the new number of `write`.
+    """Close all files, including the result's channel, except stdin, stdout and `write`. Return the new `write`.
 
     The result's channel is one of the closed files.
     """
@@ -95,10 +95,7 @@ def _alone(write: int) -> int:
 
 
 class Patience:
-    """Limits how long the child may run without an event.
-
-    Processor time counts instead of wall time, so a busy machine stops no test that passes on an idle one.
-    """
+    """Limits how long the child may run without an event. It measures processor time: the machine may be busy."""
 
     def __init__(self, pid: int, phase_seconds: float, idle: float) -> None:
         """Allow `phase_seconds` of processor time, and `idle` seconds of waiting."""
@@ -108,11 +105,11 @@ class Patience:
         self.renew()
 
     def renew(self) -> None:
-        """Start again after an event."""
+        """Restart after an event."""
         self._start, self._used = time.monotonic(), self._now()
 
     def is_over(self) -> bool:
-        """Return whether the child loops or waits."""
+        """Return whether the child loops or waits too long."""
         used, waited = self._now() - self._used, time.monotonic() - self._start
         return used >= self._each or (waited >= self._idle and used < waited * _IDLE)
 

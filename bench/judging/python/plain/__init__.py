@@ -1,4 +1,4 @@
-"""Check whether a completion is plain, by its syntax tree and an allow-list.
+"""Checks whether a Python completion is plain code, by its syntax tree and an allow-list (see docs/verdicts.md).
 
 Plain code cannot reach the tests that run in its process; docs/verdicts.md explains why.
 """
@@ -47,7 +47,7 @@ _CONSTANTS = frozenset(("None", "True", "False", "Ellipsis", "__debug__", "__nam
 
 
 class Remark(NamedTuple):
-    """A part of a completion that is not plain."""
+    """Why a part of a completion is not plain."""
 
     line: int
     reason: str
@@ -70,7 +70,10 @@ class CompletionReader:
     ) -> None:
         """Store a completion.
 
-        `file` contains the names that its file binds, and `names` also the completion's. `own` is the function's name.
+        Args:
+            names: names that the completion and its file bind.
+            file: names that the file binds.
+            own: name of the function.
         """
         self._tree, self._names, self._file, self._repository = tree, names, file, repository
         self._ownership, self._own = ownership, own
@@ -367,10 +370,12 @@ def _is_standard(module: str) -> bool:
 def remarks(
     repository: RepositoryWords, source: bytes, name: str, text: str, reference: str = ""
 ) -> tuple[Remark, ...]:
-    """Return each reason why a completion, `text`, is not plain, with its first line.
+    """Return the reasons why a completion is not plain, each with its first line.
 
-    `source` is the file with the reference in it, and `name` the function's name (``Class.method`` for a method). Code
-    that `reference` uses is allowed.
+    Args:
+        source: the file with the reference in it.
+        name: name of the function (``Class.method`` for a method).
+        reference: code that is allowed.
     """
     usual = {remark.reason for remark in _read(repository, source, name, reference)} if reference else set()
     found: dict[str, Remark] = {}

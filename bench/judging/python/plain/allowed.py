@@ -1,4 +1,4 @@
-"""The allow-lists of `allowed.toml`, and the attribute names of plain values."""
+"""The allow-lists in `allowed.toml`, and attributes of plain values."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ _MODULES: Final = {name: frozenset(names.split()) for name, names in _LISTS["mod
 
 
 def is_module(name: str) -> bool:
-    """Return whether a completion may use a module of the standard library, at least in part."""
+    """Return whether completions may use a standard-library module, at least in part."""
     return name in _MODULES
 
 
 def is_allowed(module: str, name: str) -> bool:
-    """Return whether a completion may use a name from a module of the standard library."""
+    """Return whether completions may use a name of a standard-library module."""
     names = _MODULES.get(module, frozenset())
     if "*" in names:
         return (not name.startswith("_") and name not in STANDARD | REACHING) or name == module

@@ -1,4 +1,4 @@
-"""Check what a completion defines in its classes and beside its function."""
+"""Checks what a completion defines besides its function."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ctxbench.bench.languages.python import asts
 
 
 def decorators(node: ast.AST) -> list[ast.expr]:
-    """Return the decorators of a function or class."""
+    """Return a function's or class's decorators."""
     return node.decorator_list if isinstance(node, asts.FunctionNode | ast.ClassDef) else []
 
 
 def dropped(tree: ast.Module, own: str) -> Iterator[ast.AST]:
-    """Yield what `splice` drops: the decorators of the function itself; also yield docstrings."""
+    """Yield the decorators of the function itself, which `splice` removes, and docstrings."""
     for node in tree.body:
         if isinstance(node, asts.FunctionNode) and node.name == own.rpartition(".")[2]:
             yield from node.decorator_list
@@ -32,7 +32,7 @@ def is_changed(node: ast.Attribute | ast.Subscript) -> bool:
 
 
 def members(node: ast.ClassDef) -> Iterator[str]:
-    """Yield the names that the body of a class binds."""
+    """Yield the names that a class's body binds."""
     for inner in node.body:
         if isinstance(inner, asts.FunctionNode | ast.ClassDef):
             yield inner.name
@@ -69,7 +69,7 @@ Findings = Iterator[tuple[ast.AST, str]]
 
 
 def outermost(tree: ast.Module, file: BoundNames, own: str, repository: RepositoryWords) -> Findings:
-    """Yield faults outside the function: names that hide others, and code that runs at import."""
+    """Yield faults outside the function: names that hide others, and code that runs on import."""
     leaf = own.rpartition(".")[2]
     found = 0
     for node in tree.body:

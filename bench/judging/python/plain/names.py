@@ -1,4 +1,4 @@
-"""What the names in a file, its repository and a completion refer to."""
+"""What names refer to in a file, its repository and a completion."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _TEST_PATH = re.compile(r"(.*/)?(tests?/.*|conftest\.py|test_[^/]*\.py|[^/]*_tes
 TEST_TEXT = re.compile(
     r"(.*[/\\])?(tests?[/\\].*|conftest.*|test_.*\.py|.*_test\.py)|pytest.*|PYTEST_.*|unittest.*|ctxbench.*"
 )
-"""Matches a string that names tests or test runners."""
+"""A string that names tests or test runners."""
 _TEST_MODULE = re.compile(r"_?pytest|pluggy|unittest|mock|doctest|conftest|tests?|test_.*|.*_tests?|ctxbench_.*")
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryWords:
-    """The words of a repository's Python files."""
+    """The words in a repository's Python files."""
 
     sources: frozenset[str]
     tests: frozenset[str]
 
     @classmethod
     def of(cls, tree: Mapping[str, bytes]) -> RepositoryWords:
-        """Read the words of the files (path -> content)."""
+        """Read the words of all files."""
         sources: set[bytes] = set()
         tests: set[bytes] = set()
         for path, content in tree.items():
@@ -48,14 +48,14 @@ class BoundNames:
     """The names that some statements bind."""
 
     modules: dict[str, str] = field(default_factory=dict)
-    """Name -> the module that it refers to."""
+    """Name -> module that it refers to."""
     members: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Name -> the module that it comes from, and its name there."""
+    """Name -> module that it comes from, and its name there."""
     imports: set[str] = field(default_factory=set)
     defined: dict[str, str] = field(default_factory=dict)
-    """Name -> text of the function or class defined under it; empty for other values."""
+    """Name -> text of its function or class; empty for other values."""
     starred: list[str] = field(default_factory=list)
-    """Modules whose names are all imported (``*``)."""
+    """Modules imported with ``*``."""
 
     def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
         """Add the names that an import binds."""
@@ -91,7 +91,7 @@ class BoundNames:
         return ""
 
     def path(self, node: ast.expr) -> str:
-        """Return the dotted path of a name, or of an attribute of a module; otherwise empty."""
+        """Return the dotted path of a name or of a module's attribute; otherwise empty."""
         if isinstance(node, ast.Name):
             if node.id in self.members:
                 return ".".join(self.members[node.id])
@@ -106,7 +106,7 @@ class BoundNames:
 
 @lru_cache(maxsize=32)
 def of_file(source: bytes) -> BoundNames:
-    """Return the names that a file binds at its top level; none if the file cannot be parsed."""
+    """Return the names that a file binds at top level; none if it cannot be parsed."""
     names = BoundNames()
     tree = asts.parse(source)
     for node in _top(tree) if tree else ():
@@ -115,7 +115,7 @@ def of_file(source: bytes) -> BoundNames:
 
 
 def of_text(tree: ast.Module) -> BoundNames:
-    """Return the names that a completion imports anywhere or defines at its top level."""
+    """Return the names that a completion imports anywhere, or defines at top level."""
     names = BoundNames()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -1,4 +1,4 @@
-"""Find the objects that a completion created and therefore may change. All its scopes count as one."""
+"""Finds the objects that a completion created and therefore may change. All its scopes count as one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _DISPLAYS = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp | ast.SetCo
 _VALUES = ast.Constant | ast.JoinedStr | ast.Lambda | ast.BinOp | ast.Compare | ast.UnaryOp
 _UNKNOWN = ast.Name("", ast.Load())
 _NEW_SHELL = ast.Call(ast.Name("list", ast.Load()), [_UNKNOWN], [])
-"""Represents a new container of existing objects."""
+"""A new container of existing objects."""
 
 
 class Ownership:
     """The values bound to each name, and the values put into its object."""
 
     def __init__(self, tree: ast.Module, names: BoundNames, own: str) -> None:
-        """Read a completion; `names` contains what the completion and its file bind, `own` is the function's name."""
+        """Read a completion. `names` are bound by it or its file; `own` is the function's name."""
         self._names = names
         self.bindings: dict[str, list[ast.expr | None]] = {}
         self._contents: dict[str, list[ast.expr]] = {}
@@ -75,7 +75,7 @@ class Ownership:
         return isinstance(node, _DISPLAYS | _VALUES)
 
     def may_change(self, node: ast.expr) -> bool:
-        """Return whether the completion may change the contents of an object."""
+        """Return whether the completion may change an object's contents."""
         if self.is_new(node) or self.is_self(node):
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault":
@@ -150,10 +150,9 @@ def _object(method: asts.FunctionNode) -> list[ast.arg]:
 
 
 def _selves(tree: ast.Module, own: str) -> Iterator[int]:
-    """Yield the ids of names that refer to a method's own object, where the method may change it.
+    """Yield the ids of names that refer to a method's own object, if the method may change it.
 
-    In classes that the completion defines, only methods that the interpreter calls count. Other methods accept any
-    object.
+    In the completion's own classes, only methods that the interpreter calls count: others accept any object.
     """
     for method in _methods(tree, own):
         if (is_dunder(method.name) and not method.decorator_list) or method in tree.body:
