@@ -1,10 +1,9 @@
-"""The faults a user or a machine can cause, each with its cure.
+"""The expected errors, each with its cure.
 
-    CtxbenchError          every expected fault: one line, exit code 1
-    ├── InputFault         something the user gave is wrong: a file, a name, a flag
-    │   └── UnknownName    a name that is not registered; suggests the nearest
-    └── MachineFault       the machine or a service failed: disk, network, server, lost process.
-                           Never scored: the sample stays missing and the next run does it again.
+    CtxbenchError          every expected error: one line, exit code 1
+    ├── InputFault         something from the user is wrong: a file, a name, an option
+    │   └── UnknownName    an unknown name; suggests similar ones
+    └── MachineFault       the machine or a service failed; never scored, the next run tries again
 
 Any other error that reaches the command line is a bug in ctxbench (exit code 3).
 """

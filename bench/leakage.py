@@ -1,15 +1,12 @@
-"""Find answers and imports that stay visible although a sample hides them.
+"""Finds answers and imports that are visible although a sample hides them.
 
-The answer of a line is visible if the same tokens occur elsewhere, in any layout. The comparison covers words and the
-punctuation between them. It ignores layout: blanks, line ends, the marks of comments, prompts and Javadoc (``#``,
-``//``, ``*``, ``>>>``, ``...``), the kind of quotes, a comma before a closing bracket, HTML entities, and the escapes
-of a string that holds code. A line of few words recurs by chance inside longer code, so it counts only if a statement,
-string or tag begins and ends with it. A line of at least `CERTAIN` words counts anywhere.
+An answer is visible if the same tokens occur elsewhere, whatever the blanks, line ends, comment marks, quotes, trailing
+commas, HTML entities and string escapes. A line of few words recurs by chance, so it counts only if a statement, string
+or tag begins and ends with it. A line of at least `CERTAIN` words counts anywhere.
 
-A masked import names a path: ``shop.store.Cart``. The path is visible if another import statement of the file names it
-(under any name), names its module, package or class, or imports all their names by a wildcard; if a quoted string names
-one of these, as for `importlib`; or if the whole path is spelled out. Another name of the same module does not count:
-``from shop.store import Shelf`` still leaves ``Cart`` to be guessed.
+A masked import names a path such as ``shop.store.Cart``. It is visible if another import statement names this path, its
+module or its class, or imports all their names; if a string names one of these, as for `importlib`; or if the whole
+path is written out. Another name of the same module does not count.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.types import Use
 
 CERTAIN = 8
-"""Least number of words in a sequence that cannot recur by chance."""
+"""Words in a sequence from which it cannot recur by chance."""
 _NO_WORD = bytes(b if b >= 128 or chr(b).isalnum() or chr(b) == "_" else 32 for b in range(256))
 _WORD = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
@@ -42,12 +39,12 @@ _CLOSES = (b"", b";", b"}", b'"', b"`", b"<", b"#", b"/", b"\\", b"*")
 
 @dataclass(frozen=True, slots=True)
 class SoughtLine:
-    """A line to search for, and its own place."""
+    """A line to search for."""
 
     path: str
-    """Path of the line's file; empty if that file is not searched."""
+    """Its file; empty if that file is not searched."""
     number: int
-    """Line number from 0."""
+    """Its number, 0-based."""
     code: str
 
 
@@ -169,14 +166,14 @@ _OPEN = {"(": 1, ")": -1}
 @dataclass(frozen=True, slots=True)
 class _Imported:
     path: str
-    """Dotted path. For a wildcard, the path of the module."""
+    """Dotted path; for a wildcard, the module's."""
     name: str
     whole: bool
-    """Whether the import makes everything in the path reachable: a wildcard, or a module itself."""
+    """Whether everything in the path is reachable: a wildcard, or the module itself."""
 
 
 class FileImports:
-    """The import statements of one file, to check whether they still reveal masked statements."""
+    """A file's import statements, to check whether they reveal masked ones."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
         """Read a file. Relative imports start at its path."""
@@ -185,12 +182,13 @@ class FileImports:
         self._statements = {(start, end): "\n".join(lines[start:end]) for start, end in _spans(lines)}
 
     def in_sight(self, line: int, masked: Sequence[Span], names: Collection[str], uses: Sequence[Use]) -> bool:
-        """Return whether other lines reveal the masked statements of a sample.
+        """Return whether other lines reveal a sample's masked statements.
 
         Args:
-            line: the cursor's line, which is not searched.
-            names: the hidden names that the statements bind.
-            uses: the names that the line uses, for `masked_after`.
+            line: cursor line, which is not searched.
+            masked: lines of the masked statements.
+            names: names that the masked statements bind.
+            uses: names that the line uses, for `masked_after`.
         """
         statements = ("\n".join(self._lines[start:end]) for start, end in masked)
         hidden = [name for text in statements for name in _imported(text, self._path) if _binds(name, names)]
@@ -221,7 +219,7 @@ class FileImports:
 
 
 def masked_after(text: str, uses: Sequence[Use]) -> str:
-    """Return the text after a cursor, with blanked imports of the names that are used at the cursor."""
+    """Blank the imports of the names used at the cursor in the text after it."""
     words, lines = _words(uses), text.split("\n")
     for start, end in list(_spans(lines)):
         if _brings("\n".join(lines[start:end]), words):
@@ -230,7 +228,7 @@ def masked_after(text: str, uses: Sequence[Use]) -> str:
 
 
 def _words(uses: Sequence[Use]) -> frozenset[str]:
-    """Return words such that every statement that imports a used name contains one, even under an alias."""
+    """Return words of which every statement that imports a used name contains one, even under an alias."""
     return frozenset(word for use in uses for word in (use.name.split(".")[0], use.module.split(".")[-1]))
 
 
@@ -243,7 +241,7 @@ def _binds(imported: _Imported, names: Collection[str]) -> bool:
 
 
 def _among(path: str, paths: Collection[str]) -> bool:
-    """Return whether a path equals one of the paths, or one ends with the other, since the source root is unknown."""
+    """Return whether a path equals one of the paths, or either ends with the other (the source root is unknown)."""
     return any(path == other or path.endswith(f".{other}") or other.endswith(f".{path}") for other in paths)
 
 

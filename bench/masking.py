@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 
 def is_hidden(path: str, hidden: Sequence[str]) -> bool:
-    """Return whether a path is a hidden file or is in a hidden folder (which ends with ``/``)."""
+    """Return whether a path is a hidden file or in a hidden folder (which ends with ``/``)."""
     return any(path.startswith(place) if place.endswith("/") else path == place for place in hidden)
 
 
 def blanked(lines: Sequence[str], masked: Sequence[tuple[int, int]], first: int = 0) -> list[str]:
-    """Return lines with those in masked spans ``[start, end)`` empty. `first` is the number of the first line."""
+    """Return lines with those in masked spans ``[start, end)`` emptied. `first` is the first line's number."""
     return [
         "" if any(start <= number < end for start, end in masked) else text for number, text in enumerate(lines, first)
     ]
 
 
 def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, int]] = ()) -> VisibleTarget:
-    """Return the visible part of a query's target file.
+    """Return the part of a query's target file that strategies may see.
 
     Args:
-        whole: the file in the snapshot; None if it is missing.
-        masked: line spans ``[start, end)`` of the file to blank.
+        whole: the file in the snapshot; None if missing.
+        masked: line spans ``[start, end)`` to blank.
     """
     text, trusted = _visible_text(whole, query, masked)
     return VisibleTarget(
@@ -65,7 +65,7 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
 def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
     """Return a sample for a strategy that may see the masked lines before the cursor.
 
-    A sample without masked lines, or with another version of its file in `snapshot`, is returned unchanged.
+    Unchanged if the sample has none, or if the snapshot has another version of its file.
     """
     whole = snapshot.texts.get(sample.path)
     if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:

@@ -1,7 +1,6 @@
-"""Parameters that a spec may set: the keyword-only arguments of a function, parsed and checked before a run.
+"""Parameters that specs may set: a function's keyword-only arguments, parsed and checked before a run.
 
-Strategies, generators, encoders and units share this code. An annotation is bool, int, float, str or a ``Literal`` of
-words, each perhaps with ``| None``. `AtLeast` and `AtMost` bound numbers.
+An annotation is bool, int, float, str or a ``Literal`` of words, each perhaps with ``| None``.
 """
 
 from __future__ import annotations
@@ -27,33 +26,33 @@ _NONE = type(None)
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """The lower bound of a number: ``iterations: Annotated[int, AtLeast(0)] = 2``."""
+    """A number's lower bound: ``iterations: Annotated[int, AtLeast(0)] = 2``."""
 
     least: float
 
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
-    """The upper bound of a number: ``width: Annotated[int, AtLeast(16), AtMost(4096)] = 512``."""
+    """A number's upper bound: ``width: Annotated[int, AtLeast(16), AtMost(4096)] = 512``."""
 
     most: float
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """A special meaning of a parameter: sets the field of the same name in its `Parameter`."""
+    """A parameter's special meaning: sets the field with this name in its `Parameter`."""
 
     name: Literal["wraps", "unmasks", "asks_engine", "names_encoder"]
 
 
 Inner = Annotated[str, Purpose("wraps")]
-"""A strategy's spec: ``inner: Inner = "lc.infile"`` declares a strategy that wraps another one."""
+"""Spec of a wrapped strategy: ``inner: Inner = "lc.infile"``."""
 Unmasked = Annotated[bool, Purpose("unmasks")]
-"""Whether a strategy sees the import lines that samples mask: ``unmasked: Unmasked = False``."""
+"""Whether a strategy sees import lines that samples mask: ``unmasked: Unmasked = False``."""
 EngineSpec = Annotated[str, Purpose("asks_engine")]
-"""A context engine's spec. ``engine: EngineSpec = "ripgrep"`` lets a strategy call ``repo.engine(engine)``."""
+"""Spec of a context engine, for ``repo.engine(engine)``: ``engine: EngineSpec = "ripgrep"``."""
 EncoderSpec = Annotated[str, Purpose("names_encoder")]
-"""The spec of an encoder or lexical ranker. With ``encoder: EncoderSpec = "minilm"``, a typo fails before a run."""
+"""Spec of an encoder or lexical ranker, checked before a run: ``encoder: EncoderSpec = "minilm"``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,21 +65,21 @@ class Parameter:
     default: Value = None
     required: bool = False
     choices: tuple[str, ...] = ()
-    """The words allowed by a ``Literal``; empty for other types."""
+    """Words of a ``Literal``; empty for other types."""
     least: float | None = None
     most: float | None = None
     optional: bool = False
     wraps: bool = False
     unmasks: bool = False
-    """Whether a strategy sees the unmasked target file if the value is true."""
+    """Whether a true value lets a strategy see the unmasked target file."""
     asks_engine: bool = False
     names_encoder: bool = False
     is_day: bool = False
-    """Whether the text is a day, or a month (its last day); stored as ``YYYY-MM-DD``."""
+    """Whether the text is a day, or a month (meaning its last day). Stored as ``YYYY-MM-DD``."""
 
     @property
     def expects(self) -> str:
-        """The values that the parameter accepts, in words."""
+        """Description of the accepted values."""
         if self.choices:
             noun = " or ".join(self.choices)
         elif self.is_day:
@@ -95,7 +94,7 @@ class Parameter:
         return f"{noun}, or none" if self.optional else noun
 
     def read(self, value: Value, where: str) -> Value:
-        """Return the value in the parameter's type.
+        """Convert a value to the parameter's type.
 
         Raises:
             InputFault: if the value has another type or is out of range.
@@ -120,15 +119,15 @@ class Parameter:
 
 
 def parameters_of(function: Callable[..., object], where: str, *, strict: bool = False) -> tuple[Parameter, ...]:
-    """Return the keyword-only parameters of a function, in the order written.
+    """Return a function's keyword-only parameters, in order.
 
     Args:
-        where: its registered name, for messages.
-        strict: whether each parameter needs a default and a type that a spec can express. Otherwise a parameter without
-            a default is required, and the function itself checks values of other types.
+        where: registered name, for messages.
+        strict: require a default and a type that specs can express. Otherwise a parameter without default is required,
+            and the function checks values of other types itself.
 
     Raises:
-        InputFault: if `strict` and a parameter has no default or another annotation, or its default does not fit.
+        InputFault: if `strict` and a parameter has no default or an unsuitable annotation or default.
     """
     arguments = inspect.signature(function).parameters.values()
     named = [argument for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
@@ -139,7 +138,7 @@ def check_keyword_only(factory: Callable[..., object], where: str) -> None:
     """Check that all parameters of a factory are keyword-only.
 
     Raises:
-        InputFault: if a parameter is not keyword-only.
+        InputFault: if one is not.
     """
     for parameter in inspect.signature(factory).parameters.values():
         if parameter.kind is not parameter.KEYWORD_ONLY:
@@ -151,13 +150,13 @@ def check_keyword_only(factory: Callable[..., object], where: str) -> None:
 
 
 def bind(parameters: Sequence[Parameter], spec: Spec, *, command: str = "") -> dict[str, Value]:
-    """Return the checked arguments of a spec, without defaults. An argument without a key sets the first parameter.
+    """Return a spec's checked arguments, without defaults. An argument without a key sets the first parameter.
 
     Args:
-        command: the command that lists the parameters, shown as a cure.
+        command: command that lists the parameters, for the cure.
 
     Raises:
-        InputFault: if a parameter is unknown, missing or set twice, or a value does not fit or looks like a secret.
+        InputFault: if a parameter is unknown, missing or set twice, or a value is invalid or looks like a secret.
     """
     by_name = {parameter.name: parameter for parameter in parameters}
     see = f" (see `{command}`)" if command else ""
@@ -206,7 +205,7 @@ def _parameter(function: Callable[..., object], argument: inspect.Parameter, whe
 
 
 def _hint(function: Callable[..., object], argument: inspect.Parameter) -> Any:
-    """Return an argument's annotation. Annotations of other arguments are not evaluated, since they may fail."""
+    """Return an argument's annotation. Other annotations are not evaluated, since they may fail."""
     while isinstance(function, functools.partial):
         function = function.func
     names = getattr(inspect.unwrap(function), "__globals__", {})

@@ -21,7 +21,7 @@ from ctxbench.sandbox import wheels
 from ctxbench.sandbox.types import Sandbox
 
 SET, FUNCTION_SET = "ctxbench-2-lite", "quickstart-functions"
-"""Sets of repositories for line and for function samples. The sample sets built from them have the same names."""
+"""Repository sets for line and function samples. Their sample sets have the same names."""
 FUNCTIONS_PER_REPO, FUNCTION_SEED = 5, 1
 _DOWNLOADS = 4
 
@@ -29,7 +29,7 @@ Report = Callable[[str], None]
 
 
 def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest, ...]:
-    """Fetch the repositories of a set. A repository that cannot be reached is reported in one line and left out.
+    """Fetch a set's repositories. Those that cannot be reached are reported and left out.
 
     Raises:
         InputFault: if an archive has a wrong hash.
@@ -59,10 +59,10 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
 
 
 def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int, report: Report) -> SampleSet:
-    """Return the line samples of these repositories; build them if they are missing.
+    """Return the repositories' line samples. Build them if they are missing.
 
     Raises:
-        InputFault: if a set of this name cannot be read, or the quick start did not build it.
+        InputFault: if the set is unreadable, or something else built it.
     """
     members = standard.load(SET)
     built = _built_set(home, SET, manifests, members.per_repo["line"], members.seed)
@@ -83,11 +83,11 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
 def function_set(
     home: Home, manifests: tuple[RepoManifest, ...], sandbox: Sandbox, *, workers: int, report: Report
 ) -> SampleSet:
-    """Return the function samples of these repositories; mine and certify them in the sandbox if they are missing.
+    """Return the repositories' function samples. Mine and certify them if they are missing.
 
     Raises:
-        InputFault: if a set of this name cannot be read, or the quick start did not build it.
-        MachineFault: if the sandbox failed. The next try reuses the certificates.
+        InputFault: if the set is unreadable, or something else built it.
+        MachineFault: if the sandbox failed. The next try resumes.
     """
     built = _built_set(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO, FUNCTION_SEED)
     if built is not None:
@@ -111,8 +111,7 @@ def _built_set(
 ) -> SampleSet | None:
     """Return the set if it contains these repositories' samples; None if it can be built or replaced.
 
-    A quick start's set of fewer or other repositories may be replaced. A set that a user or another version built is
-    never replaced; the error appears before minutes of building.
+    A set that the user or another version built is never replaced.
     """
     place = samples.folder(home, name)
     if not place.exists():

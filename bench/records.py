@@ -1,4 +1,4 @@
-"""Samples and references as JSON records: written with a fixed order of keys, validated strictly when read."""
+"""Samples and references as JSON records, with a fixed key order and strict validation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R", Sample, Reference)
 
 
 def from_sample(sample: Sample) -> dict[str, Any]:
-    """Return the record of a sample; line samples omit the fields of functions."""
+    """Return a sample's record. Line samples lack the fields of functions."""
     record: dict[str, Any] = {
         "id": sample.id,
         "benchmark": sample.benchmark,
@@ -58,7 +58,7 @@ def _stored(context: StoredContext) -> dict[str, Any]:
 
 
 def from_reference(reference: Reference) -> dict[str, Any]:
-    """Return the record of a reference."""
+    """Return a reference's record."""
     record: dict[str, Any] = {
         "id": reference.id,
         "target": reference.target,
@@ -73,7 +73,7 @@ def read_samples(path: Path) -> Iterator[Sample]:
     """Read the records of ``samples.jsonl``.
 
     Raises:
-        InputFault: if a record is invalid. The message names line and field of the first error.
+        InputFault: if a record is invalid. The message names line and field.
     """
     return _read(Sample, path)
 
@@ -82,7 +82,7 @@ def read_references(path: Path) -> Iterator[Reference]:
     """Read the records of ``references.jsonl``.
 
     Raises:
-        InputFault: if a record is invalid. The message names line and field of the first error.
+        InputFault: if a record is invalid. The message names line and field.
     """
     return _read(Reference, path)
 
@@ -99,13 +99,13 @@ def _read(kind: type[R], path: Path) -> Iterator[R]:
 
 
 def checked(kind: type[R], record: dict[str, Any], where: str, cure: str, outer: str = "") -> R:
-    """Return a record as a sample or a reference.
+    """Convert a record to a sample or reference.
 
     Args:
         outer: text before field names in messages.
 
     Raises:
-        InputFault: if a field is unknown, missing, of a wrong type or out of range. The message names the first one.
+        InputFault: if a field is unknown, missing, of a wrong type or out of range.
     """
     from pydantic import ValidationError  # noqa: PLC0415 - only where something is read
 

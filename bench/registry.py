@@ -1,7 +1,7 @@
-"""`Registry`: named things that a decorator or an entry point registers.
+"""Registries of named objects, which decorators or entry points register.
 
-ctxbench declares its built-ins as entry points in its own `pyproject.toml`, as plugins do. An entry point is imported
-at the first request for its name. If the import fails, listings show the error, and only requests for that name fail.
+Built-ins are entry points too. An entry point is imported when its name is first requested. If that fails, listings
+show the error, and only requests for this name fail.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registry(Generic[T]):
-    """A table of named things of one kind."""
+    """A table of named objects of one kind."""
 
     def __init__(self, kind: str, *, group: str, command: str = "") -> None:
         """Create an empty table.
 
         Args:
-            kind: the noun used in messages, e.g. ``strategy``.
-            command: the command that lists the names, shown as a cure.
+            kind: noun in messages, e.g. ``strategy``.
+            group: entry-point group.
+            command: command that lists the names, for the cure.
         """
         self.kind, self.group, self.command = kind, group, command
         self._items: dict[str, T] = {}
@@ -38,7 +39,7 @@ class Registry(Generic[T]):
         self._clashes: dict[str, tuple[str, str]] = {}
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
-        """Register an item. The same name from another place is an error."""
+        """Register an object. The same name from another place is an error."""
         registered = self._items.get(name)
         if registered is not None and self._modules.get(name) != (origin or None):
             raise InputFault(
@@ -58,10 +59,10 @@ class Registry(Generic[T]):
         return item
 
     def get(self, name: str) -> T:
-        """Return the item called `name`. Its entry point is imported if needed.
+        """Return an object by name. Its entry point is imported if necessary.
 
         Raises:
-            UnknownName: if no item has this name.
+            UnknownName: if the name is unknown.
             InputFault: if its plugin cannot be imported, or two packages declare it.
         """
         points = self._points()
@@ -82,15 +83,15 @@ class Registry(Generic[T]):
         return self._items[name]
 
     def names(self) -> tuple[str, ...]:
-        """Return all names, sorted, without importing anything."""
+        """Return all names, sorted. Nothing is imported."""
         return tuple(sorted({*self._items, *self._points()}))
 
     def has(self, name: str) -> bool:
-        """Return whether `name` is registered already, so that nothing needs to be imported."""
+        """Return whether `name` is already registered, without an import."""
         return name in self._items
 
     def provider(self, name: str) -> str:
-        """Return the distribution that declares `name`; empty if none does. Imports nothing."""
+        """Return the distribution that declares `name`, or "". Nothing is imported."""
         point = self._points().get(name)
         if point is None or point.dist is None or name in self._clashes:
             return ""
@@ -128,15 +129,16 @@ class Registry(Generic[T]):
 
 
 class Factories(Registry[Callable[..., T]]):
-    """A table of factories that build an item from a spec's keyword-only parameters."""
+    """A table of factories, which build an object from the parameters of a spec."""
 
     def __init__(self, kind: str, *, group: str, command: str = "", facts: Sequence[Parameter] = ()) -> None:
         """Create an empty table.
 
         Args:
-            kind: the noun used in messages.
-            command: the command that lists the names.
-            facts: parameters that every spec may set in addition to its factory's; `canonical` omits them.
+            kind: noun in messages.
+            group: entry-point group.
+            command: command that lists the names, for the cure.
+            facts: parameters that every spec may set besides its factory's. `canonical` omits them.
         """
         super().__init__(kind, group=group, command=command)
         self._facts = {fact.name: fact for fact in facts}
@@ -154,12 +156,12 @@ class Factories(Registry[Callable[..., T]]):
         """Register a factory.
 
         Args:
-            machine: the parameters that affect only speed, not results; `canonical` omits them.
-            shorthand: a short spelling, ``name:TEXT``.
+            machine: parameters that affect only speed, not results. `canonical` omits them.
+            shorthand: short spelling, ``name:TEXT``.
 
         Raises:
-            InputFault: if the name is taken, the factory has parameters that are not keyword-only, or it lacks a
-                parameter of `machine` or of the short spelling.
+            InputFault: if the name is taken, a parameter is not keyword-only, or `machine` or `shorthand` names a
+                missing one.
         """
         where = f"{self.kind} {name}"
         check_keyword_only(factory, where)
@@ -177,7 +179,7 @@ class Factories(Registry[Callable[..., T]]):
         return factory
 
     def read(self, text: str) -> Spec:
-        """Read a spec, also a registered short spelling: ``hf:MODEL`` is ``hf(model=MODEL)``.
+        """Parse a spec or its registered short spelling: ``hf:MODEL`` is ``hf(model=MODEL)``.
 
         Raises:
             InputFault: if the text is not a spec or sets a parameter twice.
@@ -196,10 +198,10 @@ class Factories(Registry[Callable[..., T]]):
         return Spec(name, {**arguments, **spec.arguments})
 
     def parameters(self, name: str) -> tuple[Parameter, ...]:
-        """Return the parameters of the factory called `name`.
+        """Return a factory's parameters.
 
         Raises:
-            InputFault: if `get` raises it.
+            InputFault: as `get`.
         """
         return parameters_of(self.get(name), f"{self.kind} {name}")
 
@@ -207,33 +209,33 @@ class Factories(Registry[Callable[..., T]]):
         """Return the first line of a factory's docstring.
 
         Raises:
-            InputFault: if `get` raises it.
+            InputFault: as `get`.
         """
         return (inspect.getdoc(self.get(name)) or "").partition("\n")[0]
 
     def canonical(self, text: str) -> str:
-        """Return the spelling under which results are stored: sorted keys, no defaults, no speed parameters.
+        """Return the spec under which results are stored: sorted keys, without defaults and speed parameters.
 
         Raises:
-            InputFault: if `make` would raise it.
+            InputFault: as `make`.
         """
         name, arguments, _ = self._bound(text)
         lasting = {key: value for key, value in arguments.items() if key not in self._speed[name]}
         return str(Spec(name, lasting))
 
     def facts(self, text: str) -> dict[str, Value]:
-        """Return the values that a spec sets in addition to its factory's parameters.
+        """Return the values that a spec sets besides its factory's parameters.
 
         Raises:
-            InputFault: if `make` would raise it.
+            InputFault: as `make`.
         """
         return self._bound(text)[2]
 
     def make(self, text: str) -> T:
-        """Build the item that a spec describes.
+        """Build the object that a spec describes.
 
         Raises:
-            InputFault: if the text is not a spec, the name is unknown, or a parameter is unknown, missing or wrong.
+            InputFault: if the text is not a spec, the name is unknown, or a parameter is unknown, missing or invalid.
         """
         name, arguments, _ = self._bound(text)
         return self.get(name)(**arguments)
@@ -252,5 +254,5 @@ def _within(module: str, package: str) -> bool:
 
 
 def origin_of(function: Callable[..., object]) -> str:
-    """Return where a function is defined. A second import of its module has the same origin, so it does not clash."""
+    """Return where a function is defined. A second import of its module has the same origin."""
     return f"{function.__module__}:{function.__qualname__}"

@@ -1,12 +1,8 @@
-"""`Repository`: a strategy's view of a repository, built for one query.
+"""A strategy's view of a repository, built for one query, and the record of what the strategy looked at.
 
-In a view, the target file ends at the cursor; for functions, it lacks the body. Its masked lines are blank, hidden
-files are absent, paths are relative to the repository, and everything is read-only. Code in the same process could read
-the whole snapshot from a view. The harness therefore keeps it on the trusted side and gives strategies a stand-in that
-requests every answer over a channel (`harness.cells`).
-
-A view records what it returned in an `AccessLedger`: all lines of an opened file, and the places of a search's hits. It
-copies no text and counts no tokens, so the cost is small.
+In a view, the target file ends at the cursor or lacks the function's body, masked lines are blank, and hidden files are
+missing. Code in the same process could read the whole snapshot, so strategies get a stand-in in another process
+(`harness.cells`).
 """
 
 from __future__ import annotations
@@ -35,25 +31,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The files and places that a strategy looked at."""
+    """What a strategy looked at."""
 
     opened: int = 0
     searches: int = 0
     """Number of searches for windows, units, lines and in engines."""
     characters: int = 0
-    """Characters of all text returned to the strategy, including repeats."""
+    """Characters of all returned text, including repeats."""
     places: tuple[Place, ...] = ()
-    """Places seen, sorted by path and line; adjacent places are merged."""
+    """Places seen, sorted and merged."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The paths of its places."""
+        """Paths of `places`."""
         return tuple(dict.fromkeys(place.path for place in self.places))
 
 
 @dataclass(slots=True)
 class AccessLedger:
-    """A record of accesses while a strategy runs on one sample."""
+    """Records accesses while a strategy runs on one sample."""
 
     _opened: dict[str, int] = field(default_factory=dict)
     _spans: dict[str, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
@@ -66,7 +62,7 @@ class AccessLedger:
         self._characters += len(text)
 
     def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
-        """Record a search, with the text and places of each hit."""
+        """Record a search: text and places of each hit."""
         self._searches += 1
         for text, places in hits:
             self._characters += len(text)
@@ -111,15 +107,15 @@ class EngineSearch(Protocol):
     """A context engine that a strategy may query for one sample."""
 
     def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
-        """Return the engine's places, best first, with their text as the view shows it.
+        """Return the engine's places, best first, with their visible text.
 
         Args:
-            text: the query; usually the target file up to the cursor.
-            top: largest number of places.
-            before: first line of the target file that the prompt shows; earlier places of that file count too.
+            text: query, usually the target file up to the cursor.
+            top: most places.
+            before: first line of the target file that the prompt shows. Places before it count too.
 
         Raises:
-            InputFault: if the strategy may not query this engine, or the engine's answer is rejected.
+            InputFault: if the strategy may not query this engine, or its answer is invalid.
             MachineFault: if the engine was lost.
         """
         ...
@@ -135,15 +131,15 @@ class Repository(Protocol):
 
     @property
     def language(self) -> Language:
-        """The language of its source files."""
+        """Language of the source files."""
         ...
 
     def files(self) -> tuple[str, ...]:
-        """Return the paths of the source files, sorted; POSIX, relative to the repository."""
+        """Return the paths of the source files, sorted."""
         ...
 
     def read(self, path: str) -> str:
-        """Return the text of a file with plain newlines; the target file without the answer.
+        """Return a file's text, with Unix newlines. The target file lacks the answer.
 
         Raises:
             InputFault: if `path` is not one of `files`.
@@ -153,15 +149,15 @@ class Repository(Protocol):
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
-        """Return the windows of lines most like `text`, best first (see `bench.windows`).
+        """Return the windows of lines most similar to `text`, best first (see `bench.windows`).
 
         Args:
-            text: code to compare with; an empty text matches nothing.
-            top: largest number of windows.
+            text: code. Empty text matches nothing.
+            top: most windows.
             size: lines of a window.
             stride: lines from one window to the next.
-            before: first line of the target file that the prompt shows; earlier windows of that file can be found too.
-                If the benchmark stored such a line, that line counts instead.
+            before: first line of the target file that the prompt shows. Windows before it are found too. A sample's
+                stored `context_start` has priority.
 
         Raises:
             InputFault: if a number is out of range.
@@ -169,20 +165,19 @@ class Repository(Protocol):
         ...
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the units most like `text`, best first; ties by path and line.
+        """Return the units most similar to `text`, best first; ties by path and line.
 
-        Units never reach past the cursor and never include the target function. Statistics over units, such as word
-        weights, count only visible units.
+        Units do not reach past the cursor or include the target function. Word statistics count only visible units.
 
         Args:
-            text: code or prose to compare with; a blank text matches nothing.
-            unit: the kind of unit, as a spec: ``function``, ``chunk(lines=10)``, ``mini-block(lines=15)``,
-                ``words(count=300)``, ``usage`` (APIs by usage example) or ``summary`` (APIs by summary).
+            text: code or prose. Blank text matches nothing.
+            unit: kind of unit: ``function``, ``chunk(lines=10)``, ``mini-block(lines=15)``, ``words(count=300)``,
+                ``usage`` (APIs by usage example) or ``summary`` (APIs by summary).
             ranker: ``bm25``, ``jaccard``, or an encoder's spec.
-            top: largest number of units.
+            top: most units.
 
         Raises:
-            InputFault: if the unit or ranker is unknown or cannot be used here, or a number is out of range.
+            InputFault: if unit or ranker is unknown or cannot be used here, or a number is out of range.
         """
         ...
 
@@ -190,25 +185,26 @@ class Repository(Protocol):
         """Return the lines that contain a text, in the order of files and lines.
 
         Args:
-            pattern: the text; ``|`` separates alternatives, ``.*`` matches anything (see `bench.grep`).
+            pattern: text. ``|`` separates alternatives, ``.*`` matches anything (see `bench.grep`).
+            top: most lines.
 
         Raises:
-            InputFault: if the pattern contains no text, or the number is out of range.
+            InputFault: if the pattern contains no text, or `top` is out of range.
         """
         ...
 
     def engine(self, name: str) -> EngineSearch:
-        """Return a context engine, which runs in its own box (see `bench.engines`).
+        """Return a context engine by its spec, which must be the value of an `EngineSpec` parameter.
 
         The name is the engine's spec, from a strategy parameter of type `EngineSpec`.
         """
         ...
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
-        """Return the similarity of `text` to each candidate, in their order.
+        """Return the similarity of `text` to each candidate, in order; more is more similar.
 
         Args:
-            ranker: as for `search`. Word weights are computed from the candidates.
+            ranker: as for `search`. Word statistics are the candidates'.
 
         Raises:
             InputFault: if the ranker is unknown or cannot be used here.
@@ -217,7 +213,7 @@ class Repository(Protocol):
 
 
 class View:
-    """The `Repository` of one query. It reads whole files and returns only their visible parts."""
+    """The `Repository` of one query. It reads whole files and returns only visible parts."""
 
     def __init__(  # noqa: PLR0913 - what a query's answers depend on
         self,
@@ -233,7 +229,7 @@ class View:
         engines: EngineDoor | None = None,
         ledger: AccessLedger | None = None,
     ) -> None:
-        """Create a view. The function `view` describes the arguments."""
+        """Create a view. The function `view` explains the arguments."""
         # Imported here, since every strategy's process imports this module.
         from ctxbench.bench.retrieval.retrieval import IndexedFiles  # noqa: PLC0415
 
@@ -261,7 +257,7 @@ class View:
         return self._paths
 
     def read(self, path: str) -> str:
-        """Return a file's text; the target file without the answer."""
+        """Return a file's text. The target file lacks the answer."""
         text = self._text(path)
         self._ledger.open(path, text)
         return text
@@ -278,7 +274,7 @@ class View:
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
-        """Return the windows most like `text` that do not reach into hidden code."""
+        """Return the windows most similar to `text` that contain no hidden code."""
         for key, value, most in (("top", top, _MAX_TOP), ("size", size, 1000), ("stride", stride, 1000)):
             _check(key, value, most)
         _check("before", before, _MAX_LINES, least=0)
@@ -300,30 +296,30 @@ class View:
         return hits
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the units most like `text` that do not reach into hidden code."""
+        """Return the units most similar to `text` that contain no hidden code."""
         _check("top", top, _MAX_TOP)
         return self.noted(
             self._retrieval.search(text, files=self._files, target=self._visible, unit=unit, ranker=ranker, top=top)
         )
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
-        """Return the similarity of `text` to each candidate, in their order."""
+        """Return the similarity of `text` to each candidate, in order."""
         return self._retrieval.similarity(text, candidates, ranker=ranker)
 
     def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
-        """Return the lines that contain a text; in the target file, only lines before the answer."""
+        """Return the lines that contain a text. The target file is searched only before the answer."""
         _check("top", top, _MAX_TOP)
         texts = {path: self._text(path) for path in self._paths}
         return self.noted(tuple(itertools.islice(matching_lines(read_pattern(pattern), texts), top)))
 
     def engine(self, name: str) -> EngineSearch:
-        """Return a context engine. This view cuts its places to the visible code."""
+        """Return a context engine. Its places are truncated to visible code."""
         if self._engines is None:
             raise InputFault(f"the engine {name!r:.80} cannot be used here", cure="use engines in a run")
         return _ViewedEngine(self, self._engines, name)
 
     def shown(self, place: Place, before: int) -> tuple[Hit | None, bool]:
-        """Return the visible part of an engine's place, and whether the place reached into hidden code."""
+        """Return the visible part of an engine's place, and whether the place contained hidden code."""
         if place.path not in self._paths:
             return None, True
         reached = False
@@ -338,7 +334,7 @@ class View:
         return Hit(place=place, text="\n".join(lines[place.start : place.end]), score=0.0), reached
 
     def noted(self, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        """Record hits as one search, then return them."""
+        """Record hits as one search, and return them."""
         self._ledger.search((hit.text, (hit.place,)) for hit in hits)
         return hits
 
@@ -382,17 +378,17 @@ def view(
     engines: EngineDoor | None = None,
     ledger: AccessLedger | None = None,
 ) -> Repository:
-    """Return the view of `snapshot` for the strategy of `query`.
+    """Return the view of `snapshot` for a query's strategy.
 
     Args:
-        query: the sample's query; its path, cursor and stored prefix decide where the target file ends.
         masked: line spans ``[start, end)`` of the target file to blank.
-        hidden: absent files, and absent folders (ending with ``/``).
-        retrieval: a cache of indices and vectors; None for the one shared by all views without a cache.
-        engines: the context engines that the query may use; None for none.
+        hidden: files and folders (with a final ``/``) to leave out.
+        retrieval: cache of indices and vectors; None for the shared one.
+        engines: context engines that the query may use; None for none.
+        ledger: records accesses.
 
     Raises:
-        InputFault: if the snapshot has another repository or language than the query.
+        InputFault: if snapshot and query differ in repository or language.
     """
     if (snapshot.name, snapshot.language) != (query.repo, query.language):
         raise InputFault(
@@ -415,5 +411,5 @@ def view(
 
 
 def digest_of(texts: Mapping[str, str]) -> str:
-    """Return a digest of files, for a view of files that are not a snapshot."""
+    """Return a digest of files, for a view without a snapshot."""
     return sha256("".join(f"{path}\0{sha256(texts[path])}\n" for path in sorted(texts)))

@@ -1,8 +1,7 @@
 """Sample sets on disk: ``samples/<name>/{samples.jsonl,references.jsonl,manifest.json}``, complete or absent.
 
-This module checks every record's type, ids, references and digests. The answers have their own file, so that a
-strategy's input can be built without them. A set contains no time and no name of the machine, so a second build has the
-same bytes.
+Answers have their own file, so that a strategy's input can be built without them. A set contains no time and no machine
+name, so a second build has the same bytes.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ _MOST_FILES = 8
 
 @dataclass(frozen=True, slots=True)
 class SampleSet:
-    """A named set of samples with their answers, for the trusted side only."""
+    """A named set of samples with their answers. Strategies never get it."""
 
     name: str
     digest: str
-    """SHA-256 over the digests of both files. Equal sets have equal digests."""
+    """SHA-256 of both files' digests. Equal sets have equal digests."""
     samples: tuple[Sample, ...] = field(repr=False)
     references: Mapping[str, Reference] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
 
 
 def folder(home: Home, name: str) -> Path:
-    """Return the folder of a set.
+    """Return a set's folder.
 
     Raises:
         InputFault: if the name is not a simple file name of at most 80 characters.
@@ -64,7 +63,7 @@ def folder(home: Home, name: str) -> Path:
 
 
 def names(home: Home) -> tuple[str, ...]:
-    """Return the names of the sets in the home folder, sorted."""
+    """Return the names of all sets in the home folder, sorted."""
     if not home.samples.is_dir():
         return ()
     with explained(home.samples):
@@ -82,9 +81,7 @@ def save(
     *,
     force: bool = False,
 ) -> SampleSet:
-    """Write a set to a temporary folder, the manifest last, and rename the folder.
-
-    An equal set of that name stays unchanged.
+    """Write a set atomically. An equal set of the same name stays unchanged.
 
     Raises:
         InputFault: if another set has the name and `force` is false.
@@ -138,7 +135,7 @@ def _swap(beside: Path, place: Path) -> None:
 
 
 def manifest_of(home: Home, name: str) -> dict[str, Any]:
-    """Return the manifest of a set without reading its samples.
+    """Return a set's manifest, without reading its samples.
 
     Raises:
         UnknownName: if no set has this name.
@@ -155,7 +152,7 @@ def load(home: Home, name: str) -> SampleSet:
 
     Raises:
         UnknownName: if no set has this name.
-        InputFault: if a file is malformed. The message names file, line and field of the first error.
+        InputFault: if a file is malformed. The message names file, line and field.
     """
     place, manifest = folder(home, name), manifest_of(home, name)
     # Records first: an error with line and field is more helpful than a differing digest.
@@ -169,10 +166,10 @@ def load(home: Home, name: str) -> SampleSet:
 
 
 def find(sample_set: SampleSet, sample_id: str) -> Sample:
-    """Return the sample of a set with this id.
+    """Return a sample by its id.
 
     Raises:
-        InputFault: if the set has no such sample. The cure names the nearest ids.
+        InputFault: if the set has no such sample. The cure names similar ids.
     """
     samples_by_id = {sample.id: sample for sample in sample_set.samples}
     if sample_id not in samples_by_id:
@@ -194,7 +191,7 @@ def _changed(file: Path) -> InputFault:
 
 
 def digest_of(files: Mapping[str, str]) -> str:
-    """Return the digest of a set, computed from those of its two files."""
+    """Return a set's digest, from its files' digests."""
     return sha256(f"{files[SAMPLES]}\n{files[REFERENCES]}\n")
 
 
@@ -241,10 +238,10 @@ def _check_pairs(place: Path, samples: Sequence[Sample], references: Mapping[str
 
 
 def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None = None) -> dict[str, Snapshot]:
-    """Return name -> repository of a set. Repositories imported without files are left out.
+    """Return name -> snapshot for a set's repositories, without those imported without files.
 
     Args:
-        repos: names of the repositories needed; None for all.
+        repos: names of the needed repositories; None for all.
 
     Raises:
         InputFault: if a repository is not fetched, or its files changed after the set was built.
@@ -280,11 +277,11 @@ def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None =
 def account(
     kind: Kind, repositories: Mapping[str, Mapping[str, Any]], totals: Sequence[str], *, seed: int, per_repo: int
 ) -> dict[str, Any]:
-    """Return the manifest of a newly built set.
+    """Return the manifest of a new set.
 
     Args:
         repositories: name -> counts of files and candidates read, dropped and kept.
-        totals: the counts to add up over all repositories.
+        totals: counts to sum over all repositories.
     """
     return {
         "ctxbench": version("ctxbench"),
@@ -316,7 +313,7 @@ class AnsweredTask:
 @dataclass(frozen=True, slots=True)
 class _Index:
     state: tuple[int, int]
-    """Size in bytes and time of the last change in nanoseconds."""
+    """Size in bytes, and modification time in nanoseconds."""
     digest: str
     starts: Mapping[str, int] = field(repr=False)
 
@@ -324,8 +321,7 @@ class _Index:
 class Answers:
     """Random access to the samples of a home folder. Thread-safe.
 
-    The first access reads both files of a set to check their digests and to index the records. Later accesses take one
-    seek, until a file changes.
+    The first access reads both files of a set to check their digests and index their records.
     """
 
     def __init__(self, home: Home) -> None:
@@ -334,10 +330,10 @@ class Answers:
         self._lock = threading.Lock()
 
     def find(self, name: str, digest: str, sample: str) -> AnsweredTask | None:
-        """Return a sample with its answer, or None if no set with this digest contains it.
+        """Return a sample with its answer; None if no set with this digest contains it.
 
         Args:
-            name: the name of the set to try first.
+            name: set to try first.
 
         Raises:
             InputFault: if the set was changed after it was built, or cannot be read.

@@ -1,7 +1,7 @@
-"""Recognise secrets by the name of a field or by the form of a text.
+"""Recognizes secrets by a field's name or a text's form.
 
-The text of a spec is stored with every answer, displayed on boards and exported. Secrets belong in environment
-variables, which a spec can name (``$NAME``).
+Specs are stored with every answer, displayed and exported. Secrets belong in environment variables, which a spec can
+name (``$NAME``).
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ def named(field: str) -> bool:
 
 
 def shaped(text: str) -> bool:
-    """Return whether a text contains something like a key of a common service, or a URL with a password."""
+    """Return whether a text contains what looks like a common service's key, or a URL with a password."""
     return _SHAPES.search(text) is not None
 
 
 def reference(value: object) -> str | None:
-    """Return the environment variable that a value refers to (``$NAME``, ``Bearer $NAME``), or None."""
+    """Return the environment variable that a value names (``$NAME``, ``Bearer $NAME``), or None."""
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     return match.group(1) if match else None
 
 
 def redacted(text: str) -> str:
-    """Return a text with its secrets replaced by ``…``, recognised by their form or by the name before them."""
+    """Replace secrets in a text by ``…``, recognized by their form or the name before them."""
     return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))
 
 

@@ -1,9 +1,8 @@
-"""A printable, parseable notation for everything configurable: ``name(key=value, …)``.
+"""Specs: a printable, parseable notation for everything configurable, ``name(key=value, …)``.
 
-The first argument may omit its key: ``aim(lc.infile)`` sets the first parameter. A registered name may have a short
-spelling such as ``openai:MODEL@URL`` (`Shorthand`). Braces denote several specs: ``lc.infile(limit={256,512})`` stands
-for two (`expand`). Values are Python literals (numbers, strings, booleans, None, tuples and lists of these). A bare
-word such as ``auto`` is a string. A spec as a value (``aim(inner=lc.repocoder(iterations=1))``) is kept as text.
+The first argument may omit its key: ``aim(lc.infile)``. Values are Python literals, bare words (``auto``) or specs,
+which are kept as text. A name may have a short spelling such as ``openai:MODEL@URL`` (`Shorthand`). Braces denote
+several specs: ``lc.infile(limit={256,512})`` (`expand`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Spec:
     arguments: Mapping[str, Value] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the canonical spelling; `parse` turns it into an equal `Spec`."""
+        """Return the canonical spelling, which `parse` turns into an equal `Spec`."""
         if not self.arguments:
             return self.name
         inner = ", ".join(f"{key}{'=' if key else ''}{spelled(value)}" for key, value in sorted(self.arguments.items()))
@@ -53,9 +52,9 @@ class Shorthand:
     """A short spelling, ``NAME:TEXT`` for ``NAME(key=value)``: ``Shorthand("MODEL", r"(?P<model>.+)")``."""
 
     form: str
-    """Form of the text after the colon, for messages: ``MODEL@URL``."""
+    """Format of the text after the colon, for messages: ``MODEL@URL``."""
     pattern: str
-    """A regular expression for the text. Its named groups are parameters; a group without a match is omitted."""
+    """Regular expression for the text. Named groups are parameters; groups without a match are omitted."""
 
     @property
     def parameters(self) -> set[str]:
@@ -63,10 +62,10 @@ class Shorthand:
         return set(re.compile(self.pattern).groupindex)
 
     def read(self, text: str, where: str) -> dict[str, Value]:
-        """Return the arguments that the text after the colon denotes.
+        """Return the arguments in the text after the colon.
 
         Raises:
-            InputFault: if the text does not have this form.
+            InputFault: if the text does not match.
         """
         match = re.fullmatch(self.pattern, text)
         if not match:
@@ -78,7 +77,7 @@ def parse(text: str) -> Spec:
     """Parse ``name``, ``name(key=value, …)`` or ``name(value, key=value, …)``.
 
     Raises:
-        InputFault: if the text does not have that form, or sets a key twice.
+        InputFault: if the text is not a spec, or sets a key twice.
     """
     text = text.strip()
     match = _NAME.match(text)
@@ -108,8 +107,9 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
     """Reject the path of a Python file where ``FILE@NAME`` is required. The cure lists the names in the file.
 
     Args:
-        name: a name, a path or ``FILE@NAME``.
-        declared: takes a file's content and its name for messages; returns the names in it, or a placeholder.
+        name: name, path or ``FILE@NAME``.
+        declared: takes a file's content and name, and returns the names in it.
+        noun: what the names are, for the message.
 
     Raises:
         InputFault: if the name is the path of a Python file.
@@ -124,7 +124,7 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
 
 
 def within(text: str) -> Iterator[str]:
-    """Yield the canonical spelling of a spec and of all specs in its arguments, at any depth."""
+    """Yield a spec's canonical spelling, and those of all specs in its arguments."""
     try:
         spec = parse(text)
     except InputFault:
@@ -138,7 +138,7 @@ def within(text: str) -> Iterator[str]:
 def expand(text: str) -> tuple[str, ...]:
     """Expand braces as a shell does. The first braces change slowest.
 
-    ``x(a={1,2}, b={3,4})`` becomes four specs. Braces in quotes stay. A text without braces is the only spec.
+    ``x(a={1,2}, b={3,4})`` becomes four specs. Braces in quotes stay.
 
     Raises:
         InputFault: if a brace is not closed or not opened.

@@ -1,7 +1,7 @@
-"""The basic types of the benchmark: samples, references and queries. Frozen data, no I/O.
+"""The basic types of the benchmark: samples, references and queries. No I/O.
 
-Lines are 0-based with an exclusive end. Columns are 0-based and count characters (Unicode code points), not bytes.
-Paths are POSIX and relative to the repository's root.
+Lines are 0-based with an exclusive end. Columns are 0-based and count characters, not bytes. Paths are POSIX and
+relative to the repository's root.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctxbench.bench.languages.base import Language
 
 
 class Kind(StrEnum):
-    """The kind of completion that a sample requires."""
+    """What a sample asks to complete."""
 
     LINE = "line"
     """The rest of a line, or the next line."""
@@ -27,9 +27,9 @@ class Kind(StrEnum):
 SINGLE_LINE = "single-line"
 NEXT_LINE = "next-line"
 VERSION_MARK = "@"
-"""Separator between a repository's name and its revision: ``owner__name@revision``."""
+"""Separates a repository's name and revision: ``owner__name@revision``."""
 UNTESTED = "untested"
-"""Subkind of functions of benchmarks without tests. Their completions are only compared as texts."""
+"""Subkind of functions of benchmarks without tests. Their completions are only compared as text."""
 
 
 def project_of(repo: str) -> str:
@@ -39,10 +39,7 @@ def project_of(repo: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Place:
-    """A span of whole lines in one file.
-
-    In the file of a function sample, lines are numbered without the body, as in the sample's view.
-    """
+    """Whole lines of one file. In a function sample's file, lines are numbered without the body."""
 
     path: str
     start: int
@@ -72,14 +69,14 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSnippet:
-    """A piece of another file that the benchmark stores with a sample."""
+    """Code of another file that the benchmark stores with a sample."""
 
     path: str
     text: str
     score: float | None = None
-    """Score by the benchmark's retriever; None if the benchmark states no score."""
+    """The benchmark's retrieval score; None if not stated."""
     name: str = ""
-    """The name that the snippet defines, or its relation to the sample; empty if the benchmark states neither."""
+    """The name that the code defines, or its relation to the sample; empty if not stated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +84,17 @@ class StoredContext:
     """Context that a benchmark's authors retrieved for a sample and stored with it."""
 
     name: str
-    """Name among several contexts, e.g. ``rg1_bm25`` or ``definition``."""
+    """Distinguishes a sample's contexts, e.g. ``rg1_bm25`` or ``definition``."""
     text: str = ""
-    """The text as rendered by the authors; empty if they store only pieces."""
+    """Text as the authors rendered it; empty if they store only snippets."""
     snippets: tuple[StoredSnippet, ...] = ()
     oracle: bool = False
-    """Whether the context was retrieved with the answer. No query contains such a context."""
+    """Whether the answer was used to retrieve it. Queries contain no such context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """The part of a sample that a strategy receives: no reference, no tests, and no answer in the file."""
+    """What a strategy gets of a sample: no reference, no tests, no answer in the file."""
 
     id: str
     benchmark: str
@@ -108,11 +105,11 @@ class Query:
     path: str
     cursor: Cursor
     prefix: str
-    """The target file up to the cursor. Masked import lines are blank; their newlines stay."""
+    """Target file up to the cursor. Masked import lines are blank."""
     suffix: str | None = None
-    """For functions, the file after the body. For lines None, since strategies see nothing after the cursor."""
+    """For functions, the file after the body. None for lines: strategies see nothing after the cursor."""
     context_start: int = 0
-    """First line that the benchmark's stored prompt shows; 0 for samples built by ctxbench."""
+    """First line of the benchmark's stored prompt; 0 for ctxbench's own samples."""
     seed: int = 0
     name: str | None = None
     signature: str | None = None
@@ -139,43 +136,43 @@ class Sample:
     repo: str
     path: str
     cursor: Cursor
-    """The start of the answer; for functions, the start of the body after signature and docstring."""
+    """Start of the answer; for functions, of the body after signature and docstring."""
     masked: tuple[tuple[int, int], ...] = ()
-    """Line spans ``[start, end)`` that are blanked in every view of the file."""
+    """Line spans ``[start, end)`` that strategies see blank."""
     prefix: str
     suffix: str | None = None
-    """The file after the target. Never shown for line samples."""
+    """The file after the target. Not shown for line samples."""
     uses: tuple[Use, ...] = ()
     context_start: int = 0
-    """First line that the benchmark's stored prompt shows; not before the first line of `prefix`."""
+    """First line of the benchmark's stored prompt, not before that of `prefix`."""
     name: str | None = None
     signature: str | None = None
     docstring: str | None = None
     span: tuple[int, int] | None = None
-    """Lines ``[start, end)`` of a function without its decorators. A completion replaces them."""
+    """Lines ``[start, end)`` of a function without decorators. A completion replaces them."""
     hidden: tuple[str, ...] = ()
-    """Files and folders (ending with ``/``) hidden from strategies: the tests, and exact copies of the answer."""
+    """Files and folders (with a final ``/``) hidden from strategies: tests, and copies of the answer."""
     stored: tuple[StoredContext, ...] = ()
     dated: date | None = None
-    """Day (UTC) on which the line was written, if its history is known. See also `bench.dates.dates_of`."""
+    """Day in UTC on which the line was written, if known (see `bench.dates.dates_of`)."""
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge the completions. Lines and some functions are only compared as texts."""
+        """Whether tests judge the completions. Others are only compared as text."""
         return bool(is_tested(self.kind, self.subkind))
 
     @property
     def first_line(self) -> int:
-        """Number of the first line of `prefix` in the file; 0 if `prefix` is the whole file up to the cursor."""
+        """Line number of the start of `prefix`; 0 if it is the whole file up to the cursor."""
         return self.cursor.line - self.prefix.count("\n")
 
     @property
     def stored_prompt(self) -> str:
-        """The part of `prefix` that the benchmark's own prompt shows."""
+        """The part of `prefix` in the benchmark's own prompt."""
         return "\n".join(self.prefix.split("\n")[max(0, self.context_start - self.first_line) :])
 
     def query(self, *, seed: int = 0) -> Query:
-        """Return the part of this sample that a strategy may see."""
+        """Return the part of the sample that a strategy may see."""
         return Query(
             id=self.id,
             benchmark=self.benchmark,
@@ -198,16 +195,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The answer to one sample (a line of ``references.jsonl``, which strategy code never opens)."""
+    """A sample's answer (a line of ``references.jsonl``). Strategies never see it."""
 
     id: str
     target: str
-    """The text after the cursor: the rest of the line, the whole next line with its indentation, or the rest of a
-    statement, perhaps over several lines. The text ends without a newline, unless the benchmark's own answer has one.
-    For functions, the whole function without its decorators, dedented."""
+    """Text after the cursor: the rest of the line, the next line with indentation, or the rest of a statement.
+
+    For functions, the whole function without decorators, dedented.
+    """
     original_import: str | None = None
     tests: tuple[str, ...] = ()
     clocks: tuple[str, ...] = ()
-    """The `tests` that read a clock or wait for one. They may fail on a busy machine."""
+    """The `tests` that read or wait for a clock. They may fail on a busy machine."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """JSON data of the benchmark's own record that no other field contains, for exports. Never shown."""
+    """JSON data of the benchmark's record that no other field contains, for exports."""

@@ -1,13 +1,12 @@
 """Window retrieval as in RepoCoder: windows of lines, compared by the Jaccard index of their token sets.
 
-The index of a snapshot is built once. All samples share it, and a filter hides the unsafe parts for each sample. The
-definitions are those of RepoCoder's released code:
+One index per snapshot serves all samples; a filter hides the unsafe parts for each. As in RepoCoder's released code:
 
-* lines end as in Python's `str.splitlines`; the places of a window are lines of the file, which end at newlines;
-* a file of n lines has, for i in 0, stride, 2*stride, … below n, the window of the lines ``[max(0, i - size // 2),
-  min(n, i + size - size // 2))``;
-* windows of equal text are one unit with all its places, in the order of the sorted files;
-* units are ordered by first place; among equal scores the later unit comes first.
+- Lines end as in Python's `str.splitlines`. A window's places are lines of the file, which end at newlines.
+- A file of n lines has, for i in 0, stride, 2*stride, … below n, the window of the lines ``[max(0, i - size // 2),
+  min(n, i + size - size // 2))``.
+- Windows of equal text are one unit with all its places, in the order of the sorted files.
+- Units are ordered by first place. Among equal scores, the later unit comes first.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Tokens = Callable[[str], Iterable[Hashable]]
 SIZE, STRIDE = 20, 10
 """RepoCoder's window, in lines."""
 _COMMON = 1 / 32
-"""A token in more than this share of the units is stored as a dense row instead of a list of units."""
+"""A token in more than this share of units is stored as a dense row, not a list of units."""
 _KEPT_INDICES = 8
 
 
@@ -43,7 +42,7 @@ class WindowHit:
     score: float
     """Jaccard index of the token sets, 0 to 1."""
     places: tuple[Place, ...]
-    """Its visible places, at least one."""
+    """Visible places, at least one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +51,16 @@ class Target:
 
     path: str
     context_start: int
-    """First line that the prompt shows. A window of this file is a candidate only if it ends at or before this line."""
+    """First line that the prompt shows. Windows of this file are candidates only before it."""
     cursor_line: int
-    """The cursor's line. Places of this file that end after it are never shown."""
+    """Cursor line. Places of this file that end after it are not visible."""
     masked: tuple[tuple[int, int], ...] = ()
-    """Spans ``[start, end)`` of this file. Places that touch a span are neither shown nor candidates."""
+    """Spans ``[start, end)`` of this file. Places that touch one are not visible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The effect of a `Target` on one index: the candidate units and their visible places."""
+    """The effect of a `Target` on an index."""
 
     hidden: Ints
     order: Ints
@@ -71,7 +70,7 @@ class Scope:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines without their newlines. A final newline starts no further line."""
+    """Split a text into lines without newlines. A final newline starts no further line."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -79,9 +78,9 @@ def split_lines(text: str) -> list[str]:
 
 
 def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
-    """Return the lines as the papers' programs split them, and the file's line number, from 0, of each.
+    """Return lines as the papers' programs split them, and each one's line number in the file, 0-based.
 
-    The programs use `str.splitlines`, which also ends a line at a form feed and at seven other characters.
+    They use `str.splitlines`, which also ends a line at a form feed and at seven other characters.
     """
     lines, file_lines = text.splitlines(), split_lines(text)
     if len(lines) == len(file_lines):
@@ -101,7 +100,7 @@ class WindowIndex:
     def __init__(
         self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE, tokens: Tokens = pieces
     ) -> None:
-        """Index every file, in about a second per 100,000 lines.
+        """Index all files, at about 100,000 lines per second.
 
         Args:
             size: lines of a window.
@@ -143,7 +142,7 @@ class WindowIndex:
         self._order = np.arange(len(self.texts), dtype=np.int64)
 
     def scope(self, target: Target) -> Scope:
-        """Return the scope of a target. Call it once per sample."""
+        """Return a target's scope. Call it once per sample."""
         import numpy as np  # noqa: PLC0415
 
         order, hidden, visible_places = self._order, [], {}
@@ -171,9 +170,9 @@ class WindowIndex:
         return order
 
     def query(self, text: str, *, top: int, scope: Scope | None = None) -> tuple[WindowHit, ...]:
-        """Return the `top` units most like `text`, best first.
+        """Return the `top` units most similar to `text`, best first.
 
-        A text without tokens finds nothing. Otherwise units of score 0 complete the list, as in the released code.
+        Text without tokens matches nothing. Otherwise units of score 0 complete the list, as in the released code.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -240,10 +239,11 @@ def index(
     tokens: Tokens = pieces,
     built: Callable[[float], None] | None = None,
 ) -> WindowIndex:
-    """Return the window index of some files. The first call builds it, later calls share it.
+    """Return the window index of some files, cached.
 
     Args:
-        built: called with the seconds of the build, if the index had to be built.
+        digest: identifies the files.
+        built: receives the seconds of a build.
     """
 
     def make() -> WindowIndex:

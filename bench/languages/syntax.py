@@ -1,7 +1,7 @@
-"""Parsers, columns in characters, tokens of lines, tree walks, and a default search for uses of imports.
+"""Parsed source text, tree walks, and a default search for uses of imports.
 
-The default search serves languages that only declare the names of imports. A name that the file also declares (a
-variable, a parameter, a function) never counts as imported.
+The default search serves languages that only declare the names of imports. A name that the file also declares never
+counts as imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ctxbench.bench.types import Use
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _STRING_CONTENT = "string_content"
-"""Type of the content of a Python string. It counts as a leaf, although the grammar has nodes for escapes."""
+"""Content of a Python string. It counts as a leaf, although escapes are nodes."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
@@ -32,12 +32,12 @@ Handler = Callable[[Any, Node, Any], None]
 
 @functools.cache
 def parser(language: Language) -> tree_sitter.Parser:
-    """Return the parser of a language (one per process)."""
+    """Return a language's parser, one per process."""
     return tree_sitter.Parser(tree_sitter.Language(language.grammar()))
 
 
 class Source:
-    """One parsed text. Rows are lines that end only with a newline character, as in tree-sitter."""
+    """A parsed text. As in tree-sitter, only a newline ends a line."""
 
     def __init__(self, text: str, language: Language) -> None:
         self.data = text.encode("utf-8", "replace")
@@ -45,17 +45,17 @@ class Source:
         self._lines = None if len(self.data) == len(text) else self.data.split(b"\n")
 
     def column(self, row: int, byte: int) -> int:
-        """Convert a column in bytes to a column in characters."""
+        """Convert a column in bytes to one in characters."""
         if self._lines is None:
             return byte
         return len(self._lines[row][:byte].decode("utf-8", "replace"))
 
     def text(self, node: Node | None) -> str:
-        """Return the text of a node; empty for None."""
+        """Return a node's text; empty for None."""
         return "" if node is None else self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def field(self, node: Node, name: str) -> str:
-        """Return the text of a node's field, such as its ``name``; empty if missing."""
+        """Return the text of a node's field, such as ``name``; empty if missing."""
         return self.text(node.child_by_field_name(name))
 
     def find(self, kind: str, root: Node | None = None) -> Iterator[Node]:
@@ -99,26 +99,26 @@ def within(node: Node) -> Iterator[Node]:
 
 
 def rows(node: Node) -> range:
-    """Return the lines of a node."""
+    """Return a node's lines as a range."""
     return range(node.start_point[0], node.end_point[0] + 1)
 
 
 def span(node: Node) -> Span:
-    """Return the lines of a node as a span."""
+    """Return a node's lines as a span."""
     return node.start_point[0], node.end_point[0] + 1
 
 
 class TreeReader(Generic[P]):
     """Walks a tree once, in text order. Public attributes of subclasses contain the results.
 
-    A place describes the position of the walk. Nodes without a handler are skipped, but their children are walked.
+    A place describes the position of the walk. A node without a handler is skipped, but its children are walked.
     """
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {}
-    """Node type -> the method that reads the node and pushes the parts to walk."""
+    """Node type -> method that reads the node and pushes the parts to walk."""
 
     def __init__(self, source: Source, place: P) -> None:
-        """Walk the whole tree of `source`, whose root is at `place`."""
+        """Walk the tree of `source`, starting at `place`."""
         self.source = source
         self.barred: dict[int, str] = {}
         self._stack: list[tuple[Node, P]] = [(source.root, place)]
@@ -149,7 +149,7 @@ _DECLARED = ("name", "pattern", "parameter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportingFile(FileFacts):
-    """The facts of one file: names that imports bind, and where the file reads them."""
+    """Facts about a file: names that imports bind, and where they are read."""
 
     imports: tuple[Import, ...]
     loads: tuple[tuple[int, int, str], ...]
@@ -157,7 +157,7 @@ class ImportingFile(FileFacts):
 
 
 def analyse(language: Language, path: str, text: str) -> ImportingFile:
-    """Return the facts of one file."""
+    """Analyse one file."""
     source = Source(text, language)
     imports = tuple(language.imports(source))
     imported, declared = {item.name for item in imports}, set[str]()
@@ -206,7 +206,7 @@ def _is_declared(node: Node) -> bool:
 
 
 def resolve(language: Language, files: Mapping[str, ImportingFile]) -> dict[str, tuple[InternalLoad, ...]]:
-    """Return the reads of names that are imported from other files of the project."""
+    """Return the uses of names imported from other files of the project."""
     return {path: tuple(_internal(language, file, files)) for path, file in files.items()}
 
 

@@ -1,1 +1,1 @@
-"""Build line-completion samples, as ctxbench or the InferCom paper's ProjBench defines them."""
+"""Line-completion samples, as ctxbench or the InferCom paper's ProjBench defines them."""

@@ -1,4 +1,4 @@
-"""Build sets of line samples: manifests -> checkouts -> snapshots -> samples. The manifest counts every line."""
+"""Builds sets of line samples: fetches, lists candidates, draws, writes."""
 
 from __future__ import annotations
 
@@ -41,26 +41,24 @@ if TYPE_CHECKING:
 BENCHMARK = "ctxbench"
 Excluded = Callable[[str], bool]
 IN_SIGHT, IMPORT_IN_SIGHT = "in_sight", "import_in_sight"
-"""Why a line gives no sample: its tokens occur elsewhere, or its file still reveals a masked import."""
+"""Why a line is dropped: its tokens occur elsewhere, or its file reveals a masked import."""
 OLDER, UNCOMMITTED, SEEN = "older", "uncommitted", "seen_before"
-"""Why a line gives no sample of new lines: it is too old, its file differs from the history, or older text contains its
-tokens."""
+"""Why a line is not new: it is too old, its file differs from the history, or older text contains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The lines that were added since some point of a history, and the text before that point."""
+    """Lines added since some point of a history, and the text before that point."""
 
     days: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Mapping[int, date] | None]]
-    """Takes path -> 0-based lines. Returns path -> added lines with the day of each; None for a file without
-    history."""
+    """Maps path -> 0-based lines to path -> added lines with their days; None for a file without history."""
     earlier: Callable[[Sequence[str]], Mapping[str, str]]
-    """Takes paths. Returns older texts: the whole tree at that point, and earlier versions of the files."""
+    """Maps paths to older texts: all files at that point, and earlier versions of the paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepositorySamples:
-    """The samples of one repository."""
+    """One repository's samples."""
 
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
@@ -80,8 +78,10 @@ def sample_repository(
 ) -> RepositorySamples:
     """Draw at most `per_repo` samples from one repository.
 
-    `facts` come from `bench.lines.candidates.analyse`. An `excluded` path gives no samples, but its text is searched
-    for leaks. `added` restricts the lines that give samples.
+    Args:
+        facts: results of `bench.lines.candidates.analyse`.
+        excluded: whether a path gives no samples. Its text is still searched for leaks.
+        added: only these lines give samples.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     loads = snapshot.language.resolve(facts)
@@ -242,13 +242,17 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
 ) -> SampleSet:
     """Fetch missing repositories and write the sample set ``samples/<name>/``.
 
-    Each repository needs a unique name. The order of `manifests` and the number of `workers` do not change the result.
-    Without `per_repo`, the protocol's default applies. `since` takes only lines that were added after that day or
-    commit, and requires sources with a history. `progress` shows the number of blamed files.
+    The result does not depend on the order of `manifests` or on `workers`.
+
+    Args:
+        manifests: repositories with unique names.
+        per_repo: most samples per repository; by default the protocol's.
+        force: replace a set with the same name.
+        since: take only lines added after this day or commit. Sources then need a history.
+        progress: shows the number of blamed files.
 
     Raises:
-        InputFault: if two repositories have the same name, a repository has no usable line or no history, or another
-            set has this name (see `force`).
+        InputFault: if repositories have the same name, no usable line or no history, or another set has this name.
     """
     from ctxbench.bench.repositories import git  # noqa: PLC0415 - readers of sets do not need it
 
@@ -273,7 +277,7 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where the samples of a repository come from."""
+    """Where a repository's samples come from."""
 
     snapshot: Snapshot
     entry: Mapping[str, Any]
@@ -329,12 +333,13 @@ def build_samples(
     added: Mapping[str, Added] = MappingProxyType({}),
     protocol: LineProtocol = OURS,
 ) -> BuiltSamples:
-    """Draw the samples of the given repositories, in their order.
+    """Draw samples from repositories, in their order.
 
-    `excluded` and `added` map names of repositories to the arguments of `sample_repository`.
+    Args:
+        excluded, added: repository name -> argument of `sample_repository`.
 
     Raises:
-        InputFault: if `per_repo` is below 1, two repositories have the same name, or a repository has no usable line.
+        InputFault: if `per_repo` is below 1, repositories have the same name, or one has no usable line.
     """
     if per_repo < 1:
         raise InputFault(f"{per_repo} samples per repository are too few", cure="type 1 or more after --per-repo")
@@ -384,7 +389,7 @@ def manifest_of(
     per_repo: int,
     protocol: LineProtocol = OURS,
 ) -> dict[str, Any]:
-    """Return the set's manifest: versions, seed, and counts of read, dropped and kept lines per repository."""
+    """Return the set's manifest: versions, seed, and counts of read, dropped and kept lines."""
     repositories = {
         repository.name: {
             "language": repository.language,

@@ -1,12 +1,9 @@
-"""List the lines of a file that can become samples, and the imports to mask for each.
+"""Lists the lines of a file that can become samples, and the imports to mask for each.
 
-ctxbench's protocol takes body lines of at least four tokens that read a name imported from the same repository.
-Imports, decorators, headers and parts of multi-line strings are not body lines. For the first use of a name in a file,
-every earlier import statement that binds the name is blanked as a whole. This keeps line numbers, but may also blank
-names that earlier lines use (``shared``). ProjBench's protocol takes every line that reads such a name, because the
-InferCom paper states no other filter.
-
-A draw depends only on the seed and its place, not on other files, samples or processes.
+ctxbench's protocol takes body lines of at least four tokens that read a name imported from the same repository. At a
+name's first use in a file, all earlier import statements that bind it are blanked, which may blank other names too
+(``shared``). ProjBench's protocol takes every line that reads such a name. A draw depends only on the seed and its
+place.
 """
 
 from __future__ import annotations
@@ -32,10 +29,10 @@ from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 
 MIN_TOKENS = 4
 MAX_CHARACTERS = 400
-"""Largest length of a line. Longer lines are data or minified code."""
+"""Longest line. Longer ones are data or minified code."""
 _LEAST_TOKENS = 2
 POOL_FROM = 3_000_000
-"""Least number of characters for which worker processes start; for less, starting them takes longer than the work."""
+"""Characters from which worker processes are worth their start."""
 _BATCH = 250_000
 _Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
 _BEFORE_VALUES = frozenset({"=", "return", "await", "raise", "throw"})
@@ -51,19 +48,25 @@ class LineProtocol:
     name: str = "ctxbench"
     per_repo: int = 50
     filtered: bool = True
-    """Whether ctxbench's own filters apply, which the InferCom paper does not state."""
+    """Whether ctxbench's filters apply. The InferCom paper states none."""
     first_use: FirstUse = "name"
-    """Whose first use in a file masks the import: the imported ``name``, or the ``member`` reached through the name,
-    such as ``pz.chk.ArraySpec`` of ``from penzai import pz``."""
+    """What must be used for the first time in a file to mask the import.
+
+    The imported ``name``, or the ``member`` reached through it, such as ``pz.chk.ArraySpec`` of ``from penzai import
+    pz``.
+    """
     cursor: CursorPlace = "token"
-    """The cursor inside a line: before a random ``token``, as the InferCom paper says, or before the ``value`` that is
-    assigned, returned, awaited or raised, as in the released records."""
+    """Where the cursor is inside a line: before a random ``token``, as the InferCom paper says, or before the
+    ``value`` that is assigned, returned, awaited or raised, as in the released records.
+    """
     draw: DrawKey = "place"
-    """What seeds a line's cursor and turn: its ``place`` in the file, or its ``text``. With ``text``, samples stay the
-    same when a commit moves their lines."""
+    """What seeds a line's cursor and turn: its ``place`` in the file or its ``text``.
+
+    With ``text``, samples stay the same when a commit moves their lines.
+    """
 
     def __str__(self) -> str:
-        """Return the spec that `read_protocol` reads."""
+        """Return the spec for `read_protocol`."""
         options: dict[str, Value] = {"cursor": self.cursor, "first_use": self.first_use, "draw": self.draw}
         return str(Spec(self.name, {key: value for key, value in options.items() if value != getattr(OURS, key)}))
 
@@ -80,7 +83,7 @@ def _projbench(*, cursor: CursorPlace = "token", first_use: FirstUse = "name") -
 
 
 def read_protocol(text: str) -> LineProtocol:
-    """Return the protocol of a spec, such as ``ctxbench``, ``projbench`` or ``projbench(cursor=value)``.
+    """Return the protocol of a spec: ``ctxbench``, ``projbench``, ``projbench(cursor=value)``.
 
     Raises:
         InputFault: if the name or a parameter is unknown.
@@ -94,13 +97,13 @@ def read_protocol(text: str) -> LineProtocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineCandidate:
-    """One line that uses the repository's own API."""
+    """A line that uses the repository's own API."""
 
     path: str
     line: int
     text: str
     tokens: tuple[Span, ...]
-    """Spans of tokens. A string is one token; in ProjBench's protocol only its content is."""
+    """Spans of tokens. A string is one token; in ProjBench's protocol only its content."""
     column: int
     uses: tuple[Use, ...]
     masked: tuple[Span, ...]
@@ -113,7 +116,7 @@ class LineCandidate:
 def candidates(
     lines: list[str], facts: FileFacts, loads: tuple[InternalLoad, ...], protocol: LineProtocol = OURS
 ) -> tuple[list[LineCandidate], Counter[str]]:
-    """Return the candidates of one file in line order, and reason -> number of rejected lines."""
+    """Return a file's candidates in line order, and reason -> number of rejected lines."""
     usable: list[LineCandidate] = []
     drops: Counter[str] = Counter()
     earlier_names: set[tuple[str, tuple[Span, ...]]] = set()
@@ -184,11 +187,11 @@ class Cut:
     subkind: str
     column: int
     target: str
-    """Text after the cursor, without the newline and trailing white space."""
+    """Text after the cursor, without trailing white space."""
 
 
 def cut(candidate: LineCandidate, *, repo: str, seed: int, protocol: LineProtocol = OURS) -> Cut:
-    """Place the cursor before the whole line or inside it, each with probability 1/2; see `LineProtocol.cursor`."""
+    """Place the cursor before the line or inside it, each with probability 1/2 (see `LineProtocol.cursor`)."""
     draw = _draw(*_key(candidate, repo, seed, protocol))
     if draw.random() < 0.5:
         return Cut(candidate=candidate, subkind=NEXT_LINE, column=0, target=candidate.text)
@@ -219,9 +222,9 @@ def _draw(*key: str | int) -> Random:
 
 
 def fault(line_cut: Cut, index: VerbatimIndex, protocol: LineProtocol = OURS) -> str:
-    """Return why a cut gives no sample, ``verbatim`` (it occurs elsewhere) or ``near_empty``; empty if it gives one.
+    """Return why a line gives no sample, ``verbatim`` (it occurs elsewhere) or ``near_empty``; otherwise empty.
 
-    ctxbench's protocol searches all files for the whole line, ProjBench's searches the other files for the target.
+    ctxbench's protocol searches all files for the whole line, ProjBench's the other files for the target.
     """
     text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
     if not protocol.filtered:
@@ -239,11 +242,10 @@ def _is_word(char: str) -> bool:
 
 
 def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol = OURS) -> list[Cut]:
-    """Return the cuts in order of choice; a smaller set is the beginning of a larger one.
+    """Return the lines in the order of choice. A smaller set is the beginning of a larger one.
 
-    In ctxbench's protocol, files take turns in a seeded order, and so do the lines of a file. Otherwise large files
-    would dominate. With ``draw=text`` the text seeds a line's turn, and the path a file's. In ProjBench's protocol
-    every line has the same chance.
+    In ctxbench's protocol, files take turns in a seeded order, and so do a file's lines: otherwise large files would
+    dominate. In ProjBench's protocol, all lines have the same chance.
     """
     if not protocol.filtered:
         drawn = sorted(cuts, key=lambda line_cut: (line_cut.candidate.path, line_cut.candidate.line))
@@ -268,7 +270,7 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
 
 
 def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dict[str, FileFacts]]:
-    """Return the facts of every file: repository name -> path -> facts. Large sets use `workers` processes."""
+    """Return repository name -> path -> facts. Large sets use `workers` processes."""
     batches = [batch for snapshot in snapshots for batch in _batches(snapshot)]
     size = sum(len(text) for snapshot in snapshots for text in snapshot.texts.values())
     facts_of: dict[str, dict[str, FileFacts]] = {snapshot.name: {} for snapshot in snapshots}

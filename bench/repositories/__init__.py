@@ -1,1 +1,1 @@
-"""Repositories: manifests, the sources of their copies, checkouts in the home, and snapshots of their source files."""
+"""Repositories: manifests, sources, checkouts in the home folder, and snapshots of source files."""

@@ -1,8 +1,6 @@
-"""`Checkout`: a fetched repository as a read-only folder of the home, complete or absent.
+"""Checkouts: fetched repositories as read-only folders of the home folder, complete or absent.
 
-``repos/<name>/<key>/`` contains the files. ``<key>.json`` beside it, written last, marks them as complete. The key is
-the version and the first digits of the source's own hash. A fetch writes to a temporary folder and renames it. The next
-fetch removes the remains of a killed one.
+``repos/<name>/<key>/`` contains the files. ``<key>.json`` beside it, written last, marks them as complete.
 """
 
 from __future__ import annotations
@@ -48,11 +46,11 @@ class Checkout:
     root: Path
     key: str
     source: str
-    """The source, e.g. ``pypi:fasta2a==2.1.1``."""
+    """Source, e.g. ``pypi:fasta2a==2.1.1``."""
     published: date | None = None
-    """Day of publication (UTC) by the source; None if the source does not state it."""
+    """Day of publication in UTC; None if the source does not state it."""
     left_out: tuple[str, ...] = ()
-    """Parts of the source that the checkout omits, such as ``3 links``."""
+    """Parts of the source that are missing here, such as ``3 links``."""
 
 
 def find(manifest: RepoManifest, home: Home) -> Checkout | None:
@@ -80,12 +78,12 @@ def at(home: Home, name: str, key: str) -> Checkout | None:
 
 
 def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
-    """Return the checkout. If it is missing, fetch it from the first source that can be reached.
+    """Return the checkout. If missing, fetch it from the first source that can be reached.
 
-    Several threads and processes may call this at once; only one fetches.
+    Only one of concurrent calls fetches.
 
     Raises:
-        InputFault: if a source delivers content with the wrong hash. Nothing is kept.
+        InputFault: if a source delivers content with a wrong hash. Nothing is kept.
         MachineFault: if no source can be reached, or the disk is full.
     """
     checkout = find(manifest, home)

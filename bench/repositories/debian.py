@@ -1,8 +1,7 @@
 """The ``debian`` source: the upstream tarball of a source package, fetched by apt without root.
 
-apt runs with a private configuration: the machine's own archives with their type set to source, its ``Acquire``
-settings (proxies, certificates), and lists in the home's cache, which all packages share. apt checks the archive's
-signatures; this module checks the tarball's hash.
+apt runs with a private configuration, made from the machine's archives and ``Acquire`` settings. It checks the
+archive's signatures; this module checks the tarball's hash.
 """
 
 from __future__ import annotations
@@ -37,9 +36,7 @@ _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", 
 
 
 def fetch(source: DebianSource, to: Destination) -> None:
-    """Download the ``.orig.tar`` of the source package, check its hash and unpack it.
-
-    The day of publication stays unknown: Debian records only the day when it packaged a version.
+    """Download a source package's ``.orig.tar``, check its hash and unpack it.
 
     Raises:
         Unreachable: if apt is missing, or the archive cannot be reached or no longer has this version.
@@ -63,13 +60,13 @@ def fetch(source: DebianSource, to: Destination) -> None:
 
 
 def latest(package: str, version: str, home: Home, report: Report) -> DebianSource:
-    """Return the source of a package in the archive, with the hash of its tarball.
+    """Return the source of a package in the archive, with its tarball's hash.
 
     Args:
-        version: the upstream or the Debian version; empty if there is only one upstream version.
+        version: upstream or Debian version; empty if there is only one upstream version.
 
     Raises:
-        InputFault: if the archive has no such version, or several versions match.
+        InputFault: if the archive has no such version, or several match.
         Unreachable: if apt or the package is missing, or the archive cannot be reached.
     """
     sought = DebianSource(package=package, version=version, sha256="")
@@ -143,7 +140,7 @@ class _Apt:
         return tarballs[0]
 
     def offers(self) -> list[tuple[str, str, str]]:
-        """Return (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each version of the package.
+        """Return (Debian version, NAME_UPSTREAM, SHA-256 of the upstream tarball) for each version of the package.
 
         Raises:
             Unreachable: if the archive has no such package. The message suggests similar names.

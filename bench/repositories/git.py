@@ -1,12 +1,8 @@
-"""Git: the files of one commit, exactly as they are stored, and the history of their lines.
+"""Git: a commit's files, exactly as stored, and the history of their lines.
 
-The git configuration, hooks, attributes and filters of the user and the machine are ignored, so that a commit has the
-same files everywhere. Certificates and proxies of the environment are used.
-
-`History` finds the lines that were added after a day or a commit, and the day of each, by `git blame`. A line is as old
-as its text: new white space, or a move or copy from a file of the same commit, does not make it new. Its day is the
-earlier day of writing and committing, in UTC, so that neither a rebase nor a wrong clock makes old code look new. All
-queries run on a bare copy of the whole history.
+The user's and machine's git configuration, hooks, attributes and filters are ignored, so that a commit has the same
+files everywhere. `History` dates added lines with `git blame`. White space, moves and copies do not make a line new.
+Its day is the earlier one of writing and committing, in UTC.
 """
 
 from __future__ import annotations
@@ -50,13 +46,10 @@ _LINK = "120000"
 
 
 def fetch(source: GitSource, to: Destination) -> date:
-    """Fetch the commit without its history and unpack its files, except submodules.
-
-    Returns:
-        The day (UTC) of the commit.
+    """Fetch a commit without its history and unpack its files, except submodules. Return its day in UTC.
 
     Raises:
-        Unreachable: if git is not installed, the server cannot be reached or does not have the commit.
+        Unreachable: if git is not installed, or the server cannot be reached or lacks the commit.
     """
     bare, archive = to.scratch / "bare", to.scratch / "tree.tar"
     fetch_commit(bare, source.url, source.commit, "--depth=1", source=source)
@@ -69,10 +62,10 @@ def fetch(source: GitSource, to: Destination) -> date:
 
 
 def fetch_commit(bare: Path, url: str, commit: str, *options: str, source: object) -> None:
-    """Create a bare repository and fetch a commit into it, with its whole history unless `options` limit the depth.
+    """Create a bare repository and fetch a commit into it; without `options`, with its whole history.
 
     Raises:
-        Unreachable: if git is not installed, the server cannot be reached or does not have the commit.
+        Unreachable: if git is not installed, or the server cannot be reached or lacks the commit.
     """
     git(bare, "init", "--quiet", "--bare", "--template=", str(bare), source=source)
     (bare / "info").mkdir(exist_ok=True)
@@ -85,7 +78,7 @@ def git(bare: Path, *arguments: str, source: object) -> str:
     """Run git on a bare repository and return its output.
 
     Raises:
-        Unreachable: if git is not installed, or fails.
+        Unreachable: if git is not installed or fails.
     """
     return run_program(
         ["git", "-c", "core.hooksPath=/dev/null", "--git-dir", str(bare), *arguments],
@@ -113,14 +106,14 @@ _BLAMED = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+) (\d+)$", re.MULTILINE)
 """Groups: commit, first line in the current file (from 1), number of lines."""
 
 Since = date | str
-"""A day, or the hash of a commit or its beginning. Lines of that same day or commit are not after it."""
+"""A day, or a commit's hash or its beginning. Lines of that day or commit are not after it."""
 
 
 def read_since(text: str) -> Since:
-    """Return the day, written as ``YYYY-MM-DD``, or the commit that a user named.
+    """Parse a day, ``YYYY-MM-DD``, or a commit.
 
     Raises:
-        ValueError: if the text is neither a day nor a commit.
+        ValueError: if the text is neither.
     """
     if _COMMIT.fullmatch(text):
         return text
@@ -134,7 +127,7 @@ def with_history(manifest: RepoManifest) -> RepoManifest:
     """Return the manifest with only its first source that has a history.
 
     Raises:
-        InputFault: if no source has a history.
+        InputFault: if no source has one.
     """
     for source in manifest.sources:
         if isinstance(source, GitSource) or (isinstance(source, LocalSource) and _top(source.path) is not None):
@@ -160,12 +153,12 @@ class _Newer:
 
 @dataclass(frozen=True)
 class History:
-    """The history of one commit, and the point in it after which lines are new."""
+    """A commit's history, and the point after which lines are new."""
 
     bare: Path
     commit: str
     folder: str
-    """Folder of the repository's files in the history, ended by ``/``; empty for the root."""
+    """Folder of the repository's files in the history, with a final ``/``; empty for the root."""
     since: Since
     name: str
 
@@ -178,14 +171,12 @@ class History:
         workers: int = 1,
         progress: Progress = silent,
     ) -> dict[str, Days | None]:
-        """Return the lines, among those to check, that were added after the point.
-
-        Results are stored beside the history. A file is blamed again only if a commit changed it, for an earlier point,
-        or for other lines.
+        """Return, among some lines, those that were added after the point. Cached.
 
         Args:
-            asked: path -> lines (from 0) to check.
-            texts: path -> text of the file, with line ends as ctxbench reads them.
+            asked: path -> lines to check, 0-based.
+            root: folder of the files.
+            texts: path -> text, with line ends as ctxbench reads them.
 
         Returns:
             Path -> new lines and their days; None for a file that differs from the history.
@@ -253,8 +244,8 @@ class History:
     def _added(self, path: str, count: int, asked: Sequence[int]) -> Days | None:
         """Blame a file of `count` lines back to the point.
 
-        Git is slow at finding moved or copied lines. That search can only date lines earlier, so it covers only
-        stretches that are new without it.
+        Git finds moved or copied lines slowly, and this can only date lines earlier, so it is done only for lines that
+        are new without it.
         """
         owners = self._owners(path)
         if len(owners) != count:
@@ -273,13 +264,10 @@ class History:
         return _blamed(self._git("blame", "--incremental", "-w", *options, self._tips[place], *ends, "--", place))
 
     def earlier(self, paths: Sequence[str], *, suffix: str) -> Mapping[str, str]:
-        """Return the code before the point: all files with a suffix at that time, and all lines some files ever had.
-
-        Args:
-            paths: files whose earlier versions count too.
+        """Return the code before the point: all files with a suffix, and all lines that `paths` ever had.
 
         Returns:
-            Two texts, each of many files; an empty mapping if nothing precedes the point.
+            Two texts, each of many files; empty if nothing precedes the point.
         """
         cutoff = self._cutoff
         if not cutoff or not paths:
@@ -341,7 +329,7 @@ class History:
 
     @cached_property
     def _tips(self) -> Mapping[str, str]:
-        """Path -> last commit of the main line that changed it. Files unchanged since the point are missing."""
+        """Path -> last commit of the main line that changed it, without files unchanged since the point."""
         if self.commit not in self._newer.walked:
             return {}
         main = ("--first-parent", "--diff-merges=first-parent", "--no-renames", "--name-only", "-z")
@@ -367,7 +355,7 @@ def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Re
     """Fetch and keep the whole history of the manifest's first source, which must have one.
 
     Raises:
-        InputFault: if the history is empty or shallow. The oldest lines of a shallow history look too new.
+        InputFault: if the history is empty or shallow. In a shallow history, old lines look new.
         Unreachable: if the history cannot be fetched.
     """
     source = manifest.sources[0]
@@ -388,7 +376,7 @@ def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Re
 
 
 def _fetch(bare: Path, url: str, commit: str, source: str, report: Report) -> None:
-    """Fetch the missing history of a commit. A branch named after the commit, written last, marks it as complete."""
+    """Fetch a commit's missing history. A branch named after the commit, written last, marks it as complete."""
     kept = f"refs/heads/{commit}"
     if (bare / "HEAD").is_file() and git(bare, "for-each-ref", kept, source=source):
         return
@@ -408,8 +396,7 @@ def _top(path: Path) -> Path | None:
 def head(folder: Path) -> GitSource | None:
     """Return the commit whose files a folder contains; None if it is not a git repository, or has other content.
 
-    The files are compared here, because `git status` would run the filters and the monitor named in the folder's own
-    configuration, which is not trusted.
+    Files are compared here: `git status` would run filters of the folder's own, untrusted configuration.
     """
     if _top(folder) != folder.resolve():
         return None

@@ -1,4 +1,4 @@
-"""The ``local`` source: a copy of a folder or an archive on this machine.
+"""The ``local`` source: a copy of a folder or archive. Links, caches and files in ``.gitignore`` are not copied.
 
 The copy of a folder omits links, caches and files that ``.gitignore`` names, since these may be secret.
 """
@@ -21,14 +21,14 @@ _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".ve
 
 
 def identity(source: LocalSource, home: Home) -> str | None:
-    """Return the hash of the file or folder at the path, or None if the path does not exist."""
+    """Return the hash of the file or folder; None if it does not exist."""
     if source.path.is_file():
         return sha256_file(source.path)
     return digest(source.path, home) if source.path.is_dir() else None
 
 
 def digest(root: Path, home: Home) -> str:
-    """Return the SHA-256 over the sorted (path, content) pairs of the files that a copy contains."""
+    """Return the SHA-256 of the sorted (path, content) pairs of all files that are copied."""
     return _digest(root, files(root, home))
 
 
@@ -37,7 +37,7 @@ def _digest(root: Path, paths: Sequence[Path]) -> str:
 
 
 def files(root: Path, home: Home) -> list[Path]:
-    """List the regular files that a copy contains, as sorted relative paths. `home` itself is left out."""
+    """Return the sorted relative paths of all files that are copied. `home` itself is left out."""
     regular = (place for place in _leaves(root, home) if not place.is_symlink() and place.is_file())
     return sorted(path.relative_to(root) for path in regular)
 
@@ -75,7 +75,7 @@ def _rules_of(folder: Path) -> Iterator[_Rules]:
 
 
 def _rules_above(root: Path) -> list[_Rules]:
-    """Return the rules of the folders above `root`, up to its repository; none if they ignore `root` itself."""
+    """Return the rules of the folders above `root`, up to its repository; none if they ignore `root`."""
     if (root / ".git").exists():
         return []
     top = next((folder for folder in root.parents if (folder / ".git").exists()), None)
@@ -89,7 +89,7 @@ def _rules_above(root: Path) -> list[_Rules]:
 
 
 def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
-    """Return whether a file (or a folder, if `end` is a slash) is ignored. The innermost matching rules decide."""
+    """Return whether a file (or with `end` a slash, a folder) is ignored. The innermost matching rules decide."""
     for folder, spec in reversed(rules):
         inner = path if path.is_relative_to(folder) else path.resolve()
         is_ignored = spec.check_file(f"{inner.relative_to(folder).as_posix()}{end}").include
@@ -99,7 +99,7 @@ def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
 
 
 def fetch(source: LocalSource, to: Destination) -> None:
-    """Copy or unpack the source into the destination's tree. The day of publication stays unknown.
+    """Copy or unpack the source into the destination.
 
     Raises:
         Unreachable: if the path does not exist.

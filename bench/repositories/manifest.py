@@ -1,8 +1,4 @@
-"""Manifests: the facts about repositories, and the TOML files that contain them.
-
-The shipped manifests are in ``bench/repos/``. Others are named by their paths. Each key of a file is a field of a
-dataclass, which also defines the valid values and the cure for others. All faults of a file are reported at once.
-"""
+"""Manifests of repositories, as TOML files: shipped ones in ``bench/repos/``, and the user's by path."""
 
 from __future__ import annotations
 
@@ -72,7 +68,7 @@ _Inside = Annotated[str, Check(_inside)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestSuite:
-    """The repository's own tests and how to run them, for function samples."""
+    """A repository's own tests and how to run them, for function samples."""
 
     __test__ = False  # because of its name, pytest would collect the class
     __pydantic_config__ = STRICT
@@ -80,12 +76,12 @@ class TestSuite:
     requirements: tuple[Filled, ...] = field(
         default=(), metadata=cure('write a list of pip requirements, e.g. ["attrs", "pyyaml"]')
     )
-    """Requirements of the tests apart from the package itself: pip requirements; for Java, Debian packages."""
+    """pip requirements of the tests, without the package itself; for Java, Debian packages."""
     pythonpath: _Inside = field(
         default=".", metadata=cure('write the folder that is put on the import path, e.g. "src"')
     )
     paths: tuple[_Inside, ...] = field(default=(), metadata=cure('write a list of folders or files, e.g. ["tests"]'))
-    """Folders and files of the tests. If empty, the test runner finds them."""
+    """Test folders and files; empty if the test runner finds them."""
     arguments: tuple[Filled, ...] = field(
         default=(), metadata=cure('write a list of arguments, e.g. ["-o", "addopts="]')
     )
@@ -99,21 +95,22 @@ class TestSuite:
     )
     """Java: files of ``/usr/share/java`` that the required packages install."""
     release: _Release = field(default="", metadata=cure('write a Java version, e.g. "8" or "17"'))
-    """Java: value of ``javac --release``. If empty, the value in ``pom.xml``."""
+    """Java: value of ``javac --release``; empty for the value in ``pom.xml``."""
     encoding: _Encoding = field(default="", metadata=cure('write an encoding, e.g. "ISO-8859-1"'))
-    """Java: encoding of the source files. If empty, the encoding in ``pom.xml``."""
+    """Java: encoding of the source files; empty for the one in ``pom.xml``."""
     wheel: bool = field(default=True, metadata=cure("write false if the index has no wheel of the project"))
-    """Python: whether the package index has a wheel of the project, which lists its requirements. Without a wheel,
-    `requirements` must list them all, and the project's own metadata is not installed."""
+    """Python: whether PyPI has a wheel of the project, which lists its requirements.
+
+    If not, `requirements` must list them all, and the project's own metadata is not installed.
+    """
     lock: tuple[_Pinned, ...] = field(
         default=(), metadata=cure('write a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
     )
-    """Python: the versions to install, each as ``name==version``, so that the tests still run in years. If empty, the
-    newest versions that `requirements` allow."""
+    """Python: exact versions to install, as ``name==version``; empty for the newest allowed."""
     added: Place | None = field(
         default=None, metadata=cure("write a folder of Python tests, relative to the manifest's folder")
     )
-    """A folder of added tests, copied into the repository's tree as ``ctxbench_tests/``."""
+    """Folder of added tests, copied into the repository as ``ctxbench_tests/``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,18 +130,18 @@ class RepoManifest:
     released: _Day | None = field(
         default=None, metadata=cure('write the day it was published, in quotes, e.g. "2024-06-01"')
     )
-    """Day (UTC) on which this version was published; None if unknown."""
+    """Day in UTC on which this version was published; None if unknown."""
     source_dir: _Inside = field(default="", metadata=cure('write a folder inside the repository, e.g. "src"'))
-    """The only folder of the repository to read. If empty, the whole repository."""
+    """The only folder to read; empty for all."""
     exclude: tuple[_Inside, ...] = field(
         default=(), metadata=cure('write a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
     )
-    """Globs of paths without samples; ``*`` also matches ``/``."""
+    """Globs of paths without samples. ``*`` also matches ``/``."""
     sets: tuple[_Name, ...] = field(default=(), metadata=cure('write a list of names, e.g. ["recent"]'))
     codereval: tuple[_Slug, ...] = field(
         default=(), metadata=cure('write a list of projects, e.g. ["pexip/os-python-cachetools"]')
     )
-    """CoderEval projects whose tasks are rebuilt on it, as ``owner/repository`` or a folder's name (Java)."""
+    """CoderEval projects whose tasks are rebuilt on it: ``owner/repository``, or a folder (Java)."""
     tests: TestSuite | None = field(default=None, metadata=cure("write a [tests] table"))
 
     def account(self) -> dict[str, str]:
@@ -153,7 +150,7 @@ class RepoManifest:
         return {"license": self.license, "version": self.version, **dated}
 
     def excludes(self, path: str) -> bool:
-        """Return whether a file (POSIX path inside the repository) is excluded from samples."""
+        """Return whether a file is excluded from samples."""
         return any(
             fnmatch.fnmatchcase(path, glob) or (glob.startswith("**/") and fnmatch.fnmatchcase(path, glob[3:]))
             for glob in self.exclude
@@ -174,14 +171,14 @@ class ManifestProblem:
 
 
 class ManifestFault(InputFault):
-    """Raised when a manifest is invalid. `faults` lists all problems."""
+    """A manifest is invalid. `faults` lists all errors."""
 
     def __init__(self, faults: Sequence[ManifestProblem]) -> None:
         self.faults = tuple(faults)
         super().__init__(" | ".join(str(fault) for fault in self.faults))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with the faults, so that worker processes can raise the error."""
+        """Pickle with the errors, so that worker processes can raise it."""
         return ManifestFault, (self.faults,)
 
 
@@ -191,11 +188,11 @@ def builtin_names() -> tuple[str, ...]:
 
 
 def load(ref: str) -> RepoManifest:
-    """Return a manifest by its shipped name, or by the path of a ``.toml`` file.
+    """Return a manifest by its shipped name or the path of a ``.toml`` file.
 
     Raises:
         UnknownName: if no shipped manifest has this name.
-        ManifestFault: if the file is not a valid manifest. The fault lists all problems.
+        ManifestFault: if the file is not a valid manifest.
         InputFault: if the file cannot be read.
     """
     if ref.endswith(".toml") or "/" in ref:
@@ -209,7 +206,7 @@ def in_set(name: str) -> tuple[RepoManifest, ...]:
     """Return the shipped manifests of a set, sorted by name.
 
     Raises:
-        UnknownName: if no shipped manifest is in a set of this name.
+        UnknownName: if no shipped manifest names this set.
     """
     manifests = [load(builtin) for builtin in builtin_names()]
     members = tuple(manifest for manifest in manifests if name in manifest.sets)
@@ -230,14 +227,14 @@ def _read(path: Path, label: str) -> RepoManifest:
 
 
 def parse(text: str, path: Path, label: str) -> RepoManifest:
-    """Parse the text of a manifest.
+    """Parse a manifest.
 
     Args:
-        path: path of its file, which need not exist. Local sources are relative to its folder.
-        label: the file's name in messages.
+        path: its file, which need not exist. Local sources are relative to its folder.
+        label: file name in messages.
 
     Raises:
-        ManifestFault: if the text is not a valid manifest. The fault lists all problems.
+        ManifestFault: if the text is not a valid manifest.
     """
     # Imported late: pydantic costs every command a tenth of a second, and few commands read a manifest.
     from ctxbench.bench.checking import validated  # noqa: PLC0415
@@ -308,11 +305,11 @@ def text_of(
     doubts: Sequence[str] = (),
     untried: TestSuite | None = None,
 ) -> str:
-    """Return the text of a manifest's file. `parse` reads it back to an equal manifest.
+    """Return a manifest as TOML. `parse` reads it back to an equal manifest.
 
     Args:
-        remarks: observations of the trial, one comment each.
-        doubts: points that a person should check, one comment each.
+        remarks: observations, written as comments.
+        doubts: points for a person to check, written as comments.
         untried: tests that could not be run, written as a comment.
     """
     lines = [*_comment(remarks, "# ", "# ")]
@@ -350,7 +347,7 @@ def _comment(texts: Iterable[str], first: str, further: str) -> Iterator[str]:
 
 
 def toml_value(value: float | str | date | Path | Sequence[str] | Sequence[float]) -> str:
-    """Return a value as TOML: days and paths as strings, and each item of a long list on its own line."""
+    """Return a value as TOML. Days and paths become strings, long lists have one item per line."""
     if isinstance(value, int | float):
         return json.dumps(value)
     if isinstance(value, str | date | Path):

@@ -1,8 +1,7 @@
-"""The ``pypi`` source: the releases on a package index, and the sdist of a release, unpacked without running its code.
+"""The ``pypi`` source: sdists on a package index, unpacked without running their code.
 
-pip supplies the address of the index from its defaults, configuration files and environment variables. Pages are read
-as PEP 691 JSON or PEP 503 HTML, through the machine's proxies and with its certificates. Only time-outs, answers that
-are cut off and 5xx errors are retried.
+pip supplies the index's address. Pages are PEP 691 JSON or PEP 503 HTML. Only timeouts, truncated answers and 5xx
+errors are retried.
 """
 
 from __future__ import annotations
@@ -52,14 +51,11 @@ PAUSES = (0.5, 2.0)
 
 
 def fetch(source: PypiSource, to: Destination) -> date | None:
-    """Download the sdist from the configured index, check its hash and unpack it.
-
-    Returns:
-        The day of its upload; None if the index does not state it.
+    """Download an sdist, check its hash and unpack it. Return its day of upload; None if the index does not state it.
 
     Raises:
-        Unreachable: if no configured index or folder offers the sdist.
-        InputFault: if every offered sdist has another hash than the manifest's.
+        Unreachable: if no configured index or folder has the sdist.
+        InputFault: if all offered sdists have another hash than the manifest's.
     """
     configuration = configured()
     web = Web(certificates=configuration.certificates, proxy=configuration.proxy, seconds=configuration.seconds)
@@ -106,15 +102,15 @@ class Offer:
     sha256: str
     """SHA-256 of the sdist; empty if the index does not state it."""
     uploaded: date | None = None
-    """Day of the upload; None if the index does not state it."""
+    """Day of upload; None if the index does not state it."""
 
 
 @functools.cache
 def configured() -> Configuration:
-    """Return pip's configuration, or uv's default index if pip is not installed.
+    """Return pip's configuration, or without pip uv's default index.
 
     Raises:
-        Unreachable: if neither is configured.
+        Unreachable: if there is neither.
     """
     for python in (sys.executable, "python3", "python"):
         try:
@@ -139,12 +135,12 @@ def configured() -> Configuration:
 
 
 def normal(name: str) -> str:
-    """Return a project name in its normal form (PEP 503)."""
+    """Return a normalized project name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def offers(name: str, version: str, web: Web, configuration: Configuration, reasons: list[str]) -> Iterator[Offer]:
-    """Yield the sdists of one release, nearest place first. Add to `reasons` why a place has no sdist."""
+    """Yield the sdists of a release. Add to `reasons` why an index or folder has none."""
     for place, files in _listed(name, web, configuration, reasons):
         sdists = [offer for offer in files if _is_sdist(offer.filename, name, version)]
         if not sdists:
@@ -153,7 +149,7 @@ def offers(name: str, version: str, web: Web, configuration: Configuration, reas
 
 
 def has_wheel(name: str, version: str, web: Web, configuration: Configuration) -> bool:
-    """Return whether any configured place offers a wheel of a release, for any machine."""
+    """Return whether any configured index or folder has a wheel of a release, for any machine."""
     wheels = (
         offer.filename.split("-")
         for _, files in _listed(name, web, configuration, [])
@@ -271,8 +267,9 @@ class Web:
         """Create a client.
 
         Args:
-            certificates: a file or folder of authorities; None for the system's (OpenSSL reads SSL_CERT_FILE itself).
+            certificates: file or folder of authorities; None for the system's.
             proxy: proxy for http and https; None for the environment's.
+            seconds: timeout.
         """
         bundle = Path(certificates) if certificates else None
         self._context = ssl.create_default_context(
@@ -296,7 +293,7 @@ class Web:
         return self._try(url, accept, whole)
 
     def save(self, url: str, path: Path) -> None:
-        """Save the content of an address, or of a file on this machine, to a file.
+        """Save the content of an address, or of a local file, to a file.
 
         Raises:
             Unreachable: if the content cannot be fetched completely.
@@ -349,7 +346,7 @@ class Web:
         raise Unreachable(reason, where=address)
 
     def _password(self, url: str) -> tuple[str, str] | None:
-        """Return user and password for a host. An index's password is also used for its files, but nowhere else."""
+        """Return user and password for a host. An index's password is used for its files, but nowhere else."""
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         if parts.username:
@@ -358,6 +355,6 @@ class Web:
 
 
 def without_password(url: str) -> str:
-    """Return the URL without user name and password."""
+    """Remove user name and password from a URL."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

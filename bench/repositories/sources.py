@@ -1,11 +1,8 @@
-"""The shared parts of all sources: their records, the destination of a fetch, its faults, and unpacking archives.
+"""What all sources share: records, the destination of a fetch, errors, and unpacking.
 
-A source identifies one copy of a version by the copy's hash. `Unreachable` means that this copy is not available now,
-so the next source is tried. A wrong hash is an `InputFault` and ends the fetch.
-
-Unpacking writes only regular files, inside the target folder. Links and devices are dropped: snapshots do not read
-them, and a link could lead a later member outside. If a member's *name* leaves the folder, or the archive would fill
-disk or memory, the whole archive is rejected. Sizes are added up before anything is unpacked.
+A source identifies one copy of a version by its hash. If it is `Unreachable`, the next source is tried. A wrong hash
+ends the fetch. Unpacking drops links and devices. It rejects archives that would write outside the folder or fill disk
+or memory.
 """
 
 from __future__ import annotations
@@ -33,12 +30,12 @@ from ctxbench.bench.home import Home
 
 Report = Callable[[str], None]
 MAX_BYTES = 1 << 30
-"""Largest total of all unpacked members in bytes, ten times the size of the benchmark's largest repository."""
+"""Most unpacked bytes in total."""
 MAX_MEMBERS = 100_000
 _MAX_HEADER = 1 << 20
-"""Largest size in bytes of a member's long name or extended header, which `tarfile` reads into memory whole."""
+"""Most bytes of a member's long name or extended header, which `tarfile` reads into memory."""
 _MAX_DICTIONARY = 256 << 20
-"""Most bytes of memory that an xz stream may need. ``xz -9`` needs 65 MiB."""
+"""Most bytes of memory for an xz stream. ``xz -9`` needs 65 MiB."""
 _LONG_HEADERS = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -51,17 +48,17 @@ _TRUST = "if you trust the archive, unpack it yourself and use the folder as a l
 
 
 class Unreachable(MachineFault):
-    """Raised when a source cannot be reached, or no longer offers this version."""
+    """A source cannot be reached, or no longer has this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of a value in a manifest, for `Annotated`. Pydantic runs it, and is imported only then."""
+    """A check of a manifest's value, for `Annotated`. Pydantic runs it."""
 
     check: Callable[[Any], Any]
-    """A function that returns the value, or raises a ValueError that describes the error."""
+    """Returns the value, or raises a ValueError that describes the error."""
     first: bool = False
-    """Whether the check runs before the value is converted to its type."""
+    """Whether it runs before the value is converted to its type."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
@@ -84,7 +81,7 @@ def matches(pattern: str, what: str) -> Check:
 
 
 def cure(text: str) -> dict[str, str]:
-    """Return the metadata of a manifest's field: how to correct a wrong value."""
+    """Return a manifest field's metadata: how to correct a wrong value."""
     return {"description": text}
 
 
@@ -95,7 +92,7 @@ def _filled(value: object) -> object:
 
 
 STRICT = {"extra": "forbid", "strict": True}
-"""Pydantic's settings for the tables of a manifest: no other keys, and no values of another type."""
+"""Pydantic's settings for a manifest's tables: no other keys, no values of another type."""
 Filled = Annotated[str, Check(_filled)]
 Place = Annotated[Path, Check(_filled, first=True)]
 Version = Annotated[str, matches(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}", "a version")]
@@ -111,7 +108,7 @@ _VERSION = cure("leave it out: it is the manifest's version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitSource:
-    """One commit of a git repository."""
+    """A commit of a git repository."""
 
     __pydantic_config__ = STRICT
 
@@ -126,7 +123,7 @@ class GitSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PypiSource:
-    """The sdist of a release on the package index that pip is configured for."""
+    """A release's sdist on the package index that pip uses."""
 
     __pydantic_config__ = STRICT
 
@@ -141,7 +138,7 @@ class PypiSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebianSource:
-    """The upstream tarball of a Debian source package, without Debian's own patches."""
+    """A Debian source package's upstream tarball, without Debian's patches."""
 
     __pydantic_config__ = STRICT
 
@@ -158,14 +155,14 @@ class DebianSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSource:
-    """A folder, or an archive, on this machine."""
+    """A folder or archive on this machine."""
 
     __pydantic_config__ = STRICT
 
     kind: Literal["local"] = "local"
     path: Place = field(metadata=cure("write a folder or an archive, relative to the manifest's folder"))
     sha256: _Hash = field(default="", metadata=cure(_HASH + " for an archive, or leave it out"))
-    """Hash of the archive, or `bench.repositories.local.digest` of the folder; empty: not pinned."""
+    """Hash of the archive, or the folder's `bench.repositories.local.digest`; empty for any."""
 
     def __str__(self) -> str:
         return f"local:{self.path}"
@@ -176,7 +173,7 @@ Source = GitSource | PypiSource | DebianSource | LocalSource
 
 @dataclass(frozen=True, slots=True)
 class OfKind:
-    """A marker for `Annotated`. A table is read as the dataclass that has its ``kind``."""
+    """Marker for `Annotated`: the table's ``kind`` selects the dataclass."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
@@ -189,23 +186,23 @@ class OfKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The folders that a fetch writes to, and the receiver of its reports."""
+    """The folders that a fetch writes to."""
 
     tree: Path
-    """An empty folder that becomes the repository's root."""
+    """Empty folder that becomes the repository's root."""
     scratch: Path
-    """An empty folder for downloads; removed afterwards."""
+    """Empty folder for downloads. Removed afterwards."""
     home: Home
     report: Report
     left_out: list[str] = field(default_factory=list)
-    """The parts of the source that the tree omits, such as ``3 links``. A fetch adds to the list."""
+    """Parts of the source that are missing in the tree, such as ``3 links``."""
 
     def unpack(self, archive: Path, *, strip: bool) -> None:
-        """Unpack an archive into the tree. The function `unpack` describes the arguments and faults."""
+        """Unpack an archive into the tree, like the function `unpack`."""
         self.skip_links(unpack(archive, self.tree, strip=strip))
 
     def skip_links(self, count: int) -> None:
-        """Record that `count` links or devices are left out."""
+        """Record that `count` links or devices were dropped."""
         if count:
             self.left_out.append(f"{count} link{'s' * (count != 1)}")
 
@@ -214,7 +211,7 @@ def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:
     """Compare two hashes.
 
     Raises:
-        InputFault: if the hashes differ. The message names both.
+        InputFault: if they differ.
     """
     if expected != actual:
         raise InputFault(
@@ -227,12 +224,11 @@ def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:
 def run_program(
     arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], seconds: float, source: object
 ) -> str:
-    """Run a program without a terminal and return its standard output.
+    """Run a program without a terminal and return its stdout.
 
     Raises:
         MachineFault: if the disk is full.
-        Unreachable: if the program is not installed, fails, or takes longer than `seconds` and is killed with its
-            children.
+        Unreachable: if the program is not installed, fails, or takes longer than `seconds`.
     """
     try:
         process = subprocess.Popen(
@@ -273,17 +269,13 @@ class _Member:
 
 
 def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
-    """Unpack a tar (any compression) or zip archive into `tree`.
+    """Unpack a tar (any compression) or zip archive into `tree`. Return the number of dropped links and devices.
 
     Args:
         strip: remove the top folder that all members share, as in sdists.
 
-    Returns:
-        Number of links and devices, which are dropped.
-
     Raises:
-        InputFault: if the archive is cut off, a member's name leaves the folder, or the archive exceeds `MAX_MEMBERS`
-            members or `MAX_BYTES` unpacked bytes.
+        InputFault: if the archive is incomplete, leaves the folder, or exceeds `MAX_MEMBERS` or `MAX_BYTES`.
     """
     try:
         with _opened(archive) as members:
@@ -315,7 +307,7 @@ def _opened(archive: Path) -> Iterator[list[_Member]]:
 
 
 class _ShortHeader(tarfile.TarInfo):
-    """A tar header that rejects overlong headers before they are read into memory."""
+    """A tar header that rejects long headers before they are read into memory."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
         # Called before the header's data is read. Overriding `frombuf` has no effect from Python 3.13 on.

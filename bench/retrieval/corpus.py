@@ -1,4 +1,4 @@
-"""`Corpus`: the searchable units of a set of files; and the search over two corpora."""
+"""Searchable units of a set of files, and the search over two such sets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEPT_INDICES = 3
 
 
 class Ranker(Protocol):
-    """Compares a text with indexed texts."""
+    """Compares a text with indexed texts. A higher score is more similar."""
 
     @property
     def slack(self) -> float:
@@ -31,7 +31,7 @@ class Ranker(Protocol):
 
     @property
     def exact(self) -> Callable[[Any, Any], float] | None:
-        """A function that returns the score of a query and one indexed text; None if `scores` are exact."""
+        """Returns the exact score of a query and one indexed text; None if `scores` are exact."""
         ...
 
     def index(self, texts: Sequence[str]) -> Any:
@@ -39,7 +39,7 @@ class Ranker(Protocol):
         ...
 
     def query(self, text: str) -> Any:
-        """Return the query for `scores`; None if the text matches nothing."""
+        """Return a query for `scores`; None if the text matches nothing."""
         ...
 
     def scores(self, query: Any, shared: Any, own: Any, skip: Span) -> Scores:
@@ -48,13 +48,13 @@ class Ranker(Protocol):
 
 
 class Corpus:
-    """Units, in path and line order. A corpus never changes, so threads can share it."""
+    """Units in path and line order. It never changes, so threads can share it."""
 
     def __init__(self, units: Sequence[Unit], *, built: Callable[[str, float], None] | None = None) -> None:
         """Store units. The first search builds an index.
 
         Args:
-            built: called for each new index with the ranker's spec and the seconds.
+            built: receives each new index's ranker and build time in seconds.
         """
         import numpy as np  # noqa: PLC0415 - not needed by most of what imports this module
 
@@ -63,7 +63,7 @@ class Corpus:
         self.keys = tuple(key for several in keys for key in several)
         """Texts that queries are compared with, unit by unit."""
         self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
-        """Unit -> number of its first key, with one more entry at the end."""
+        """Unit -> index of its first key, with one more entry at the end."""
         self.characters = sum(map(len, self.keys))
         self._indices: SharedCache[Any] = SharedCache(_KEPT_INDICES)
         self._built = built
@@ -80,7 +80,7 @@ class Corpus:
         return index
 
     def of_file(self, path: str) -> Span:
-        """Return the units of a file as ``[start, end)``, or an empty span where they would be."""
+        """Return the units of a file as ``[start, end)``."""
         return (
             bisect_left(self.units, path, key=lambda unit: unit.place.path),
             bisect_right(self.units, path, key=lambda unit: unit.place.path),
@@ -90,13 +90,14 @@ class Corpus:
 def search(
     text: str, *, shared: Corpus, own: Corpus, path: str, name: str, ranker: Ranker, top: int
 ) -> tuple[Hit, ...]:
-    """Return the units most like a text, best first; ties by path and line.
+    """Return the units most similar to a text, best first; ties by path and line.
 
     Args:
-        text: the query. A text without words matches nothing.
-        shared: the units of a snapshot.
-        own: units that replace those of one file.
-        top: largest number of units. Units of score 0 complete the list.
+        text: query. Text without words matches nothing.
+        shared: units of a snapshot.
+        own: units that replace those of the file `path`.
+        name: identifies the ranker.
+        top: most units. Units of score 0 complete the list.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -132,7 +133,7 @@ def search(
 
 
 def similarity(text: str, candidates: Sequence[str], ranker: Ranker) -> tuple[float, ...]:
-    """Return the similarity of a text to each candidate; 0 for a blank text. Word weights come from the candidates."""
+    """Return the similarity of a text to each candidate; 0 for a blank text. Word statistics are the candidates'."""
     query = ranker.query(text) if text.strip() else None
     if query is None or not candidates:
         return (0.0,) * len(candidates)

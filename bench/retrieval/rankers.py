@@ -1,10 +1,8 @@
-"""Rankers: BM25 and the Jaccard index compare words, `Dense` compares meanings by the cosine of two vectors.
+"""Rankers: BM25 and the Jaccard index compare words, `Dense` compares vectors by their cosine.
 
-The word rankers are ctxbench's own, because their statistics (document frequency, number of texts, average length) may
-count only the texts that a view shows. An index contains the shared texts of a snapshot. Each query leaves out a span
-of them (the target file) and adds a few of its own. No score depends on a text that is left out, not even in its last
-digit, since sums are computed text by text, in the order of the query's words. Scores are bit for bit equal on every
-processor.
+An index contains a snapshot's texts. A query leaves out some of them (the target file) and adds its own. No score
+depends on a text that is left out, in any digit, because sums are computed text by text. Scores are bit-identical on
+every processor.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ _PART = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Postings:
-    """An index from tokens to the texts that contain them, with counts. It never changes, so threads can share it."""
+    """An index: token -> texts that contain it, with counts. It never changes, so threads can share it."""
 
     def __init__(self, texts: Sequence[Counter[str]]) -> None:
         """Index texts, given as counted tokens."""
@@ -58,16 +56,16 @@ class Postings:
         """Text -> number of distinct tokens."""
 
     def of(self, token: str) -> tuple[Ints, Ints]:
-        """Return the numbers of the texts that contain a token, in order, and its count in each."""
+        """Return the texts that contain a token, in order, and its count in each."""
         return self._postings.get(token, self._none)
 
 
 class BM25:
     """Okapi BM25 over the words of texts (k1 1.5, b 0.75; the ICL-strategies paper states only the name).
 
-    A word in n of N texts has the weight ``ln(1 + (N - n + 0.5) / (n + 0.5))``, which is never negative. A word that
-    occurs f times in a text of L words, M on average, adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L /
-    M))``, as often as the query contains it.
+    A word in n of N texts has the weight ``ln(1 + (N - n + 0.5) / (n + 0.5))``. A word that occurs f times in a text of
+    L words, M on average, adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / M))``, as often as the
+    query contains it.
     """
 
     slack = 0.0
@@ -88,14 +86,14 @@ class BM25:
         return Postings([Counter(self._words(text)) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return the tokens of a query; None if the query has no tokens."""
+        """Return a query's counted tokens; None if it has none."""
         return Counter(self._query_words(text)) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
-        """Return the score of every shared text, then of every own text. Texts in `skip` do not count.
+        """Return the scores of the shared texts, then of the own texts.
 
         Args:
-            skip: span ``[start, end)`` of shared texts to leave out. Their own scores are meaningless.
+            skip: span ``[start, end)`` of shared texts to leave out. Their scores are meaningless.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -127,11 +125,11 @@ class Jaccard:
         return Postings([Counter(set(pieces(text))) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return the tokens of a query; None if the query has no tokens."""
+        """Return a query's tokens; None if it has none."""
         return Counter(set(pieces(text))) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
-        """Return the score of every shared text, then of every own text, as `BM25.scores` does."""
+        """Return the scores of the shared texts, then of the own texts, as `BM25.scores` does."""
         import numpy as np  # noqa: PLC0415
 
         kinds = np.concatenate([shared.kinds, own.kinds])
@@ -156,7 +154,7 @@ def _lower_words(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return every word of a text, each followed by its parts, in lower case.
+    """Return all words of a text in lower case, each followed by its parts.
 
     A word is a run of ``[A-Za-z0-9_]``. Its parts end at underscores and case changes: ``loadCart`` becomes
     ``loadcart``, ``load``, ``cart``; ``HTTPServer`` becomes ``httpserver``, ``http``, ``server``.
@@ -183,13 +181,15 @@ class Dense:
         """Rank by an encoder.
 
         Args:
-            progress: called at intervals with the number of encoded texts and the total. An exception stops encoding.
+            spec: canonical spec of the encoder.
+            vectors: cache.
+            progress: receives the numbers of encoded and of all texts. An exception stops encoding.
         """
         self._encoder, self._spec, self._vectors, self._progress = encoder, spec, vectors, progress
 
     @property
     def slack(self) -> float:
-        """Largest difference of `scores` from `exact`: one rounding per term, and that of the score."""
+        """Largest difference between `scores` and `exact`."""
         return self._encoder.width * 2.0**-23 + 10.0**-DIGITS
 
     def index(self, texts: Sequence[str]) -> Floats:
@@ -197,18 +197,18 @@ class Dense:
         return self._vectors.of(self._encoder, self._spec, texts, progress=self._progress)
 
     def query(self, text: str) -> Floats | None:
-        """Return the vector of a text; None if the text is blank."""
+        """Return a text's vector; None if it is blank."""
         vector: Floats | None = self.index([text])[0] if text.strip() else None
         return vector
 
     def scores(self, query: Floats, shared: Floats, own: Floats, skip: Span) -> Scores:
-        """Return the score of every shared text, then of every own text, with an error of at most `slack`."""
+        """Return the scores of the shared texts, then of the own texts, with an error of at most `slack`."""
         import numpy as np  # noqa: PLC0415
 
         return np.concatenate([shared @ query, own @ query]).astype(np.float64)
 
     def exact(self, query: Floats, vector: Floats) -> float:
-        """Return the score of one text, rounded to `DIGITS`, so that machines with other vectors rank alike."""
+        """Return one text's score, rounded to `DIGITS` so that all machines rank alike."""
         import numpy as np  # noqa: PLC0415
 
         return round(math.fsum(np.multiply(query, vector, dtype=np.float64).tolist()), DIGITS)

@@ -1,7 +1,6 @@
-"""`Retrieval`: the resources shared by all searches: corpora of snapshots, vectors, and the writer of summaries.
+"""What all searches of a run share: indexed units of snapshots, vectors, and the summariser.
 
-Each run opens one retrieval for all its threads. It contains whole files with answers, so only trusted code uses it.
-Units come from the visible part of the target file (`VisibleTarget`) and from other files.
+It contains whole files with answers, so strategies never get it.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
 
 LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
-"""Rankers that compare words. They read only the texts, whatever their parameters."""
+"""Rankers that compare words."""
 _BROUGHT = ("hashed", "minilm")
-"""Encoders that need no file of the user's, unless their spec names one."""
+"""Encoders that need no file from the user, unless their spec names one."""
 _COMMIT = re.compile("[0-9a-f]{40}")
 _KEPT_CORPORA = 32
-"""Number of corpora to cache, several per repository. Samples are processed repository by repository."""
+"""Number of cached corpora. Samples are processed repository by repository."""
 _KEPT_CHARACTERS = 32_000_000
 """Most characters of all cached corpora. An index needs about 15 bytes per character."""
 _KEPT_OWN = 256
-"""Number of corpora of target files to cache, for the samples in progress."""
+"""Number of cached corpora of target files, for samples in progress."""
 _KEPT_RANKERS = 16
 _MANY = 1000
 _EVERY_SECONDS = 10.0
@@ -50,14 +49,14 @@ _LOG = logging.getLogger(__name__)
 
 
 class NoRanker(InputFault):
-    """Raised when an encoder does not exist or cannot be used here. It ends a run; the strategy is not at fault."""
+    """An encoder does not exist or cannot be used here. It ends a run; the strategy is not at fault."""
 
 
 def lexical_of(spec: str) -> tuple[str, Ranker] | None:
-    """Return a lexical ranker and its canonical spelling; None if the spec names another ranker.
+    """Return a lexical ranker and its canonical spec; None if the spec names another ranker.
 
     Raises:
-        InputFault: if a parameter does not fit.
+        InputFault: if a parameter is invalid.
     """
     parsed = specs.parse(spec)
     if parsed.name not in LEXICAL:
@@ -71,18 +70,17 @@ def check_ranker(spec: str) -> None:
     """Check that a ranker exists, without looking for its weights.
 
     Raises:
-        InputFault: if the ranker does not exist, or a parameter does not fit.
+        InputFault: if it does not exist, or a parameter is invalid.
     """
     if lexical_of(spec) is None:
         _canonical(spec)
 
 
 def encoder_of(spec: str) -> tuple[str, Encoder]:
-    """Return an encoder, and the spelling under which its vectors are stored.
+    """Return an encoder's canonical spec and the encoder.
 
     Raises:
-        InputFault: if the encoder does not exist or cannot be used here. For an unknown name, the message lists the
-            lexical rankers too.
+        InputFault: if it does not exist or cannot be used here. The message lists the lexical rankers too.
     """
     from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - it imports numpy
 
@@ -99,9 +97,7 @@ def _canonical(spec: str) -> str:
 
 
 def weights_of(spec: str) -> str:
-    """Return the version of an encoder whose weights may change although its spec stays the same.
-
-    Empty for other specs, and for encoders whose spec fixes the weights.
+    """Return an encoder's version if its spec does not determine its weights; otherwise empty.
 
     Raises:
         InputFault: if the encoder cannot be used here.
@@ -118,20 +114,19 @@ def weights_of(spec: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedFiles:
-    """The files of a snapshot that a view may show."""
+    """The files of a snapshot that a strategy may see."""
 
     digest: str
-    """Digest of the other fields, the key of everything built from the files."""
+    """Digest of the other fields. Key of everything built from the files."""
     texts: Mapping[str, str]
     language: Language
     repo: str = ""
 
 
 def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[Unit]:
-    """Return the units of the target file that a search may find.
+    """Return the units of the target file that a search may return.
 
-    A function can be found unless it contains the cursor. The visible text does not show whether a function that ends
-    right before the cursor is complete, so the function with the last line before the cursor is left out.
+    Functions that contain the cursor are left out. So is a function that ends right before it, which may be incomplete.
     """
     units = cut(target.path, _parsable(target, language), language)
     if cut.of_text:
@@ -141,7 +136,7 @@ def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[U
 
 
 def _parsable(target: VisibleTarget, language: Language) -> str:
-    """Return the text with a body for the function without one. Otherwise, it would absorb the next function."""
+    """Return the text with a body for the function without one, which would otherwise absorb the next function."""
     before, after = target.text[: target.cut], target.text[target.cut :]
     bare = before.rstrip()
     if language.indented and after and bare.endswith(":"):
@@ -150,7 +145,7 @@ def _parsable(target: VisibleTarget, language: Language) -> str:
 
 
 class Retrieval:
-    """Corpora, vectors and summaries, shared by the views of a run."""
+    """Corpora, vectors and summaries, shared by all views of a run."""
 
     def __init__(
         self,
@@ -160,12 +155,13 @@ class Retrieval:
         built: Built | None = None,
         tokens: Tokens = code_tokens.pieces,
     ) -> None:
-        """Create a retrieval. Nothing is read or built yet.
+        """Create a retrieval. Nothing is read or built.
 
         Args:
-            folder: the folder for vectors across runs; None: in memory only.
-            summarise: writes the summaries for ``summary`` units; None: the plain summaries of `bench.apis`.
-            built: called with everything built from whole repositories, and the seconds.
+            folder: folder for vectors, kept across runs; None for memory only.
+            summarise: writes summaries for ``summary`` units; None for the plain summaries of `bench.apis`.
+            built: receives what was built from whole repositories, and the seconds.
+            tokens: tokenizer of window retrieval.
         """
         self.tokens = tokens
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
@@ -191,10 +187,10 @@ class Retrieval:
     def search(
         self, text: str, *, files: IndexedFiles, target: VisibleTarget, unit: str, ranker: str, top: int
     ) -> tuple[Hit, ...]:
-        """Return the units most like a text, best first.
+        """Return the units most similar to a text, best first.
 
         Args:
-            files: the files to search; their version of the target file is not used.
+            files: files to search. Their version of the target file is not used.
             target: replaces the target file.
 
         Raises:
@@ -214,7 +210,7 @@ class Retrieval:
         return search(text, shared=shared, own=own, path=target.path, name=name, ranker=compare, top=top)
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str) -> tuple[float, ...]:
-        """Return the similarity of a text to each candidate, in their order.
+        """Return the similarity of a text to each candidate, in order.
 
         Raises:
             NoRanker: if the ranker does not exist or cannot be used here.
@@ -261,7 +257,7 @@ class Retrieval:
         return self._summarised(units, language) if cut.name == "summary" else units
 
     def _summarised(self, units: Sequence[Unit], language: Language) -> list[Unit]:
-        """Set each API's summary as its key, or its first usage example if it has no summary (InferCom's release)."""
+        """Set each API's summary as its key or, without one, its first usage example (InferCom's release)."""
         summaries = self._summarise(language, units) if self._summarise else [unit.summary for unit in units]
         return [
             dataclasses.replace(unit, keys=(summary or (unit.keys or (unit.name,))[0],))

@@ -1,10 +1,10 @@
-"""Cut files into units by a spec such as ``chunk(lines=10)``.
+"""Splits files into units by a spec such as ``chunk(lines=10)``.
 
 ==========================  =========================================================================================
 ``function``                a function, method or constructor with a body, decorators, docstring or Javadoc; inner
                             functions belong to the outer one (ICL-strategies paper; ctxbench chose the spans)
-``chunk(lines=10)``         that many nonblank lines in a row, not overlapping (CrossCodeEval's lists)
-``mini-block(lines=15)``    pieces between blank lines, neighbours joined up to that many lines (RLCoder)
+``chunk(lines=10)``         that many consecutive nonblank lines, not overlapping (CrossCodeEval's lists)
+``mini-block(lines=15)``    text between blank lines, neighbours joined up to that many lines (RLCoder)
 ``words(count=300)``        that many words between blanks (ReACC)
 ``usage``, ``summary``      an API, found by its usage examples or by its summary (InferCom paper; `bench.apis`)
 ==========================  =========================================================================================
@@ -29,19 +29,19 @@ from ctxbench.bench.windows import split_lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A searchable piece of a file."""
+    """A searchable part of a file."""
 
     place: Place
     text: str
-    """The text that a strategy sees: the function, the chunk, or the API's signature."""
+    """What a strategy sees: the function, the chunk, or the API's signature."""
     keys: tuple[str, ...] = ()
-    """Texts that queries are compared with. The best one determines the score. Empty: `text`."""
+    """Texts that queries are compared with. The best one determines the score. Empty means `text`."""
     name: str = ""
-    """Name of a function with its classes (``Cart.add``)."""
+    """A function's name with its classes (``Cart.add``)."""
     code: str = ""
     """Source of an API's function, for a model's summary."""
     summary: str = ""
-    """Plain summary of an API, written without a model."""
+    """An API's plain summary, written without a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,33 +53,34 @@ class Hit:
     score: float
     name: str = ""
     matched: str = ""
-    """The key most like the query (a usage example, a summary); empty if the key is the unit's text."""
+    """The key most similar to the query (a usage example, a summary); empty if it is the unit's text."""
 
 
 Summarise = Callable[[Language, Sequence[Unit]], Sequence[str]]
-"""APIs with their `code` -> a short sentence for each, or an empty text."""
+"""Maps APIs with `code` to short sentences, which may be empty."""
 
 Built = Callable[[str, str, float], None]
-"""Called for everything built from a repository for searches, with the repository, a description, and wall-time
-seconds.
+"""Receives what was built from a repository for searches: repository, description, wall-clock seconds.
 
-The description begins with ``units``, ``summaries``, ``index`` or ``windows``. Several threads may call it."""
+The description begins with ``units``, ``summaries``, ``index`` or ``windows``. Called from several threads.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleTarget:
-    """The target file as a view shows it."""
+    """The target file as a strategy sees it."""
 
     path: str
     text: str
     cut: int
     """The cursor's offset in characters. In a function sample, the text after the answer begins there."""
     context_start: int
-    """Line at which the prompt begins. A stretch of text is a retrieval candidate only if it ends at or before this
-    line."""
+    """Line at which the prompt begins. Text units are candidates only before it."""
     trusted: bool
-    """Whether the snapshot's file is the version that the sample was built from. Otherwise its lines cannot be split at
-    the cursor: only the sample's stored text is shown, and no windows of the file."""
+    """Whether the snapshot's file is the version that the sample was built from.
+
+    If not, only the sample's stored text is visible, and no windows of the file.
+    """
 
 
 MOST_LINES = 5000
@@ -91,23 +92,23 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Cutter:
-    """A kind of unit with its parameters."""
+    """A kind of unit with its parameters. Splits files into units."""
 
     name: str
     arguments: Mapping[str, int | bool]
 
     @property
     def spec(self) -> str:
-        """The canonical spelling, with all parameters."""
+        """Canonical spec, with all parameters."""
         return str(Spec(self.name, self.arguments))
 
     @property
     def of_text(self) -> bool:
-        """Whether its units are pieces of text, which can end anywhere, rather than functions."""
+        """Whether units are text, which can end anywhere, not functions."""
         return self.name in _OF_TEXT
 
     def __call__(self, path: str, text: str, language: Language) -> tuple[Unit, ...]:
-        """Return the units of one file, in line order."""
+        """Return a file's units, in line order."""
         return tuple(_CUTTERS[self.name](path, text, language, **self.arguments))
 
 
@@ -115,7 +116,7 @@ def cutter(spec: str) -> Cutter:
     """Return the cutter of a spec.
 
     Raises:
-        InputFault: if the unit or parameter does not exist, or its value is out of range.
+        InputFault: if unit or parameter does not exist, or a value is out of range.
     """
     parsed = specs.parse(spec)
     if parsed.name not in _CUTTERS:
@@ -127,7 +128,7 @@ def cutter(spec: str) -> Cutter:
 
 
 def units(path: str, text: str, language: Language, spec: str) -> tuple[Unit, ...]:
-    """Return the units of one file in line order, as `cutter` defines them.
+    """Return a file's units in line order.
 
     Raises:
         InputFault: if the spec is invalid.

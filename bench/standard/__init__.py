@@ -1,8 +1,6 @@
 """Standard sets: named, versioned lists of repositories, from which everyone builds the same samples.
 
-Each set is one TOML file beside this module. All repositories yield lines; those with ``functions = true`` also yield
-functions, judged by their own tests. The first repositories of each language form the ``-lite`` set.
-docs/standard-set.md states the rules of selection.
+A set is a TOML file beside this module. The first repositories of each language form the ``-lite`` set.
 """
 
 from __future__ import annotations
@@ -25,21 +23,21 @@ _LITE = "-lite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardSet:
-    """A list of repositories, and the number of samples of each kind per repository."""
+    """A list of repositories, with the number of samples per repository."""
 
     name: str
     per_repo: Mapping[str, int]
-    """Kind of sample -> largest number of samples per repository."""
+    """Kind of sample -> most samples per repository."""
     seed: int
     domains: Mapping[str, str]
-    """Name of a shipped repository -> subject of its project, in the order of the set."""
+    """Repository name -> subject of its project, in the set's order."""
     tested: frozenset[str]
     digests: Mapping[str, str]
-    """Kind of sample -> digest of the published set; empty for an unpublished kind."""
+    """Kind of sample -> digest of the published set; empty if not published."""
 
     @property
     def manifests(self) -> tuple[RepoManifest, ...]:
-        """The repositories, in the order of the set."""
+        """The repositories, in the set's order."""
         return tuple(manifest.load(repository) for repository in self.domains)
 
     def size(self, kind: str) -> int:
@@ -48,12 +46,12 @@ class StandardSet:
         return self.per_repo[kind] * len(repositories)
 
     def manifests_of(self, kind: str) -> tuple[RepoManifest, ...]:
-        """Return the repositories that yield samples of a kind, in the order of the set."""
+        """Return the repositories with samples of a kind, in the set's order."""
         return tuple(manifest.load(name) for name in self.domains if kind != Kind.FUNCTION or name in self.tested)
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the standard sets, each followed by its lite form."""
+    """Return the names of the standard sets, each followed by its lite set."""
     return tuple(name + form for name in sorted(path.stem for path in _FOLDER.glob("*.toml")) for form in ("", _LITE))
 
 
@@ -61,26 +59,26 @@ def repositories(name: str) -> tuple[RepoManifest, ...]:
     """Return the repositories of a standard set, or of a set that manifests define.
 
     Raises:
-        UnknownName: if there is no set of this name.
+        UnknownName: if no set has this name.
     """
     return load(name).manifests if name in names() else manifest.in_set(name)
 
 
 def whole_name(name: str) -> str:
-    """Return the name of the full set, given its name or that of its lite version."""
+    """Return the name of the full set, from its own name or the lite set's."""
     return name.removesuffix(_LITE)
 
 
 def samples_name(name: str, kind: str) -> str:
-    """Return the default name of the sample set of a kind."""
+    """Return the default name of a sample set."""
     return name if kind == Kind.LINE else f"{name}-{kind}s"
 
 
 def load(name: str) -> StandardSet:
-    """Return a standard set by its name.
+    """Return a standard set by name.
 
     Raises:
-        UnknownName: if there is no set of this name.
+        UnknownName: if no set has this name.
     """
     if name not in names():
         raise UnknownName("standard set", name, names())

@@ -148,7 +148,7 @@ class ModuleIndex:
         return _join(folder, _INIT) if self._is_package(folder) else folder
 
     def absolute(self, path: str, module: str) -> str | None:
-        """Return the place of an absolute import in `path`; None if it is outside the repository."""
+        """Return the place of an absolute import in `path`; None if outside the repository."""
         if not module or module.partition(".")[0] in _STANDARD:
             return None
         for root in dict.fromkeys([self._own[path], dirname(path), *self._roots]):
@@ -186,13 +186,13 @@ class ModuleIndex:
         return inner if inner in self._folders else None
 
     def submodule(self, place: str, name: str) -> str | None:
-        """Return the module `name` inside a package, or None."""
+        """Return a package's module `name`, or None."""
         if basename(place) == _INIT:
             return self._child(dirname(place), name)
         return None if place.endswith(".py") else self._child(place, name)
 
     def name(self, place: str) -> str:
-        """Return the dotted name of a place, from its longest root."""
+        """Return a place's dotted name, from its longest root."""
         stem = dirname(place) if basename(place) == _INIT else place.removesuffix(".py")
         root = self._own.get(place, "")
         if place not in self._own or not self._is_package(dirname(place)):
@@ -214,7 +214,7 @@ def _parents(path: str) -> list[str]:
 
 
 def _tails(name: str) -> list[str]:
-    """Return every sequence of at least two adjacent parts of a dotted name."""
+    """Return all sequences of at least two adjacent parts of a dotted name."""
     parts = name.split(".")
     return [".".join(parts[start:end]) for start in range(len(parts)) for end in range(start + 2, len(parts) + 1)]
 
@@ -226,7 +226,7 @@ class PythonTarget:
     kind: str
     """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
     module: str
-    """Dotted name of the module itself or of the defining module."""
+    """Dotted name of the module, or of the defining module."""
     place: str | None = None
 
 
@@ -235,16 +235,15 @@ OUTSIDE = PythonTarget("outside", "")
 
 
 class Exports:
-    """Follows names through the modules of one repository."""
+    """Follows names through a repository's modules."""
 
     def __init__(self, files: Mapping[str, PythonFile], index: ModuleIndex) -> None:
-        """Store the facts of every file."""
         self.files, self.index = files, index
         self._members: dict[tuple[str, str], PythonTarget | None] = {}
         self._public: dict[str, frozenset[str]] = {}
 
     def place(self, path: str, item: ImportedName | StarImport) -> str | None:
-        """Return the module that an import statement in `path` names; None if it is outside the repository."""
+        """Return the module that an import statement in `path` names; None if outside the repository."""
         if item.level:
             return self.index.relative(path, item.level, item.module)
         return self.index.absolute(path, item.module)

@@ -1,4 +1,4 @@
-"""The outline of a Python file, also if it is cut at the cursor: its functions and classes."""
+"""Outlines a Python file, which may end at the cursor: its functions and classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SEPARATORS = ("keyword_separator", "positional_separator", "comment", "ERROR")
 
 
 def outline(text: str) -> Outline:
-    """Return the outline of a file. After a syntax error, the last statement is ignored."""
+    """Return a file's outline. After a syntax error, the last statement is ignored."""
     source = Source(text, PYTHON)
     reader = _Reader(source)
     if source.root.has_error:

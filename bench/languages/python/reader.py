@@ -1,7 +1,7 @@
-"""Read imports, scopes and name loads from a Python syntax tree.
+"""Reads imports, scopes and used names from a Python syntax tree.
 
-Each load is resolved to imports line by line. A plain rebinding after the import hides it: an assignment outside
-``if``, ``try`` and loops, a ``def``, a parameter. A conditional rebinding counts as a fallback.
+A name refers to an import unless it is certainly rebound after it, by an assignment outside ``if``, ``try`` and loops,
+a ``def`` or a parameter.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ MODULE, CLASS, FUNCTION, COMPREHENSION, TYPES = "module", "class", "function", "
 
 @dataclass(slots=True)
 class PythonScope:
-    """One scope of a file. Positions are byte offsets."""
+    """A scope of a file. Positions are byte offsets."""
 
     kind: str
     parent: PythonScope | None
     stores: dict[str, list[int]] = field(default_factory=dict)
-    """Name -> positions where a plain binding starts; -1 for a conditional binding."""
+    """Name -> positions of certain bindings; -1 for a conditional one."""
     kinds: dict[str, str] = field(default_factory=dict)
-    """Name -> ``class``, ``function`` or ``variable``; a class or function takes precedence."""
+    """Name -> ``class``, ``function`` or ``variable``, in this order of precedence."""
     imports: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Name -> (position, index of the import)."""
     outside: set[str] = field(default_factory=set)
@@ -53,14 +53,14 @@ class PythonScope:
         return scope
 
     def find(self, name: str, position: int) -> tuple[int, ...] | None:
-        """Return the imports that `name` may refer to; empty if something else binds the name, None if nothing does."""
+        """Return the imports that `name` may refer to; empty if something else binds it, None if nothing does."""
         scope = self.binder(name)
         if scope is None:
             return None
         return scope.imports_at(name, position, nested=scope is not self) if name in scope.imports else ()
 
     def binder(self, name: str) -> PythonScope | None:
-        """Return the scope that binds `name`, as read from this scope; None if no scope does."""
+        """Return the scope that binds `name`, as seen from this scope; None if none does."""
         scope: PythonScope | None = self
         direct = True
         while scope is not None:
@@ -75,7 +75,7 @@ class PythonScope:
         return None
 
     def imports_at(self, name: str, position: int, *, nested: bool) -> tuple[int, ...]:
-        """Return the imports of this scope that bind `name` at the position."""
+        """Return this scope's imports that bind `name` at the position."""
         imports = self.imports[name]
         before = [place for place, _ in imports if nested or place < position]
         if not before:
@@ -118,7 +118,7 @@ class PythonPlace(NamedTuple):
 
 
 class RawLoad(NamedTuple):
-    """A load before its scope is resolved."""
+    """A name that is read, before its scope is resolved."""
 
     scope: PythonScope
     name: str
@@ -129,7 +129,7 @@ class RawLoad(NamedTuple):
 
 
 class Reader(TreeReader[PythonPlace]):
-    """Reads a whole file in text order, so ``global x`` comes before ``x = …``."""
+    """Reads a whole file in text order, so that ``global x`` comes before ``x = …``."""
 
     def __init__(self, source: Source) -> None:
         self.module = PythonScope(MODULE, None)
@@ -226,7 +226,6 @@ class Reader(TreeReader[PythonPlace]):
         self._push([child for child in children if child != alias], place)
 
     def _dotted_name(self, node: Node, place: PythonPlace) -> None:
-        """Bind a single name in a ``case`` pattern; read a dotted name."""
         parts = node.named_children
         parent = node.parent
         if len(parts) == 1 and (parent is None or parent.type != "class_pattern"):

@@ -1,4 +1,4 @@
-"""The uses of project-internal imports in the Python files of one repository."""
+"""Finds uses of project-internal imports in a repository's Python files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ctxbench.bench.types import Use
 
 
 def analyse(path: str, text: str) -> PythonFile:
-    """Read one file."""
+    """Analyse one file."""
     source = Source(text, PYTHON)
     reader = Reader(source)
     loads = _loads(reader)
@@ -35,7 +35,7 @@ def analyse(path: str, text: str) -> PythonFile:
 
 
 def declared(path: str, text: str) -> PythonFile:
-    """Read the definitions and imports of a file, as `analyse` does, without its loads."""
+    """Return a file's definitions and imports, like `analyse`, without the names it reads."""
     source = Source(text, PYTHON)
     return _declared(path, source, Reader(source))
 
@@ -110,7 +110,7 @@ def _strings(expression: Node, source: Source) -> list[str] | None:
 
 
 def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...]]:
-    """Return the loads of project-internal names of every file, in line and column order."""
+    """Return the uses of project-internal names in all files, in line and column order."""
     python = {path: file for path, file in files.items() if isinstance(file, PythonFile)}
     absolute = [item.module for file in python.values() for item in file.imports if not item.level]
     absolute += [star.module for file in python.values() for star in file.stars if not star.level]
@@ -158,7 +158,7 @@ class _FileUses:
         )
 
     def _top_package(self, load: NameLoad, items: list[ImportedName]) -> InternalLoad | None:
-        """Resolve ``a.other`` after ``import a.b``: the load goes through the package ``a``."""
+        """Resolve ``a.other`` after ``import a.b``: it is reached through the package ``a``."""
         place = self.exports.index.absolute(self.file.path, load.name)
         if not items or place is None:
             return None

@@ -3,11 +3,8 @@
     encoder = get("minilm")
     vectors = encoder.encode(["def load(path): …", "read a file"])      # shape (2, 384)
 
-Strategies name an encoder by its spec (``encoder=unixcoder(path=/models/unixcoder)``). `Vectors` in
-`bench.retrieval.encoders.vectors` caches the vectors.
-
-An encoder's factory has the keyword-only parameters of its spec: ``minilm(device=cpu)``. It only checks the parameters,
-that the packages are installed, and that the weights are on this machine. The first text loads the weights.
+An encoder's factory has the keyword-only parameters of its spec: ``minilm(device=cpu)``. It only checks them and that
+packages and weights are on this machine. The first text loads the weights.
 """
 
 from __future__ import annotations
@@ -34,16 +31,16 @@ class Encoder(Protocol):
 
     @property
     def version(self) -> str:
-        """Digest of the weights and everything else that determines the vectors, except the spec; for cache keys."""
+        """Digest of everything that determines the vectors, except the spec. For cache keys."""
         ...
 
     @property
     def width(self) -> int:
-        """The length of a vector."""
+        """Length of a vector."""
         ...
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector of length 1 per text, in order: shape (texts, width). Long texts are truncated at the end.
+        """Return one vector of length 1 per text: shape (texts, width). Long texts are truncated at the end.
 
         Raises:
             MachineFault: if the computation failed.
@@ -59,14 +56,14 @@ _REGISTRY: Factories[Encoder] = Factories("encoder", group="ctxbench.encoders", 
 _ENCODERS: dict[str, tuple[object, Encoder]] = {}
 """Canonical spec -> state of its files when loaded, and the encoder."""
 _LOCK = threading.RLock()
-"""Lock that is also held during imports of plugins, so that two threads do not register the same encoder."""
+"""Also held while plugins are imported, so that no encoder is registered twice."""
 
 
 def encoder(name: str, *, shorthand: Shorthand | None = None) -> Callable[[F], F]:
-    """Register a factory function as the encoder `name`.
+    """Register a factory as the encoder `name`.
 
     Args:
-        shorthand: a short spelling, ``name:TEXT``.
+        shorthand: short spelling, ``name:TEXT``.
 
     Raises:
         InputFault: if the name is taken, or a parameter of the factory is not keyword-only.
@@ -79,31 +76,31 @@ summary = _REGISTRY.summary
 
 
 def read(spec: str) -> Spec:
-    """Return an encoder's spec, with a short spelling expanded.
+    """Parse an encoder's spec or its short spelling.
 
     Raises:
-        InputFault: if the spec cannot be parsed.
+        InputFault: if the spec is invalid.
     """
     with _LOCK:
         return _REGISTRY.read(spec)
 
 
 def canonical(spec: str) -> str:
-    """Return the spelling under which an encoder's vectors are stored: sorted keys, no defaults.
+    """Return the spec under which an encoder's vectors are stored: sorted keys, without defaults.
 
     Raises:
-        InputFault: if the spec cannot be parsed, the name is unknown, or a parameter does not fit.
+        InputFault: if the spec is invalid, the name unknown, or a parameter wrong.
     """
     with _LOCK:
         return _REGISTRY.canonical(spec)
 
 
 def get(spec: str) -> Encoder:
-    """Return the encoder of a spec. All threads share it while its files are unchanged.
+    """Return an encoder by its spec. Threads share it as long as its files do not change.
 
     Raises:
-        InputFault: if the spec cannot be parsed, the name is unknown, a parameter does not fit, or a package or the
-            weights are missing. Nothing is downloaded unless the spec requests it.
+        InputFault: if the spec is invalid, the name unknown, a parameter wrong, or a package or the weights are
+            missing. Weights are downloaded only on request.
     """
     with _LOCK:
         key = _REGISTRY.canonical(spec)

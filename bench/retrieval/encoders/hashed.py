@@ -1,9 +1,7 @@
-"""`hashed`: an encoder without dependencies, a lexical stand-in for tests and first tries. No paper uses it.
+"""`hashed`: a lexical encoder without dependencies, for tests and first tries. No paper uses it.
 
-Each word of a text (`bench.retrieval.rankers.words`) and each three-letter piece of ``<word>`` adds to a slot of the
-vector, with a sign. A hash of the spelling determines slot and sign. A word that occurs n times counts 1 + ln n. Only
-spelling matters: ``read`` and ``load`` are as far apart as any two words, ``load`` and ``loads`` are near. The hash is
-BLAKE2b, so vectors are the same in every process and on every machine.
+Each word (`bench.retrieval.rankers.words`) and each three-letter piece of ``<word>`` adds to a slot of the vector, with
+a sign. BLAKE2b determines slot and sign. A word that occurs n times counts 1 + ln n.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _LEAST, _MOST = 16, 1 << 12
 
 
 class Hashed:
-    """Hashed words and pieces of words."""
+    """Encodes texts by hashed words and pieces of words."""
 
     version = "2"
 
@@ -37,7 +35,7 @@ class Hashed:
         self.width = width
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector per text. All texts without a word have the same vector."""
+        """Return one vector per text. Texts without words have the same vector."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             row[:] = self._vector(text)
@@ -62,7 +60,7 @@ class Hashed:
 
 @lru_cache(maxsize=1 << 16)
 def _features(word: str) -> tuple[tuple[int, float], ...]:
-    """Return the features of a word: large numbers that select slots, and signed weights."""
+    """Return a word's features: large numbers that select slots, and signed weights."""
     fenced = f"<{word}>"
     pieces = sorted({fenced[at : at + 3] for at in range(len(fenced) - 2)})
     share = 1 / math.sqrt(len(pieces))

@@ -1,18 +1,12 @@
-"""Recipes that turn a published model into an encoder: limits, special tokens, pooling. `EncoderModel` uses torch.
+"""Recipes that turn a published model into an encoder: limits, special tokens, pooling.
 
-    text -> tokens -> cut to the limit and framed by special tokens -> batches of equal length
-         -> the model's last layer -> pooled -> length 1
+`minilm` is the default because its weights come from a package index. The papers name the other encoders. Where they
+state only the name, ctxbench chose the checkpoint, pooling or similarity:
 
-`minilm` is in neither paper. It is the default because its weights come from a package index. Its limit and pooling are
-those of the model's own configuration. The papers name the other encoders. Where a paper states only the name, ctxbench
-chose the checkpoint, the pooling or the similarity:
-
-name | paper | from the paper | chosen |
----|---|---|---|
-`codet5p-110m` | ICL-strategies | name and size | the ``-embedding`` checkpoint |
-`unixcoder` | both | name | ``<encoder-only>`` form and mean as InferCom's later release |
-`contriever` | ICL-strategies | name | checkpoint, mean, cosine |
-`mpnet` | ICL-strategies | name | checkpoint |
+- `codet5p-110m` (ICL-strategies): the ``-embedding`` checkpoint; name and size are the paper's.
+- `unixcoder` (both papers): the ``<encoder-only>`` mode and the mean, as in InferCom's later release.
+- `contriever` (ICL-strategies): checkpoint, mean, cosine.
+- `mpnet` (ICL-strategies): checkpoint.
 """
 
 from __future__ import annotations
@@ -47,31 +41,31 @@ class EncoderRecipe:
     """Everything that determines a model's vectors, except its weights."""
 
     model: str
-    """The model's name on the hub."""
+    """Name on the Hugging Face hub."""
     limit: int
-    """Largest number of tokens of a text, special tokens included. Longer texts are truncated at the end."""
+    """Most tokens of a text, with special tokens. Longer texts are truncated at the end."""
     architecture: Architecture
     pooling: Literal["mean", "first"] = "mean"
-    """Pooling of all token vectors, including special tokens: their mean, or the first."""
+    """How token vectors, including special tokens', are combined: ``mean``, or the ``first``."""
     mode: str = ""
     """Special token for the model's mode. The text is then between two separators."""
     projected: bool = False
-    """Whether the pooled vector is multiplied by another matrix (``proj``), which determines its width."""
+    """Whether the pooled vector is multiplied by a matrix (``proj``), which determines its width."""
 
 
 class EncoderModel(Protocol):
     """A loaded model: the part that needs torch."""
 
     def tokens(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens, without special tokens."""
+        """Return a text's token ids, without special tokens."""
         ...
 
     def special(self, name: str) -> int:
-        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if the model has none."""
+        """Return the id of ``first``, ``last`` or another special token; -1 if the model lacks it."""
         ...
 
     def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
-        """Return one vector per text of a batch. All texts have equally many tokens."""
+        """Return one vector per text of a batch. All texts have the same number of tokens."""
         ...
 
 
@@ -81,7 +75,7 @@ def framed(tokens: Sequence[int], first: Sequence[int], last: Sequence[int], lim
 
 
 def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Return batches of at most `most` texts. The texts of a batch have equal length, so that nothing is padded."""
+    """Group texts into batches of at most `most` texts of equal length, so that nothing is padded."""
     groups: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
         if not groups or len(groups[-1]) == most or lengths[groups[-1][0]] != lengths[at]:
@@ -91,7 +85,7 @@ def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
 
 
 class RecipeEncoder:
-    """An encoder: a model with its recipe."""
+    """A model with its recipe."""
 
     def __init__(
         self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], EncoderModel]
@@ -107,7 +101,7 @@ class RecipeEncoder:
 
     @functools.cached_property
     def width(self) -> int:
-        """The length of a vector, from the model's configuration."""
+        """Length of a vector, from the model's configuration."""
         config = json.loads(read_text(self.folder / "config.json"))
         key = "embed_dim" if self._recipe.projected else "hidden_size"
         width = config.get(key, config.get("d_model"))
@@ -137,9 +131,7 @@ class RecipeEncoder:
         return first, last
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector per text.
-
-        With batches of more than 1, vectors vary by about 1e-7 with the other texts of the batch.
+        """Return one vector per text. In batches, vectors vary by about 1e-7 with the other texts.
 
         Raises:
             InputFault: if the folder contains another model.
@@ -166,7 +158,7 @@ def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str
     """Return the encoder of a model in a folder, computed by torch.
 
     Raises:
-        InputFault: if torch or transformers are not installed, or a number does not fit.
+        InputFault: if torch or transformers are not installed, or a number is out of range.
     """
     if batch < 1:
         raise InputFault(f"batch={batch} does not fit", where=name, cure="give a whole number from 1")
@@ -181,7 +173,7 @@ def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str
 
 
 def unit_length(vectors: Floats) -> Floats:
-    """Return the rows scaled to length 1. A row of zeros becomes the first unit vector."""
+    """Scale rows to length 1. A row of zeros becomes the first unit vector."""
     rows = np.array(vectors, dtype=np.float64)
     # `fsum` rounds once; the order of numpy's own sums depends on the processor.
     lengths = np.array([math.sqrt(math.fsum(row)) for row in np.square(rows).tolist()])

@@ -1,4 +1,4 @@
-"""`Vectors`: a cache in which each text is encoded once; in memory, or in a folder across runs and processes."""
+"""A cache of vectors, so that each text is encoded once; in memory or, across processes, in a folder."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ T = TypeVar("T")
 Progress = Callable[[int, int], None]
 
 _MEMORY = 256 << 20
-"""Most bytes of vectors in memory if there is no folder, for all encoders together."""
+"""Most bytes of vectors in memory, for all encoders together."""
 _WRITTEN = 4 << 30
-"""Most bytes of vectors that one run may add to the files, since a strategy can request any number of texts."""
+"""Most bytes of vectors that a run may add to the files. Strategies can request any number of texts."""
 _PART = 128
-"""Number of texts encoded between two reports and stored together. A killed process loses at most these."""
+"""Number of texts that are encoded and stored together. A killed process loses at most these."""
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB, crc32 INTEGER) WITHOUT ROWID"
 _SELECT = "SELECT CAST(vector AS BLOB), crc32 FROM vectors WHERE digest = ?"
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
-"""Errors of a file that is damaged or not a cache. All others are machine faults."""
+"""Errors of a file that is damaged or not a cache. Others are machine faults."""
 _PATIENCE = 60.0
 
 
 class Vectors:
-    """Vectors of texts, computed on demand. Threads can share them."""
+    """Vectors of texts, computed when needed. Thread-safe."""
 
     def __init__(self, folder: Path | None, *, most: int | None = None) -> None:
-        """Create a cache. Nothing is read or written yet.
+        """Create a cache, without I/O.
 
         Args:
-            folder: the folder for vectors, shared with other processes; None: in memory only.
-            most: bytes of vectors to store. Later vectors are computed each time.
+            folder: folder for vectors, shared with other processes; None for memory only.
+            most: most bytes to store. Further vectors are computed each time.
         """
         self._folder = folder
         self._left = most if most is not None else _MEMORY if folder is None else _WRITTEN
@@ -55,9 +55,8 @@ class Vectors:
         """Return the vectors of texts, in order: shape (texts, encoder.width).
 
         Args:
-            encoder: encodes texts that are not stored.
-            spec: the encoder's canonical spelling (`bench.retrieval.encoders.canonical`).
-            progress: called after each part of the missing texts, if any are missing.
+            spec: canonical spec of the encoder.
+            progress: receives the numbers of encoded and of missing texts.
 
         Raises:
             MachineFault: if a text cannot be encoded, or the folder cannot be written.
@@ -109,7 +108,7 @@ class Vectors:
 
 
 def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
-    """Check the vectors of an encoder, perhaps a plugin's. Stored vectors are never checked again."""
+    """Check an encoder's vectors. It may be a plugin's, and stored vectors are never checked again."""
     if vectors.shape != (count, encoder.width) or not np.isfinite(vectors).all():
         raise MachineFault(
             f"the encoder returned an array of shape {vectors.shape} for {count} texts, or numbers that are not finite",
@@ -127,32 +126,31 @@ class _Store:
 
 
 class VectorTable:
-    """The vectors of one encoder in memory. Thread-safe."""
+    """One encoder's vectors in memory. Thread-safe."""
 
     def __init__(self) -> None:
         self._vectors: dict[bytes, Floats] = {}
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return the stored vectors by the digest of their text."""
+        """Return stored vectors: digest of the text -> vector."""
         return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
-        """Add vectors by the digest of their text."""
+        """Store vectors: digest of the text -> vector."""
         self._vectors.update(vectors)
 
 
 class VectorFile:
-    """The vectors of one encoder in an SQLite file, for several threads and processes at once.
+    """One encoder's vectors in an SQLite file, for several threads and processes.
 
-    All its content can be computed again, so a damaged file is deleted, and a damaged vector is ignored.
+    A damaged file is deleted, a damaged vector ignored: all can be computed again.
     """
 
     def __init__(self, path: Path) -> None:
-        """Store the path. The file is created when the first vector is added."""
         self._path = path
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return the stored vectors by the digest of their text.
+        """Return stored vectors: digest of the text -> vector.
 
         Raises:
             MachineFault: if the file cannot be read.
@@ -169,7 +167,7 @@ class VectorFile:
         return (self._do(found) or {}) if self._path.exists() else {}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
-        """Add vectors by the digest of their text, all of them or none.
+        """Store vectors (digest of the text -> vector), all or none.
 
         Raises:
             InputFault: if the folder cannot be created.
@@ -182,7 +180,7 @@ class VectorFile:
         self._do(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows))
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Run one transaction. Remove a damaged file and return None."""
+        """Run one transaction. If the file is damaged, remove it and return None."""
         try:
             with contextlib.closing(sqlite3.connect(self._path, timeout=_PATIENCE)) as file, file:
                 file.execute(_TABLE)

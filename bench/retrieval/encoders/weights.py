@@ -1,4 +1,4 @@
-"""An encoder's weights: located on this machine, digested, and loaded by transformers for torch.
+"""Encoders' weights: found on this machine, digested, and loaded with torch.
 
 Nothing is downloaded unless requested, and a model's own code never runs.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 _TEXTS = (".json", ".txt", ".model")
 WEIGHTS = (".safetensors", ".bin")
-"""Suffixes of weight files. A model with both kinds is loaded from the first."""
+"""Suffixes of weight files, in the order of preference."""
 
 
 def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:
     """Check that packages are installed, without importing them.
 
     Raises:
-        InputFault: if packages are missing. The message names them.
+        InputFault: if one is missing.
     """
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
@@ -38,7 +38,7 @@ def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:
 
 
 def local(path: str, *, where: str) -> Path:
-    """Return the folder of a model that the user named.
+    """Return the folder of a model from the user.
 
     Raises:
         InputFault: if the path is not a folder with a model.
@@ -54,7 +54,7 @@ def local(path: str, *, where: str) -> Path:
 
 
 def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
-    """Return the folder of a hub's model: from the hub's cache on this machine, or downloaded if `download` is true.
+    """Return the folder of a model on the Hugging Face hub, from its local cache or, with `download`, from the hub.
 
     Raises:
         InputFault: if the model is not in the cache and `download` is false.
@@ -89,7 +89,7 @@ def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
 
 
 def digest(folder: Path) -> str:
-    """Return a digest of everything that determines a model's vectors: configuration, tokenizer and weights."""
+    """Return a digest of everything that determines a model's vectors: configuration, tokenizer, weights."""
     whole = hashlib.sha256()
     with explained(folder):
         for path in _deciding(folder):
@@ -112,7 +112,7 @@ def _deciding(folder: Path) -> list[Path]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files with the weights, sorted; empty if the folder has none."""
+    """Return the files with weights, sorted; empty if the folder has none."""
     for suffix in WEIGHTS:
         if files := sorted(folder.glob(f"*{suffix}")):
             return files
@@ -120,13 +120,13 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 class TorchModel:
-    """Tokenizer and layers of a model."""
+    """A model's tokenizer and layers."""
 
     def __init__(self, name: str, recipe: EncoderRecipe, folder: Path, *, device: str) -> None:
-        """Load a model without downloading anything.
+        """Load a model. Nothing is downloaded.
 
         Raises:
-            InputFault: if transformers cannot load a model from the folder, or the device does not exist.
+            InputFault: if the folder has no model that transformers can load, or the device does not exist.
         """
         # transformers and torch have no types, and are optional.
         self._torch: Any = importlib.import_module("torch")
@@ -153,12 +153,12 @@ class TorchModel:
             ) from error
 
     def tokens(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens, without special tokens."""
+        """Return a text's token ids, without special tokens."""
         ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return ids
 
     def special(self, name: str) -> int:
-        """Return the id of ``first``, ``last`` or a special token by its spelling; -1 if the model has none."""
+        """Return the id of ``first``, ``last`` or another special token; -1 if the model lacks it."""
         tokenizer = self._tokenizer
         if name in ("first", "last"):
             token_id = tokenizer.cls_token_id if name == "first" else tokenizer.sep_token_id
@@ -168,7 +168,7 @@ class TorchModel:
         return -1 if token_id is None else int(token_id)
 
     def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
-        """Return one vector per text of a batch. All texts have equally many tokens."""
+        """Return one vector per text of a batch. All texts have the same number of tokens."""
         torch = self._torch
         with torch.inference_mode(), self._one_thread():
             ids = torch.tensor([list(text) for text in batch], device=self._device)
@@ -181,7 +181,7 @@ class TorchModel:
 
     @contextlib.contextmanager
     def _one_thread(self) -> Iterator[None]:
-        """Compute in one thread. Several threads wait for each other, up to ten times longer on a busy machine."""
+        """Compute in one thread: several can be ten times slower on a busy machine."""
         before = self._torch.get_num_threads()
         self._torch.set_num_threads(1)
         try:
@@ -224,7 +224,7 @@ class TorchModel:
 
 
 def _complete(missing: Collection[str], folder: Path) -> None:
-    """Check that no tensor is missing, because the libraries would fill it with random numbers."""
+    """Check that no tensor is missing: the libraries would fill it with random numbers."""
     if missing:
         listed = ", ".join(sorted(missing)[:3])
         raise InputFault(
