@@ -93,7 +93,6 @@ _DIGESTS = {
     "java": "9370b0769676d617be980f6d0b195fefd8b0b92c14e191d4b1faa9e0ae237b14",
     "python": "1f3540d8361664b52e3d5c3daa678bdab8ad569b18fbba62d14a5c0341020060",
 }
-"""Language -> SHA-256 of the released template, with Unix newlines."""
 _released: Mapping[str, str] = {}
 """This process's templates. The run sets them before its first strategy."""
 

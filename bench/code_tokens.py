@@ -56,7 +56,6 @@ def utf8(text: str) -> str:
 
 _FILE = f"{P50K_BASE}.tiktoken"
 _DIGEST = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
-"""SHA-256 of OpenAI's file, as in tiktoken."""
 _PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 """GPT-2's pattern for splitting a text before byte pairs are merged, as in tiktoken."""
 _MOST = 1 << 23

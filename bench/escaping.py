@@ -22,7 +22,6 @@ _MARKUP = re.compile(
 )
 _NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
 _ADDRESS = re.compile(r"://|\bwww\.|\S@\S+\.\S|^@\w", re.IGNORECASE)
-"""Text that GitHub's Markdown turns into a link or a mention without markup."""
 
 
 def markdown(text: str) -> str:

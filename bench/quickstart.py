@@ -109,10 +109,7 @@ def function_set(
 def _built_set(
     home: Home, name: str, manifests: tuple[RepoManifest, ...], per_repo: int, seed: int
 ) -> SampleSet | None:
-    """Return the set if it contains these repositories' samples; None if it can be built or replaced.
-
-    A set that the user or another version built is never replaced.
-    """
+    """Return the set if it contains these repositories' samples; None if it may be built or replaced."""
     place = samples.folder(home, name)
     if not place.exists():
         return None

@@ -99,7 +99,6 @@ def half_written(home: Path) -> Iterator[Leftover]:
 
 
 def _hidden(home: Path) -> Iterator[Path]:
-    """Yield hidden files, but not those in hidden folders or fetched repositories."""
     waiting = [home]
     while waiting:
         folder = waiting.pop()
@@ -156,7 +155,6 @@ def _writers() -> Iterator[float]:
 
 
 def _may_write(process: Path) -> bool:
-    """Return whether a process is ctxbench, judged by its command line or a library that few programs load."""
     with contextlib.suppress(OSError):
         words = (process / "cmdline").read_bytes().split(b"\0")
         if any(word.endswith((b"/ctxbench", b"ctxbench.harness.cli.main")) or word == b"ctxbench" for word in words):

@@ -33,7 +33,6 @@ class BoxPool:
         self._tree, self._reuse = tree_frame(environment), reuse
         self._probe = _probe(limits)
         self._most = width + (width + 1) // 2
-        """Most boxes at once: busy ones, and spares."""
         self._slots = threading.BoundedSemaphore(width)
         self._lock = threading.Lock()
         self._links: set[Link] = set()

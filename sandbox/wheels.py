@@ -26,7 +26,6 @@ _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})\s*(\[[^\]/]*\])?\s*\(?([<>=!~][^;@/]*)?(;.*)?", re.DOTALL)
 """Name, extras, versions, marker. Options, addresses and paths, which pip accepts, are not allowed."""
 _FORMAT = 1
-"""Version of the folder layout. It is part of every folder's digest."""
 _GLIBC = 36
 """Minor version of glibc in Debian 12, the images' system."""
 _SECONDS = 1800.0

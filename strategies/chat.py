@@ -189,7 +189,6 @@ def _call_of(content: Any) -> ToolCall | None:
 
 
 def _bare(answer: str) -> tuple[ToolCall, ...]:
-    """Return the calls of an answer without tags, without duplicates; none if braces contain anything else."""
     calls: dict[ToolCall, None] = {}
     end = 0
     while (start := answer.find("{", end)) >= 0:

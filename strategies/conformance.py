@@ -49,7 +49,6 @@ class _Trial:
     fault: str = ""
     seconds: float = 0.0
     model_prompts: list[str] = field(default_factory=list)
-    """Prompts that the strategy sent to the model."""
     network: Sequence[str] = ()
 
 

@@ -54,7 +54,6 @@ _NO_CALL = frozenset(
     {"and", "assert", "await", "catch", "class", "def", "del", "elif", "except", "for", "if", "in", "is", "lambda"}
     | {"not", "or", "return", "super", "switch", "synchronized", "throw", "try", "while", "with", "yield"}
 )
-"""Words before a parenthesis that are not function calls."""
 _BLANK_LINES = re.compile(r"\A\s*\n")
 
 
@@ -365,7 +364,6 @@ def _is_closed(prompt: Prompt) -> bool:
 
 
 def _after_the_files(repo: str, inner_prompt: Prompt, apis: Apis) -> Prompt:
-    """Add the APIs, not commented out, as a section after the last file; in an unknown layout, at the start."""
     api_entries = [entry(repo, hit, mark="") for hit in (*apis.usage, *apis.summary)]
     if not api_entries:
         return inner_prompt

@@ -88,7 +88,6 @@ def first_shown_line(query: Query, limit: int) -> int:
 
 
 def _shown_lines(query: Query, text: str) -> tuple[Place, ...]:
-    """Return the target file's lines in a text that ends at the cursor; empty without a whole line."""
     start, end = _first_line(query, text), query.cursor.line + 1
     if query.kind is Kind.FUNCTION and not query.prefix.rpartition("\n")[2].strip():
         end -= 1  # the blank line at the cursor is the body's place, and not a line of the file

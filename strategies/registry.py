@@ -125,7 +125,6 @@ _LOADED: dict[Path, tuple[str, dict[str, Strategy]]] = {}
 """Strategy file -> digest of its source files, and its strategies."""
 _DECLARED = re.compile(r"""^@strategy\(\s*["']([\w.+\-]+)["']""", re.M)
 _NEIGHBOURS: set[str] = set()
-"""Modules that strategy files imported from their own folder."""
 
 
 class Bound(Generic[R]):

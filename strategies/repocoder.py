@@ -31,7 +31,6 @@ RETRIEVED = 20
 """Number of windows to retrieve. The prompt shows those that fit."""
 _FILES = 5
 _MOST = 200_000
-"""Most characters of a query to an engine."""
 LINE_DRAFT, FUNCTION_DRAFT = 128, 1024
 
 

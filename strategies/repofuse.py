@@ -91,7 +91,6 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
 
 
 def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]:
-    """Yield the chunks after those most similar to the last lines before the cursor, as CrossCodeEval does."""
     lines = [line for line in query.prefix.split("\n") if line.strip()][-CHUNK:]
     hits = repo.search("\n".join(lines), unit=f"chunk(lines={CHUNK})", ranker="bm25", top=_RETRIEVED)
     for hit in [hit for hit in hits if hit.place.path != query.path][:most]:

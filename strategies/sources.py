@@ -59,7 +59,6 @@ def with_neighbours(path: Path) -> dict[Path, bytes]:
 
 
 def _imported(content: bytes, names: Set[str]) -> set[str]:
-    """Return those of `names` that the source imports absolutely."""
     imported: set[str] = set()
     if not any(name.encode() in content for name in names):
         return imported  # most files; parsing one takes milliseconds, for every sample

@@ -241,7 +241,6 @@ def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return the requirements of all tox environments, without conditions: ``py311: six`` becomes ``six``."""
     groups: dict[str, tuple[str, ...]] = {}
     parser = _ini(files.get("tox.ini", ""))
     for section in parser.sections():
@@ -270,7 +269,6 @@ def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple
 
 
 def _usable(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Remove comments, and versions that pip cannot parse."""
     texts = (re.sub(r"(^|\s)#.*$", "", requirement).strip() for requirement in requirements)
     plain = (text for text in texts if _NAME.match(text) and not re.search(r"[@/{}\\]", text.partition(";")[0]))
     return tuple(dict.fromkeys(map(_readable, (text for text in plain if not text.endswith(".txt")))))

@@ -271,7 +271,6 @@ def _other_terms(files: Mapping[str, str], read: Sequence[str]) -> list[str]:
 
 
 def _is_notice(line: str) -> bool:
-    """Return whether a line is only a copyright notice, or has no words."""
     words = _words(line)
     if not words or line.strip(" .\t").isdecimal() or words == ["all", "rights", "reserved"]:
         return True
@@ -380,7 +379,6 @@ def _akin(name: str, names: frozenset[str]) -> bool:
 
 
 def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -> set[str]:
-    """Return the variants (``-only``, ``-or-later``) that files state for a GNU licence, besides its own text."""
     from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
 
     options = {f"{name}-only", f"{name}-or-later"}
@@ -435,7 +433,6 @@ def _pom_version(tree: Mapping[str, bytes]) -> str:
 
 
 def _modules(tree: Mapping[str, bytes]) -> Counter[str]:
-    """Return module with sources and tests -> number of files with tests."""
     poms = Poms(tree)
     modules: Counter[str] = Counter()
     for path, content in tree.items():

@@ -34,7 +34,6 @@ _BROUGHT_BY = """
     socks=PySocks usb=pyusb yaml=PyYAML zmq=pyzmq
 """
 _DISTRIBUTIONS = {module: name for module, _, name in (pair.partition("=") for pair in _BROUGHT_BY.split())}
-"""Import name -> distribution, if they differ."""
 _NAMESPACES = frozenset(("azure", "google", "ruamel", "zope"))
 """Namespaces shared by several distributions, each named after the next part."""
 _FORMS = ("{}", "pytest-{}", "python-{}", "py{}", "{}-python")
@@ -95,7 +94,6 @@ def guess(
 
 
 def _test_files(sources: Collection[str], settings: Mapping[str, Any]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the test folders (none if pytest's settings use a glob), and the test files."""
     patterns = words(settings.get("python_files")) or ("test_*.py", "*_test.py")
     named = [place.strip("./") for place in words(settings.get("testpaths"))]
     named = [place for place in named if any(_below(path, place) for path in sources)]
@@ -134,11 +132,6 @@ def _import_mode(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _import_root(sources: Collection[str], imports: Iterable[str], name: str) -> tuple[str, list[str]]:
-    """Return the folder from which most imports of the tests work, and doubts.
-
-    Args:
-        imports: dotted names. If none works, `name` is tried.
-    """
     roots = _roots(sources)
     votes = Counter(root for module in imports for root in _from(module, roots))
     votes = votes or Counter(_from(re.sub(r"[-.]", "_", name), roots)) or Counter(_from(name, roots))
@@ -151,7 +144,6 @@ def _import_root(sources: Collection[str], imports: Iterable[str], name: str) ->
 
 
 def _roots(sources: Collection[str]) -> Mapping[str, list[str]]:
-    """Return dotted module name -> folders to import it from, without tests."""
     roots: dict[str, list[str]] = {}
     for path in sources:
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
@@ -163,7 +155,6 @@ def _roots(sources: Collection[str]) -> Mapping[str, list[str]]:
 
 
 def _from(module: str, roots: Mapping[str, list[str]]) -> list[str]:
-    """Return the folders from which a dotted name, or its longest prefix that is a module, can be imported."""
     if module.partition(".")[0] in _STANDARD:
         return []
     return next((roots[name] for name in _beginnings(module) if name in roots), [])

@@ -150,7 +150,6 @@ class _Attempts:
         """Suite -> the fault that stopped it; None if it ran."""
 
     def after_tests(self, tests: TestSuite, trial: Trial) -> TestSuite:
-        """Return the next suite after one whose tests ran; unchanged if nothing is left to try."""
         self.past[tests] = None
         causes = trial.failures.values()
         mended = self._mended(tests, causes)
@@ -158,7 +157,6 @@ class _Attempts:
         return self._older(tests) if mended == tests and is_odd else mended
 
     def after_fault(self, tests: TestSuite, fault: CtxbenchError) -> TestSuite:
-        """Return the next suite after a fault; unchanged if nothing is left to try."""
         self.past[tests] = fault
         if isinstance(fault, NoWheel):
             return replace(tests, wheel=False, requirements=(*self._guess.declared.own, *tests.requirements))
@@ -187,7 +185,6 @@ class _Attempts:
         return next((suite for suite in self._reduced if suite not in self.past), tests)
 
     def _without_broken(self, tests: TestSuite) -> TestSuite:
-        """Return the suite whose pytest imports most files, without files that it cannot import."""
         by_suite = {suite: _broken(fault) for suite, fault in self.past.items()}
         like = [suite for suite in self.past if python.newest(suite) == python.newest(tests) and by_suite[suite]]
         suite = min(like, key=lambda suite: len(by_suite[suite]), default=tests)
@@ -206,7 +203,6 @@ class _Attempts:
         return python.mended(tests, self._guess.declared, self._texts, self._internal)
 
     def cause(self) -> CtxbenchError | None:
-        """Return why no suite could run: the last fault, or import errors if only unimportable files have tests."""
         faults = [fault for fault in self.past.values() if fault is not None]
         uncollected = [fault for fault in faults if isinstance(fault, Uncollected)]
         is_rest_empty = bool(uncollected) and _NOTHING_COLLECTED in faults[-1].what

@@ -306,5 +306,4 @@ class RemoteTalk:
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """Return the trusted certificate authorities, cached because loading them is slow."""
     return ssl.create_default_context()

@@ -58,9 +58,7 @@ class _Room:
     waiting: deque[str] = field(default_factory=deque)
     """Ids of announced samples, in order. The first has its turn."""
     left: int = 0
-    """Number of samples still to come."""
     boxes: dict[str, EngineBox] = field(default_factory=dict)
-    """Engine's spec -> its box."""
     losses: Counter[str] = field(default_factory=Counter)
     """Engine's spec -> number of losses since its last answer."""
 
@@ -79,7 +77,6 @@ class _Base:
     """Target files whose box was started."""
 
     def drop(self) -> None:
-        """End the waiting box once it has started."""
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
             waiting.add_done_callback(lambda done: None if done.exception() else done.result().end())
@@ -325,7 +322,6 @@ class Engines:
         return any(room.left > 0 and key[0] == repo and key[1] not in begun for key, room in rooms.items())
 
     def _spare(self) -> None:
-        """If there are too many boxes, end those without waiting samples."""
         with self._lock:
             rooms = [room for room in self._rooms.values() if room.boxes]
             idle = [room for room in rooms if not room.waiting][: max(0, len(rooms) + 1 - _MOST_BOXES)]
@@ -335,7 +331,6 @@ class Engines:
         _end(boxes)
 
     def _cut(self, recipe: Recipe, room: _Room, box: EngineBox, sample: Sample, snapshot: Snapshot) -> float:
-        """Truncate the target file in a repository's box, and restore the previous one. Return the seconds it took."""
         began = time.monotonic()
         texts: dict[str, str | None] = {box.cut_path: box.tree.get(box.cut_path)} if box.cut_path else {}
         texts[sample.path] = view_lines(snapshot, [sample])

@@ -34,7 +34,6 @@ _TREE = {
 _BEFORE = _TREE[_TARGET] + "def checkout(cart: Cart, rate):\n    total = apply_tax(cart.total, "
 _TOP = 5
 _LATER = (_TARGET, "shop/price_rules.py")
-"""Files that are missing from the base."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +152,6 @@ def _cut(box: EngineBox, recipe: Recipe) -> str:
 
 
 def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> str:
-    """Check that a box that starts from a base (see `bench.engines.boxes`) answers like one with all files."""
     first = _asked(boxes[0], recipe)
     base = {path: text for path, text in _TREE.items() if sandbox is None or path not in _LATER}
     boxes.append(EngineBox(recipe, base, sandbox, whole=sandbox is None))

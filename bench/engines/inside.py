@@ -152,7 +152,6 @@ def _used(folder: str) -> int:
 
 
 def _memory() -> int:
-    """Return the summed peak memory of the box's processes, in bytes."""
     total = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):  # it has ended

@@ -33,9 +33,7 @@ COMMAND = "ctxbench engine list"
 SERVER, SOURCE = "ctxbench_engine", "ctxbench_engine_source"
 """Modules in the box: the server (``inside.py``) and the engine's file."""
 _HTTP = "http"
-"""Protocol of a remote engine in a TOML file."""
 _PROTOCOLS: Mapping[str, str] = {"mcp": "mcp", "lines": "command"}
-"""Protocol in a TOML file -> shipped engine that implements it."""
 _HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 """PEP 723's regular expression, for its type ``script``."""
 _KINDS: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str)}
@@ -179,7 +177,6 @@ def _from_file(
 
 
 def _from_toml(spec: Spec) -> Recipe:
-    """Read ``name.toml(mode=…)``: a program that speaks MCP or ctxbench's own protocol."""
     # Imported late: pydantic costs every command a tenth of a second, and few commands read such a file.
     from ctxbench.bench.engines.schema import problems  # noqa: PLC0415
 
@@ -244,11 +241,6 @@ def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
 
 
 def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
-    """Read ``name.toml(remote=on)``: a remote engine.
-
-    Raises:
-        InputFault: if the spec lacks ``remote=on``, or its mode would send whole target files.
-    """
     arguments = bind((_MODE, _REMOTE), spec)
     if not arguments.get("remote"):
         raise InputFault(
@@ -316,7 +308,6 @@ def _texts(table: Mapping[str, Any], key: str, place: str) -> Sequence[str]:
 
 
 def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, ...]:
-    """Read the keyword-only parameters of a class's ``__init__``, without running it."""
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     if entry not in classes:
         raise UnknownName("engine", entry, classes, command=f"grep '^class' {place}")
@@ -340,7 +331,6 @@ def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, 
 
 
 def _methods(classes: Mapping[str, ast.ClassDef], name: str) -> dict[str, ast.FunctionDef]:
-    """Return a class's methods, including those of bases in the same file."""
     methods: dict[str, ast.FunctionDef] = {}
     for base in reversed(classes[name].bases):
         if isinstance(base, ast.Name) and base.id in classes and base.id != name:

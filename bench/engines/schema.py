@@ -21,7 +21,6 @@ def _plain(value: object) -> object:
 
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-"""Name of a file beside the TOML file: no path, not hidden."""
 
 
 def _file_name(value: str) -> str:
@@ -55,7 +54,6 @@ class _File(Form):
 
 class _Elsewhere(_File):
     url: Any = None
-    """See `bench.engines.recipe.checked_url`."""
 
 
 class _Program(_File):

@@ -103,7 +103,6 @@ class EngineLost(MachineFault):
 _LAST_LINE = 10_000_000
 _CURE = "an engine answers with places: (path, start, end, score); see `ctxbench engine check`"
 _SCORE = 1e12
-"""Largest score of a prompt block."""
 _WORDS = 200
 
 

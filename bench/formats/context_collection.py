@@ -82,7 +82,6 @@ def _middles(table: Table | None) -> Iterator[Row] | None:
 
 
 def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str) -> str:
-    """Return the next record's answer: its own, or the answer at the same position in the file of answers."""
     if middles is None and point.middle is not None:
         return point.middle
     place, row = next(middles or iter(()), ("", None))

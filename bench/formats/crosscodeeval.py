@@ -140,11 +140,6 @@ def _task(record: CrossCodeEvalRecord, file: str, where: str) -> Task | Unusable
 
 
 def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
-    """Merge the records of one task from two files.
-
-    Raises:
-        FieldError: if they differ.
-    """
     if isinstance(old, Unusable):
         return old
     if isinstance(new, Unusable):

@@ -42,7 +42,6 @@ SHAPE = (
     "(functions), and optionally `context_start_lineno`, `function_name`."
 )
 _PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
-"""RepoCoder's predictions: the task's line with ``choices``, which are texts after the cursor."""
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
 BENCHMARK = "repoeval"
@@ -149,14 +148,6 @@ def _place(parts: list[str]) -> tuple[str, str]:
 
 
 def _prompt(record: _Record, joined: bool) -> str:
-    """Return the prompt with its last newline.
-
-    Args:
-        joined: whether the prompts of its file lack it.
-
-    Raises:
-        FieldError: if the prompt does not end at the recorded line.
-    """
     data, prompt = record.metadata, plain_newlines(record.prompt)
     if data.line_no is None:
         return f"{prompt}\n" if joined else prompt
@@ -298,7 +289,6 @@ def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Itera
 
 
 def _tasks(samples: Sequence[Sample]) -> str:
-    """Return the task format. RepoCoder's scorer reads RepoEval's own tasks and ProjBench's lines."""
     lines = all(sample.kind is Kind.LINE and sample.benchmark != BENCHMARK for sample in samples)
     return "projbench" if lines else BENCHMARK
 

@@ -148,7 +148,6 @@ def _plain_row(row: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _plain(value: Any, field: str, where: str) -> Any:
-    """Return a value as JSON data: dates and times as ISO text, sequences as lists."""
     if isinstance(value, float) and math.isnan(value):
         return None  # pandas writes NaN for a missing number
     if value is None or isinstance(value, str | int | float | bool):

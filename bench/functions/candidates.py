@@ -18,7 +18,6 @@ from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
 _FOLDERS = frozenset({"test", "tests", "testdata"})
 _FILE = re.compile(r"(test_.*|.*_tests?|tests?|conftest)\.py|(Test.+|.+(Tests?|TestCase|IT))\.java")
 _NAMED_FOLDER = re.compile(r"(.+[_-])?(unit)?tests?([_-].+)?")
-"""Further names of test folders, if the manifest declares them as tests."""
 BENCHMARK = "ctxbench"
 
 

@@ -150,10 +150,6 @@ def _narrowed(
 def _with_tests(
     draft: Draft, references: MutableMapping[str, Reference], boxes: Judge
 ) -> tuple[tuple[str, ...], str, str]:
-    """Return the selected tests, `CERTIFIED` or the reason for failure, and details.
-
-    A test that the reference fails alone is dropped. If an empty body passes, other tests are tried.
-    """
     sample, remaining, searched = draft.sample, draft, len(draft.ranked) == MOST_TESTS
     tests, result, detail = draft.reference.tests, "", ""
     for _ in range(ROUNDS):
@@ -175,7 +171,6 @@ def _with_tests(
 def _unreliable(
     draft: Draft, tests: tuple[str, ...], detail: str, references: Mapping[str, Reference], boxes: Judge
 ) -> frozenset[str]:
-    """Return the draft's tests that the reference fails alone, including those that may be selected later."""
     sample, target = draft.sample, draft.reference.target
     named = {test for test in tests if f"did not pass: {test}: " in detail}
     again = boxes.failing(sample, references[sample.id], target)

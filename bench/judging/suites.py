@@ -28,7 +28,6 @@ _CURES = {
     "codereval": "import the set again with --rebuild, or judge with the official harness: "
     "`ctxbench results export --format codereval`"
 }
-"""Format that a set was imported from -> how to get verdicts."""
 MAX_BYTES = 48 << 20
 """Most bytes of all files. A box's working folder has at most 64 MiB, and tests write files too."""
 PULSE = 20.0

@@ -277,11 +277,8 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where a repository's samples come from."""
-
     snapshot: Snapshot
     entry: Mapping[str, Any]
-    """Its part of the set's manifest."""
     added: Added | None
 
 

@@ -100,12 +100,6 @@ class _Apt:
         return self._stamp.exists()
 
     def update(self) -> None:
-        """Read the archive's lists of source packages (25 MB on disk for Debian 12).
-
-        Raises:
-            MachineFault: if the disk has too little space for the lists.
-            Unreachable: if no archive answers.
-        """
         with explained(self._folder):
             free = shutil.disk_usage(self._folder).free
         if free < _LISTS_BYTES:
@@ -140,11 +134,7 @@ class _Apt:
         return tarballs[0]
 
     def offers(self) -> list[tuple[str, str, str]]:
-        """Return (Debian version, NAME_UPSTREAM, SHA-256 of the upstream tarball) for each version of the package.
-
-        Raises:
-            Unreachable: if the archive has no such package. The message suggests similar names.
-        """
+        """Return (Debian version, NAME_UPSTREAM, SHA-256 of the upstream tarball) for each version of the package."""
         package = self._source.package
         offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
         if not offers:

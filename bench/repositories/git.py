@@ -148,7 +148,6 @@ class _Newer:
     walked: Set[str]
     """Commits after the point and their descendants. Only they can contain new lines."""
     ends: tuple[str, ...]
-    """Arguments that stop git from looking further back."""
 
 
 @dataclass(frozen=True)
@@ -329,7 +328,6 @@ class History:
 
     @cached_property
     def _tips(self) -> Mapping[str, str]:
-        """Path -> last commit of the main line that changed it, without files unchanged since the point."""
         if self.commit not in self._newer.walked:
             return {}
         main = ("--first-parent", "--diff-merges=first-parent", "--no-renames", "--name-only", "-z")

@@ -75,7 +75,6 @@ def _rules_of(folder: Path) -> Iterator[_Rules]:
 
 
 def _rules_above(root: Path) -> list[_Rules]:
-    """Return the rules of the folders above `root`, up to its repository; none if they ignore `root`."""
     if (root / ".git").exists():
         return []
     top = next((folder for folder in root.parents if (folder / ".git").exists()), None)

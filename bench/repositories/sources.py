@@ -307,8 +307,6 @@ def _opened(archive: Path) -> Iterator[list[_Member]]:
 
 
 class _ShortHeader(tarfile.TarInfo):
-    """A tar header that rejects long headers before they are read into memory."""
-
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
         # Called before the header's data is read. Overriding `frombuf` has no effect from Python 3.13 on.
         if self.type in _LONG_HEADERS and self.size > _MAX_HEADER:

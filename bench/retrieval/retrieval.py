@@ -41,7 +41,6 @@ _KEPT_CORPORA = 32
 _KEPT_CHARACTERS = 32_000_000
 """Most characters of all cached corpora. An index needs about 15 bytes per character."""
 _KEPT_OWN = 256
-"""Number of cached corpora of target files, for samples in progress."""
 _KEPT_RANKERS = 16
 _MANY = 1000
 _EVERY_SECONDS = 10.0

@@ -120,7 +120,6 @@ class BubblewrapBox:
         self._group.kill()
 
     def _first(self) -> int | None:
-        """Return the first process's pid, as seen from outside. Wait if the box is just starting."""
         poll = select.poll()
         poll.register(self._status, select.POLLIN)
         poll.poll(_PATIENCE * 1000)

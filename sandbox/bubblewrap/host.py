@@ -170,7 +170,6 @@ def programs(packages: Sequence[str]) -> list[str]:
 
 
 def _by_path(packages: Sequence[str]) -> list[str]:
-    """Find programs without dpkg: JDKs by ``javac``, others by their package's name."""
     names = {name: "javac" if "jdk" in name else "java" if "jre" in name else name for name in packages}
     _require([name for name, program in names.items() if shutil.which(program) is None])
     return sorted(f"{name} {os.path.realpath(str(shutil.which(program)))}" for name, program in names.items())

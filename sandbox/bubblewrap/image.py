@@ -21,7 +21,6 @@ from ctxbench.sandbox.ownership import once
 from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits, Report, digest_of, file_digests
 
 _FORMAT = 1
-"""Version of the folder layout. It is part of every folder's and image's digest."""
 PACKAGES, LIBRARY = "/ctxbench/site", "/ctxbench/lib"
 PYTHON = "/ctxbench/bin/python3"
 _SECONDS = 900.0

@@ -161,7 +161,6 @@ class DockerBox:
         return False
 
     def _state(self) -> str:
-        """Return how the container ended: from its state, or from the engine's events if it is already removed."""
         try:
             state = self._client.api.inspect_container(self.name)["State"]
         except Exception as error:  # noqa: BLE001 - the removal that follows reports more

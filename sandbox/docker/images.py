@@ -132,7 +132,6 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
 
 
 def _reason(output: str) -> str:
-    """Return the last lines that report an error; without any, the last lines. The builder's own are left out."""
     output_lines = _COLOURS.sub("", output).splitlines()
     lines = [line.strip() for line in output_lines if line.strip() and not line.startswith(_BUILDER)]
     faults = [line for line in lines if line.startswith(("E:", "ERROR", "error"))]

@@ -20,7 +20,6 @@ from ctxbench.sandbox.types import MIB, NETWORK, Environment, Limits
 USERS = range(1_900_000, 1_901_024)
 """User ids of boxes, one per box, because the kernel applies many limits per user. Larger ids do not fit every tar."""
 _MAPPED_USERS = range(50_000, 51_024)
-"""User ids for engines that map user ids and offer only few."""
 _NAME_TAKEN = 409
 VARIABLES = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -104,9 +104,7 @@ class Relay:
         program.setblocking(False)
         self._program = program
         self._header, self._left = b"", 0
-        """The pool's incomplete frame header, and the number of the frame's bytes still to come."""
         self._asked = self._words = b""
-        """Bytes still to be sent: to the program (`_asked`) and to the pool (`_words`)."""
         self._over = False
 
     @property
@@ -187,7 +185,6 @@ class Relay:
 
 
 def _end_the_others() -> None:
-    """Kill every other process in the box, including those that the program started."""
     with contextlib.suppress(OSError):
         os.kill(-1, signal.SIGKILL)
 

@@ -119,7 +119,6 @@ def _chat(*messages: str) -> Prompt:
 
 
 def _last_function(code: str) -> str:
-    """Return the last top-level function's name, preferably not ``main``; empty if there is none."""
     functions = PYTHON.outline(code).functions
     names = [function.name for function in functions if not function.types and not function.inside]
     return next((name for name in reversed(names) if name != "main"), names[-1] if names else "")

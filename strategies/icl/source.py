@@ -150,7 +150,6 @@ def _declaration(before: str, name: str) -> int:
 
 
 def _guessed(before: str, name: str) -> tuple[int, int]:
-    """Return the lines from the declaration to the cursor, with decorators and comments directly above it."""
     lines = split_lines(before) if before else []
     start = _declaration(before, name) if lines else 0
     while start and lines[start - 1].lstrip().startswith(("@", "#", "//", "*", "/*")):
@@ -180,7 +179,6 @@ def _holds_type(function: Function) -> bool:
 
 
 def _license_end(lines: tuple[str, ...], language: Language) -> int:
-    """Return the line after the file's first comment; 0 without one, or if it belongs to the code below it."""
     end = 0
     parts: list[int] = []
     while end < len(lines) and (length := _comment(lines, end, language)):

@@ -49,7 +49,6 @@ class Mcp:
         self._ready = threading.Event()
         self._failure = self._tools = ""
         self._errors: deque[str] = deque(maxlen=5)
-        """Last lines of the server's stderr, quoted in errors."""
         self.heard = ""
         """The last answer of a tool, which `ctxbench engine check` shows where no place is read from it."""
 
@@ -98,7 +97,6 @@ class Mcp:
         return [(*place, score) for place, score in sorted(places.items(), key=lambda item: (-item[1], item[0]))[:top]]
 
     def _places(self, answer: str) -> Any:
-        """Yield an answer's places, by a regular expression or by JSON field names."""
         how = self._config.get("places", {})
         base, before, after = (int(how.get(key, other)) for key, other in (("base", 1), ("before", 2), ("after", 12)))
         for path, start, end in _matches(answer, how) if "pattern" in how else _entries(answer, how):
@@ -109,18 +107,12 @@ class Mcp:
                 yield relative, first, last
 
     def _words(self, key: str) -> list[str]:
-        """Return a key's command line, with placeholders filled in."""
         return [part.replace("{root}", self._root).replace("{files}", _FILES) for part in self._config.get(key, [])]
 
     def _variables(self) -> dict[str, str]:
         return {**os.environ, **self._config.get("variables", {})}
 
     def _prepare(self) -> None:
-        """Run the `index` program.
-
-        Raises:
-            RuntimeError: if it fails.
-        """
         if words := self._words("index"):
             ended = subprocess.run(
                 words, check=False, cwd=self._root, env=self._variables(), capture_output=True, timeout=_SECONDS
@@ -178,7 +170,6 @@ class Mcp:
 
 
 def _filled(value: Any, fields: dict[str, str]) -> Any:
-    """Replace ``{name}`` in all texts of a value."""
     if isinstance(value, dict):
         return {key: _filled(item, fields) for key, item in value.items()}
     if isinstance(value, list):
@@ -201,7 +192,6 @@ def _matches(answer: str, how: dict[str, Any]) -> Any:
 
 
 def _entries(answer: str, how: dict[str, Any]) -> Any:
-    """Yield (path, start, end) of every JSON object that has both fields, at any depth."""
     path_key, line_key, end_key = how.get("path", "path"), how.get("line", "line"), how.get("end", "")
     for answered in _values(answer):
         waiting: list[tuple[Any, str]] = [(answered, "")]

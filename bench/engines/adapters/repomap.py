@@ -83,7 +83,6 @@ class RepoMap:
     def _edges(
         self, mentioned: dict[str, float], path: str, own: Counter[str]
     ) -> dict[str, list[tuple[str, str, float]]]:
-        """Return file -> (file that defines a name it uses, name, weight)."""
         definers: dict[str, list[str]] = defaultdict(list)
         for target, definitions in sorted(self._defined.items()):
             for name in definitions:
@@ -103,7 +102,6 @@ class RepoMap:
 
 
 def _pagerank(edges: dict[str, list[tuple[str, str, float]]], start: dict[str, float]) -> dict[str, float]:
-    """Return each file's rank, for a random walk that restarts at `start`."""
     nodes = sorted({*edges, *(target for targets in edges.values() for target, _, _ in targets), *start})
     flows: dict[str, dict[str, float]] = {source: defaultdict(float) for source in edges}
     for source, targets in edges.items():

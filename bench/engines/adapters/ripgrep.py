@@ -53,7 +53,6 @@ class Ripgrep:
 
 
 def _hits(rows: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Yield (path, line from 0, term) from rg's output."""
     for row in rows:
         name, _, behind = row.rstrip("\n").partition("\0")
         number, _, term = behind.partition(":")

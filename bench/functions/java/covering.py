@@ -42,7 +42,6 @@ _WHOLE = "[*]"
 _METHOD = re.compile(r"'([^']+)', methodName = '([^']+)'")
 _REASON = re.compile(r"^ *(?:=>|Caused by:) ([^\n]+)", re.MULTILINE)
 _GAP = "\n[...]\n"
-"""Replaces the omitted middle of a program's output."""
 _MOST_CAUSE = 200
 _WORTH_PARSING = re.compile(
     r"nanoTime|currentTimeMillis|\bnow\b|Clock|Date\b|Calendar|[Tt]ime[Oo]ut|Timer\b|Stop[Ww]atch|sleep|(await|park)(Nanos|Until)"
@@ -66,12 +65,9 @@ _WITH_UNITS = """
 _WAITS = frozenset(_WITH_UNITS.split())
 """Methods that wait if an argument is a time with a unit."""
 _WAITS_MILLISECONDS = frozenset(("join", "timeout"))
-"""Methods of threads and of Mockito that wait if their argument is a number."""
 _SCHEDULES = frozenset(("schedule", "scheduleAtFixedRate", "scheduleWithFixedDelay"))
-"""Methods of timers and executors that take a task and a time."""
 _UNIT = re.compile(r"(NANOSECONDS|MICROSECONDS|MILLISECONDS|SECONDS|MINUTES|HOURS|DAYS|([a-z]\w*U|u)nit)")
 _STARTED = frozenset(("Date", "GregorianCalendar", "StopWatch", "Stopwatch", "Timer"))
-"""Types that read the clock when created without arguments."""
 _NUMBER = re.compile(r"[1-9][0-9_]*[lL]?")
 _NO_LIMIT = re.compile(r"0[lL]?")
 _BODIES = frozenset(("block", "constructor_body"))
@@ -351,7 +347,6 @@ def _arguments(source: Source, call: Node) -> list[str]:
 
 
 def _around(source: Source, node: Node) -> Iterator[Node]:
-    """Yield the innermost block around a node or, for a field or annotation, all method bodies of the class."""
     outer = node.parent
     while outer is not None and outer.type not in _BODIES:
         if outer.type == "constant_declaration" or (outer.type == "field_declaration" and _is_static(source, outer)):

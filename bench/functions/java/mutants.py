@@ -24,7 +24,6 @@ _OTHER_BODIES = frozenset({"lambda_expression", "class_body"})
 """Nodes whose return statements do not end the method."""
 _CHANGES = frozenset({"method_invocation", "assignment_expression", "update_expression"})
 _WRAPPED = frozenset({"min", "max", "abs"})
-"""Functions of `Math` whose argument can replace the result."""
 _NO_CONSTANTS = frozenset({"switch_label", "annotation", "marker_annotation"})
 
 
@@ -201,7 +200,6 @@ def _caught(node: Node, above: list[Node]) -> bool:
 
 
 def _may_go_on(node: Node, above: list[Node]) -> bool:
-    """Return whether the method still returns a value without this throw statement."""
     inner = above[0] if above[0].type != "block" else above[1] if len(above) > 1 else above[0]
     last = above[0].type != "block" or above[0].named_children[-1].id == node.id
     return inner.type == "if_statement" and last and not _has(inner, "alternative")

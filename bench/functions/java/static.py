@@ -210,7 +210,6 @@ class FileNames:
                 yield load
 
     def _own_object(self, method: Definition) -> Level:
-        """Return the level that ``this`` and ``super`` require."""
         start, end = method.body
         stack = [self._source.root.descendant_for_byte_range(start, end - 1)]
         while stack:
@@ -295,7 +294,6 @@ def _origin(item: JavaImport) -> Level:
 
 
 def _binder_depth(load: JavaRawLoad) -> int | None:
-    """Return the nesting depth of the scope that declares a name; None if the file does not declare it."""
     scope: JavaScope | None = load.scope
     while scope is not None:
         if JavaScope(None, scope.values, scope.methods, scope.types).declares(load.name, load.role):

@@ -112,7 +112,6 @@ def _pytest(project: Project, suite: Suite) -> PythonSuite:
 
 
 def _test_files(covered: Covered, tests: TestSuite) -> set[str]:
-    """Return files with tests, with collection errors, or excluded by the suite. Doctests do not count."""
     ids = (*(test.id for test in covered.tests), *(where for where, _ in covered.broken), *tests.deselect)
     return {test.partition("::")[0] for test in ids if not _is_doctest(test)}
 
@@ -122,7 +121,6 @@ def _is_doctest(test: str) -> bool:
 
 
 def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapping[str, TestRun]:
-    """Return each test's result. Breadth counts only lines of files without tests."""
     breadth: Counter[int] = Counter()
     for path, lines in covered.lines.items():
         if not is_hidden(path, hidden):
@@ -152,7 +150,6 @@ def _candidate(function: ListedFunction[Definition], covered: Covered, runs: Map
 
 
 def _importing(covered: Covered, path: str, body: range) -> list[str]:
-    """Return the tests of modules whose import ran the body; all tests if a conftest's did."""
     modules = {module for line, names in covered.imports.get(path, {}).items() if line in body for module in names}
     return [
         test.id

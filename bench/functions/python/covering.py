@@ -50,7 +50,6 @@ _WAITS = frozenset(("wait", "join", "acquire"))
 """Methods of threads, processes and locks whose only argument is the seconds to wait."""
 _TIMERS = frozenset(("call_at", "call_later"))
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
-"""An expression for an event loop: ``self._loop``, ``asyncio.get_running_loop()``."""
 _WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|loop")
 
 
@@ -172,12 +171,9 @@ def clock_lines(source: bytes) -> frozenset[int]:
 
 
 class _Names:
-    """The meanings of a file's names, ignoring scopes."""
-
     def __init__(self, tree: ast.Module) -> None:
         self._dotted: dict[str, str] = {}
         self._aliases: set[str] = set()
-        """Names, also of attributes, that are bound to a clock."""
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:

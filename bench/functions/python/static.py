@@ -152,7 +152,6 @@ def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str])
 
 
 def _end(lines: Sequence[str], node: FunctionNode) -> int:
-    """Return the line after the function, including comments indented into it."""
     end = node.end_lineno or node.lineno
     last = end
     while end < len(lines):

@@ -107,7 +107,6 @@ def _moved(lines: list[str], away: str, to: str) -> list[str]:
 
 
 def _shallow_blocks(lines: list[str], away: str) -> set[int]:
-    """Return the lines of text blocks with a line that is not indented deeper than `away`."""
     deeper = tuple(away + blank for blank in " \t")
     numbers: set[int] = set()
     for string in Source("\n".join(lines), JAVA).find("string_literal"):

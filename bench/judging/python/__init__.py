@@ -45,7 +45,6 @@ PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
 _MAX_BYTES = 8 << 20
 _VERSION = 1
-"""Version of the bytecode cache."""
 
 
 def requirements(tests: TestSuite) -> tuple[str, ...]:
@@ -182,7 +181,6 @@ def blank(sample: Sample) -> str:
 
 
 def _places(tests: TestSuite) -> list[str]:
-    """Return the paths for pytest, with ctxbench's added tests if pytest would not find them."""
     named = tests.added is None or not tests.paths or ADDED.rstrip("/") in {path.rstrip("/") for path in tests.paths}
     return [*tests.paths, *([] if named else [ADDED])]
 

@@ -203,7 +203,6 @@ def nonce(secret: str) -> str:
 
 
 def _words(tests: Sequence[str]) -> list[str]:
-    """Return the words in the tests' names. Canaries' names consist of them."""
     names = " ".join(test.split("[", 1)[0].rsplit("::", 1)[-1] for test in tests)
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", names.replace("_", " "))} - {"test"}
     return sorted(words) or ["value"]

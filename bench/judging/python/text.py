@@ -94,7 +94,6 @@ def shift(lines: list[str], to: str) -> list[str]:
 
 
 def _inside_strings(lines: list[str], away: str) -> set[int]:
-    """Return the lines that begin inside a string other than a docstring."""
     text = "\n".join(unindented(line, away) for line in lines) + "\n"
     numbers: set[int] = set()
     opened: list[int] = []

@@ -8,7 +8,6 @@ from ctxbench.bench.languages.answers import FunctionHead, before_fences, fenced
 from ctxbench.bench.languages.java import blank, hide
 
 _BETWEEN = re.compile(r"[\s\w.,<>?&\[\]@]*\{")
-"""Text between a method's parameters and its body: thrown types, annotations."""
 _START = re.compile(r"[;{}]")
 _CALLS = re.compile(r"(?:\.|\bnew|\breturn|\bthrow|\belse|\bcase|=|\(|,)\s*\Z")
 _BRACE = re.compile(r"\s*\{")
@@ -64,7 +63,6 @@ def _without_anonymous(hidden: str) -> str:
 
 
 def _continues(head: FunctionHead, code: str) -> bool:
-    """Return whether the code continues the head and closes its body, and does not begin with the method itself."""
     text = _joined(head, code)
     end = _end(_braces(text), 0)
     # Java has no backtick, but prose may quote a brace.
@@ -142,7 +140,6 @@ def _parameters(text: str) -> int:
 
 
 def _declaration(hidden: str, at: int) -> int:
-    """Return where the declaration of the name at `at` begins, perhaps on earlier lines with modifiers."""
     start = max(hidden.rfind("\n", 0, at) + 1, *(boundary.end() for boundary in _START.finditer(hidden, 0, at)), 0)
     while start and _MODIFIERS.match(hidden, before := hidden.rfind("\n", 0, start - 1) + 1, start):
         start = before

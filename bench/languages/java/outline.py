@@ -45,7 +45,6 @@ def outline(text: str) -> Outline:
 
 
 def _mended(text: str) -> str:
-    """Blank everything after the last complete statement, and close open braces."""
     start, opened = 0, [""]
     for token in _TOKEN.finditer(text):
         if token["values"]:

@@ -14,7 +14,6 @@ from ctxbench.bench.languages.python.asts import FunctionNode, only_function, pa
 
 _ANY = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*\(", re.M)
 _MOST = 50
-"""Most lines where truncating an answer is tried."""
 _ACTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
 
 
@@ -192,7 +191,6 @@ def _outermost(declares: re.Pattern[str], code: str) -> Iterator[tuple[str, str,
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return a function's name, and the name with one leading underscore more or less."""
     return (name, f"_{name}", name[1:]) if name.startswith("_") else (name, f"_{name}")
 
 

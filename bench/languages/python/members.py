@@ -144,7 +144,6 @@ class PythonProject:
         return _reading(code, load, spelled, is_defined=True)
 
     def _step(self, code: _Code, target: PythonTarget, name: str, part: str) -> PythonTarget | bool | None:
-        """Return an attribute's target, or whether it exists if its kind does not matter; None if not checked."""
         if target.kind == "class":
             path = self._hierarchy.path(target.module)
             if path is None:
@@ -176,7 +175,6 @@ class PythonProject:
         return _reading(code, load, f"{load.name}.{part}", is_defined=is_defined) if is_defined is not None else None
 
     def _verdict(self, name: str, members: frozenset[str] | None) -> bool | None:
-        """Return whether a name is a member; None if members are uncertain or other code assigns the name."""
         if members is None:
             return None
         if name in members:

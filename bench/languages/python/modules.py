@@ -214,7 +214,6 @@ def _parents(path: str) -> list[str]:
 
 
 def _tails(name: str) -> list[str]:
-    """Return all sequences of at least two adjacent parts of a dotted name."""
     parts = name.split(".")
     return [".".join(parts[start:end]) for start in range(len(parts)) for end in range(start + 2, len(parts) + 1)]
 

@@ -39,7 +39,6 @@ def outline(text: str) -> Outline:
 
 
 def _mended(text: str) -> str:
-    """Replace the last statement and its decorators by an empty statement with as many lines."""
     start = line = depth = 0
     decorated = False
     for token in _TOKEN.finditer(text.rstrip()):

@@ -105,7 +105,6 @@ _COMPREHENSIONS = frozenset(
     {"list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"}
 )
 _TYPE_PARAMETER = frozenset({"type", "constrained_type", "splat_type"})
-"""Nodes whose first part contains the name of a type parameter."""
 _PARAMETER_WITH_NAME = frozenset({"default_parameter", "typed_default_parameter"})
 
 

@@ -60,7 +60,6 @@ class Hashed:
 
 @lru_cache(maxsize=1 << 16)
 def _features(word: str) -> tuple[tuple[int, float], ...]:
-    """Return a word's features: large numbers that select slots, and signed weights."""
     fenced = f"<{word}>"
     pieces = sorted({fenced[at : at + 3] for at in range(len(fenced) - 2)})
     share = 1 / math.sqrt(len(pieces))

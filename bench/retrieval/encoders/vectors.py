@@ -32,7 +32,6 @@ _PART = 128
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB, crc32 INTEGER) WITHOUT ROWID"
 _SELECT = "SELECT CAST(vector AS BLOB), crc32 FROM vectors WHERE digest = ?"
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH}
-"""Errors of a file that is damaged or not a cache. Others are machine faults."""
 _PATIENCE = 60.0
 
 
@@ -180,7 +179,6 @@ class VectorFile:
         self._do(lambda file: file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows))
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Run one transaction. If the file is damaged, remove it and return None."""
         try:
             with contextlib.closing(sqlite3.connect(self._path, timeout=_PATIENCE)) as file, file:
                 file.execute(_TABLE)

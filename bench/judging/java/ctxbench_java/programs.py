@@ -45,7 +45,6 @@ _VM = (
 OVERTIME = -signal.SIGXCPU
 _GRACE = 5
 _MOST_OUTPUT = 16_000
-"""Most bytes of a program's output. Longer output loses its middle."""
 
 
 class MissingProgram(Exception):
@@ -138,7 +137,6 @@ def compile_files(
 _FAULT = re.compile(r"^(.+?\.java):\d+: error: ", re.MULTILINE)
 _ROUNDS = 8
 _MOST_MESSAGES = 8 * 1024 * 1024
-"""Most bytes of javac's messages. Only endless messages are longer."""
 _TIME = (1980, 1, 1, 0, 0, 0)
 TOOLS = Path(__file__).parent
 

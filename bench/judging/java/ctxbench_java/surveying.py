@@ -64,7 +64,6 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pattern(name: str) -> str:
-    """Return a pattern for a class and its inner classes."""
     return f"^{re.escape(name)}(\\$.*)?$"
 
 
@@ -95,7 +94,6 @@ def _selectable(rows: Sequence[list[Any]], arguments: Mapping[str, Any]) -> list
 
 
 def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
-    """Return the tests that pass if only the judge's selection for each runs."""
     option_of = {test: selectors([test])[0] for test in tests}
     options = sorted(set(option_of.values()))
     if not options:

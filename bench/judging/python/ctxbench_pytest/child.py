@@ -27,7 +27,6 @@ from . import integrity
 from .options import Warnings, settle, with_options
 
 _MESSAGE = 300
-"""Characters of a failure's message."""
 
 
 def run(channel: int, arguments: dict[str, Any]) -> int:

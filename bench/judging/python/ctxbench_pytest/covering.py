@@ -22,7 +22,6 @@ import pytest
 from .options import Warnings, settle, with_options
 
 _IMPORT = "import "
-"""Prefix of the contexts of code that runs before the tests."""
 _PATIENCE = 10.0
 """Seconds that a test's thread may continue after the test."""
 _IN_VAIN = 3
@@ -96,7 +95,6 @@ class Log:
         self._measured.switch_context("")
 
     def _end(self, before: set[threading.Thread]) -> None:
-        """Let a test's garbage and threads finish before the next test."""
         # A full collection takes longer than most tests, so it runs only if a thread may wait for an object to go.
         started = [thread for thread in threading.enumerate() if thread not in before]
         gc.collect(2 if started else 1)
@@ -118,7 +116,6 @@ class Log:
 
 
 def _used() -> float:
-    """Return the processor time of this process and of finished children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return _processor_time() + children.ru_utime + children.ru_stime
 
@@ -145,7 +142,6 @@ def _lines(data: Any, root: Path) -> tuple[list[str], dict[str, dict[str, int]],
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Return sorted numbers as ``0-3,7``."""
     spans: list[list[int]] = []
     for number in numbers:
         if spans and number == spans[-1][1] + 1:

@@ -26,10 +26,7 @@ def _functions(value: Any) -> Iterator[types.FunctionType]:
 
 
 def _members(module: types.ModuleType) -> Iterator[tuple[Mapping[str, Any], str, Any, str]]:
-    """Yield watched functions and classes, and the classes' members: (namespace, name in it, object, label).
-
-    Each item is the namespace, the name there, the object, and a label.
-    """
+    """Yield watched functions and classes, and the classes' members: (namespace, name in it, object, label)."""
     for name, value in list(vars(module).items()):
         if not isinstance(value, types.FunctionType | type) or not _watched(getattr(value, "__module__", "") or ""):
             continue

@@ -115,8 +115,6 @@ def _settle_hypothesis(hypothesis: Any) -> None:
 
 
 class _Changed:
-    """A property whose value is changed on every read."""
-
     def __init__(self, setting: Any, change: Callable[[Any], Any]) -> None:
         self._setting, self._change = setting, change
 

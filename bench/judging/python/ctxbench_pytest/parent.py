@@ -20,7 +20,6 @@ MAX_EVENTS = 512 * 1024
 _FLOOD = b'\n["flood"]\n'
 _PR_SET_DUMPABLE = 4
 _STEP = 0.05
-"""Seconds between two checks whether the child has exited without closing its pipe."""
 _IDLE = 0.01
 """Share of a processor. A test that uses less is waiting, unless a hundred processes compete."""
 
@@ -82,10 +81,7 @@ def _dumpable(value: int) -> None:
 
 
 def _alone(write: int) -> int:
-    """Close all files, including the result's channel, except stdin, stdout and `write`. Return the new `write`.
-
-    The result's channel is one of the closed files.
-    """
+    """Close all files, including the result's channel, except stdin, stdout and `write`. Return the new `write`."""
     place = 3
     if write != place:
         os.dup2(write, place, inheritable=False)

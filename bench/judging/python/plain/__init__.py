@@ -39,7 +39,6 @@ from ctxbench.bench.languages.python import asts
 __all__ = ["Remark", "RepositoryWords", "remarks"]
 
 _FIELD_OF_FIELD = re.compile(r"\{[^{}]*[.\[]")
-"""A replacement field that reads an attribute or item of its argument."""
 
 
 _RECORDS = ("collections.namedtuple", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum")

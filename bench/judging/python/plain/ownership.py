@@ -47,7 +47,6 @@ class Ownership:
             for part in ast.walk(value)
             if isinstance(part, ast.Name)
         }
-        """Names of objects that have further names."""
         for method in _methods(tree, own):
             # `_selves` records the uses of this name that may be changed.
             for argument in _object(method):
