@@ -1,9 +1,4 @@
-"""The API base of the InferCom paper: functions with signatures, found by usage examples or by summaries.
-
-As in the paper, every function is a record, including private, nested and abstract functions and tests. The summary
-prompt is the released one with other examples, unless a run reads the released file (`released_templates`). Plain
-summaries need no model: the docstring's first sentence, a comment, or the words of names.
-"""
+"""The API base of the InferCom paper: functions with signatures, found by usage examples or by summaries."""
 
 from __future__ import annotations
 

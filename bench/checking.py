@@ -1,8 +1,4 @@
-"""Strict validation with pydantic: tables of TOML files (`Form`) and records of data files (`Strict`, `Own`).
-
-`Strict` is a record of a file; `checked` reports its first error. `Form` is a table of a TOML file; `validated` lists
-all its errors. The description of a field is the cure shown for a wrong value.
-"""
+"""Strict validation with pydantic: tables of TOML files (`Form`) and records of data files (`Strict`, `Own`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Dates of samples: parsing, and the day on which each sample's code was written or published.
-
-A line with a history has the day on which it was written, any other sample its release's day. File times in archives
-are unreliable.
-"""
+"""Dates of samples: the day on which a line was written or, without a history, its release published."""
 
 from __future__ import annotations
 

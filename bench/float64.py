@@ -1,7 +1,6 @@
 """Sums and exponentials of float64 arrays, bit-identical on every processor.
 
-The result of a sum depends on its order, which numpy and BLAS choose by machine, threads and shape. So numbers are
-first rounded (`rounded`) to so few bits that every sum is exact. Where speed does not matter, use `math.fsum`.
+Numpy chooses the order of a sum by machine, so numbers are first rounded (`rounded`) until every sum is exact.
 """
 
 from __future__ import annotations

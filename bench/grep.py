@@ -1,8 +1,4 @@
-"""Finds lines that contain a text, in time linear in the size of the files.
-
-The pattern comes from a strategy, so regular expressions, some of which need hours, are not supported. Common patterns
-work: ``def load|class Load``, ``load.*path``.
-"""
+"""Finds lines that contain a text, in linear time. Strategies choose the text; regular expressions could take hours."""
 
 from __future__ import annotations
 

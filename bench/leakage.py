@@ -1,13 +1,4 @@
-"""Finds answers and imports that are visible although a sample hides them.
-
-An answer is visible if the same tokens occur elsewhere, whatever the blanks, line ends, comment marks, quotes, trailing
-commas, HTML entities and string escapes. A line of few words recurs by chance, so it counts only if a statement, string
-or tag begins and ends with it. A line of at least `CERTAIN` words counts anywhere.
-
-A masked import names a path such as ``shop.store.Cart``. It is visible if another import statement names this path, its
-module or its class, or imports all their names; if a string names one of these, as for `importlib`; or if the whole
-path is written out. Another name of the same module does not count.
-"""
+"""Finds answers and masked imports that are visible elsewhere although a sample hides them."""
 
 from __future__ import annotations
 
@@ -44,12 +35,15 @@ class SoughtLine:
     path: str
     """Its file; empty if that file is not searched."""
     number: int
-    """Its number, 0-based."""
     code: str
 
 
 def in_sight(wanted: Sequence[SoughtLine], texts: Mapping[str, str]) -> list[bool]:
-    """Return, for each line, whether its tokens occur at a second place of the texts (path -> text)."""
+    """Return, for each line, whether its tokens occur at a second place of the texts (path -> text).
+
+    Layout, comment marks and quotes are ignored. A line of fewer than `CERTAIN` words counts only if a statement,
+    string or tag begins and ends with it, since it recurs by chance.
+    """
     files = [_File(path, text) for path, text in texts.items()]
     count = Counter[bytes]()
     for file in files:

@@ -1,7 +1,4 @@
-"""Parameters that specs may set: a function's keyword-only arguments, parsed and checked before a run.
-
-An annotation is bool, int, float, str or a ``Literal`` of words, each perhaps with ``| None``.
-"""
+"""Parameters that specs may set: a function's keyword-only arguments, parsed and checked before a run."""
 
 from __future__ import annotations
 
@@ -65,7 +62,6 @@ class Parameter:
     default: Value = None
     required: bool = False
     choices: tuple[str, ...] = ()
-    """Words of a ``Literal``; empty for other types."""
     least: float | None = None
     most: float | None = None
     optional: bool = False

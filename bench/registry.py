@@ -1,8 +1,4 @@
-"""Registries of named objects, which decorators or entry points register.
-
-Built-ins are entry points too. An entry point is imported when its name is first requested. If that fails, listings
-show the error, and only requests for this name fail.
-"""
+"""Registries of named objects, which decorators or entry points register. Entry points are imported on request."""
 
 from __future__ import annotations
 
@@ -198,37 +194,21 @@ class Factories(Registry[Callable[..., T]]):
         return Spec(name, {**arguments, **spec.arguments})
 
     def parameters(self, name: str) -> tuple[Parameter, ...]:
-        """Return a factory's parameters.
-
-        Raises:
-            InputFault: as `get`.
-        """
+        """Return a factory's parameters. Raises what `get` raises."""
         return parameters_of(self.get(name), f"{self.kind} {name}")
 
     def summary(self, name: str) -> str:
-        """Return the first line of a factory's docstring.
-
-        Raises:
-            InputFault: as `get`.
-        """
+        """Return the first line of a factory's docstring. Raises what `get` raises."""
         return (inspect.getdoc(self.get(name)) or "").partition("\n")[0]
 
     def canonical(self, text: str) -> str:
-        """Return the spec under which results are stored: sorted keys, without defaults and speed parameters.
-
-        Raises:
-            InputFault: as `make`.
-        """
+        """Return the spec under which results are stored: sorted keys, without defaults and speed parameters."""
         name, arguments, _ = self._bound(text)
         lasting = {key: value for key, value in arguments.items() if key not in self._speed[name]}
         return str(Spec(name, lasting))
 
     def facts(self, text: str) -> dict[str, Value]:
-        """Return the values that a spec sets besides its factory's parameters.
-
-        Raises:
-            InputFault: as `make`.
-        """
+        """Return the values that a spec sets besides its factory's parameters. Raises what `make` raises."""
         return self._bound(text)[2]
 
     def make(self, text: str) -> T:

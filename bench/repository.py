@@ -1,9 +1,4 @@
-"""A strategy's view of a repository, built for one query, and the record of what the strategy looked at.
-
-In a view, the target file ends at the cursor or lacks the function's body, masked lines are blank, and hidden files are
-missing. Code in the same process could read the whole snapshot, so strategies get a stand-in in another process
-(`harness.cells`).
-"""
+"""A strategy's view of a repository, built for one query, and the record of what the strategy looked at."""
 
 from __future__ import annotations
 
@@ -39,7 +34,6 @@ class Access:
     characters: int = 0
     """Characters of all returned text, including repeats."""
     places: tuple[Place, ...] = ()
-    """Places seen, sorted and merged."""
 
     @property
     def files(self) -> tuple[str, ...]:

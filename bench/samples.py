@@ -1,8 +1,4 @@
-"""Sample sets on disk: ``samples/<name>/{samples.jsonl,references.jsonl,manifest.json}``, complete or absent.
-
-Answers have their own file, so that a strategy's input can be built without them. A set contains no time and no machine
-name, so a second build has the same bytes.
-"""
+"""Sample sets on disk: ``samples/<name>/{samples.jsonl,references.jsonl,manifest.json}``, complete or absent."""
 
 from __future__ import annotations
 
@@ -305,9 +301,8 @@ class AnsweredTask:
     target: str
     tests: tuple[str, ...]
     original_import: str
-    """The masked lines, if any."""
     has_answer: bool
-    """Whether the sample has an answer. Tasks of some benchmarks have only tests."""
+    """Whether the sample has an answer, and not only tests."""
 
 
 @dataclass(frozen=True, slots=True)

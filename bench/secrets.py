@@ -1,8 +1,4 @@
-"""Recognizes secrets by a field's name or a text's form.
-
-Specs are stored with every answer, displayed and exported. Secrets belong in environment variables, which a spec can
-name (``$NAME``).
-"""
+"""Recognizes secrets by a field's name or a text's form. Specs are stored and published, so they may contain none."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Specs: a printable, parseable notation for everything configurable, ``name(key=value, …)``.
 
-The first argument may omit its key: ``aim(lc.infile)``. Values are Python literals, bare words (``auto``) or specs,
-which are kept as text. A name may have a short spelling such as ``openai:MODEL@URL`` (`Shorthand`). Braces denote
-several specs: ``lc.infile(limit={256,512})`` (`expand`).
+Values are Python literals, bare words or specs. A name may have a short spelling (`Shorthand`). Braces denote several
+specs (`expand`).
 """
 
 from __future__ import annotations

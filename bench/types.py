@@ -1,7 +1,6 @@
-"""The basic types of the benchmark: samples, references and queries. No I/O.
+"""The basic types of the benchmark: samples, references and queries.
 
-Lines are 0-based with an exclusive end. Columns are 0-based and count characters, not bytes. Paths are POSIX and
-relative to the repository's root.
+Lines and columns are 0-based, ends exclusive. Columns count characters. Paths are POSIX, relative to the repository.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ class Place:
 
     path: str
     start: int
-    """First line, 0-based."""
     end: int
 
 
@@ -141,10 +139,8 @@ class Sample:
     """Line spans ``[start, end)`` that strategies see blank."""
     prefix: str
     suffix: str | None = None
-    """The file after the target. Not shown for line samples."""
     uses: tuple[Use, ...] = ()
     context_start: int = 0
-    """First line of the benchmark's stored prompt, not before that of `prefix`."""
     name: str | None = None
     signature: str | None = None
     docstring: str | None = None
@@ -199,10 +195,7 @@ class Reference:
 
     id: str
     target: str
-    """Text after the cursor: the rest of the line, the next line with indentation, or the rest of a statement.
-
-    For functions, the whole function without decorators, dedented.
-    """
+    """Text after the cursor, without a newline; for functions the whole function without decorators, dedented."""
     original_import: str | None = None
     tests: tuple[str, ...] = ()
     clocks: tuple[str, ...] = ()

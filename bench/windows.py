@@ -64,7 +64,6 @@ class Scope:
 
     hidden: Ints
     order: Ints
-    """Unit -> rank among equal scores."""
     places: Mapping[int, tuple[Place, ...]]
     """Unit -> visible places, for units with a place in the target file."""
 

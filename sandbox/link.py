@@ -32,7 +32,6 @@ class Link:
         self._box, self._limits, self._buffer = box, limits, bytearray()
         self._most = limits.output + limits.result + _HEAD
         self.jobs = 0
-        """Number of jobs started in the box."""
 
     def greet(self, environment: Environment) -> dict[str, Any]:
         """Send the settings and return the guest's greeting once it is ready.

@@ -26,7 +26,6 @@ class BackEndName:
 
     back_end: str
     runtime: str = ""
-    """The engine's container runtime; empty for its default."""
 
 
 def read_name(name: str) -> BackEndName | None:

@@ -24,11 +24,7 @@ NETWORK = {
     "net/ipv4/tcp_wmem": "4096 16384 262144",
     "net/ipv4/tcp_max_tw_buckets": "0",
 }
-"""Network settings of a box, below ``/proc/sys``.
-
-The first two are the smallest, initial and largest socket buffer in bytes, which a memory limit may not count. The last
-makes the ports of closed connections available to the box's next job.
-"""
+"""Network settings of a box, below ``/proc/sys``: socket buffers (smallest, initial, largest), no closed sockets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +36,11 @@ class Environment:
     requirements: tuple[str, ...] = ()
     """pip requirements, resolved to wheels when the image is built."""
     project: str = ""
-    """Distribution under test, e.g. ``fasta2a==2.1.1``, or empty.
-
-    Its metadata and dependencies are installed, but not its code, which contains the answers.
-    """
+    """Distribution under test, e.g. ``fasta2a==2.1.1``, or empty. Installed without its code, the answers."""
     programs: tuple[str, ...] = ()
     """Debian packages, e.g. ``openjdk-17-jdk-headless``. With bubblewrap, this machine must have them."""
     tree: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Files of every job's working folder: path -> content.
-
-    They contain the answers, so they are sent to each box and are never part of an image.
-    """
+    """Files of every job's working folder: path -> content. They contain the answers, so no image contains them."""
     library: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Trusted modules of ctxbench: path -> content. Importable and read-only."""
     path: tuple[str, ...] = ()

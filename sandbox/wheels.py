@@ -1,7 +1,4 @@
-"""Resolves and downloads wheels. Only this step uses a network, and it runs no package's code.
-
-Both back ends install from the folder that `fetch` returns. Only metadata of the project under test is in it.
-"""
+"""Resolves and downloads wheels for both back ends. Only this step uses a network, and it runs no package's code."""
 
 from __future__ import annotations
 

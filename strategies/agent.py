@@ -1,8 +1,4 @@
-"""Agent strategy: a model explores the repository with tools, step by step, and chooses the places for the prompt.
-
-It follows agents such as SWE-agent and OpenHands, but changes and runs nothing. Every answer is a step. If the model
-chooses no places, the prompt shows those of its last tool results, with a flag.
-"""
+"""Agent strategy: a model explores the repository with tools and chooses the places for the prompt."""
 
 from __future__ import annotations
 
@@ -106,7 +102,6 @@ class Exploration:
         self._chat = Chat(messages=(Message(role=Role.USER, text=task),), tools=TOOLS)
         self._called: Counter[tuple[str, str]] = Counter()
         self.flags: list[str] = []
-        """Flags raised so far; may repeat."""
 
     def places(self) -> list[Place]:
         """Explore until done. Return the places to show, most useful first."""
@@ -239,7 +234,6 @@ class Tools:
             "search": self._search,
         }
         self.named: list[Place] = []
-        """Places in tool results, oldest first."""
 
     def answer(self, call: ToolCall, most: int) -> str:
         """Return the result of a tool call, except `show`, in at most `most` tokens.

@@ -1,10 +1,8 @@
 """Chats with tool calls, and their text format for models without tool calls.
 
-Each message follows a heading (``### user``). The tools and these rules are in the first one:
+A message follows a heading (``### user``). Qwen and Hermes models are trained on the tags of calls:
 
     <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>
-
-Qwen and Hermes models are trained on these tags. The store keeps every model's answers in this format.
 """
 
 from __future__ import annotations
@@ -40,7 +38,6 @@ class Role(StrEnum):
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
-    """The model."""
     TOOL = "tool"
     """A tool call's result. Results follow the message with the calls, in the same order."""
 

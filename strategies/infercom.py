@@ -1,8 +1,4 @@
-"""InferCom: a draft, APIs that the draft may use, and similar code. `aim` adds the APIs to any other strategy.
-
-APIs are found by usage example and by summary (InferCom paper and its later release). The paper states no sizes for the
-parts of a drafted function; these are ctxbench's own.
-"""
+"""InferCom: a draft, APIs that the draft may use, and similar code. `aim` adds the APIs to any other strategy."""
 
 from __future__ import annotations
 
@@ -130,9 +126,7 @@ class ApiSearch:
 
     encoder: str
     usage: int
-    """Number of APIs to find by usage example."""
     summary: int
-    """Number of APIs to find by summary."""
     quirks: bool
 
     def unit(self, by: str) -> str:

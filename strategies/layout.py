@@ -1,7 +1,6 @@
 """Parts of prompts that strategies share: in-file text, similar code, and the request for a function.
 
-Budgets are in `ctxcode-1` tokens, or p50k_base tokens if the run has that vocabulary. The built-in copy generator reads
-`TITLE` as "the next function needs a body".
+Budgets are in `ctxcode-1` tokens, or p50k_base tokens if the run has that vocabulary.
 """
 
 from __future__ import annotations

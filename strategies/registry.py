@@ -38,10 +38,7 @@ CONTROLS: Mapping[str, str] = {
     "oracle-context": "The prompt holds code and signatures retrieved with the reference; the model completes.",
     "oracle-stored": "The prompt holds what the benchmark's authors retrieved with the reference; the model completes.",
 }
-"""Controls: rows computed from the reference answer, to check the metrics. Name -> description.
-
-A control is not a strategy and not a plugin; `harness.run.controls` computes it. Strategies cannot have these names.
-"""
+"""Controls, which check the metrics: name -> description. `harness.run.controls` computes them from the answers."""
 _PREFIXES = ("control.", "oracle.")
 
 
@@ -53,7 +50,6 @@ class DeclaredStrategy:
     """Registered name; in ``file.py@name`` the part after the ``@``."""
     kinds: frozenset[Kind]
     languages: frozenset[str]
-    """Languages that the strategy accepts; empty for all."""
     drafts: bool
     executes: bool
     """Whether the strategy runs the model's code in the sandbox."""
@@ -65,7 +61,6 @@ class Registration(DeclaredStrategy):
     """A strategy without its code, for listings, plans and parameter checks."""
 
     text: str
-    """Dedented docstring; may be empty."""
     source: str
     """File or module that defines the strategy."""
     version: str

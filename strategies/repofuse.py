@@ -1,7 +1,6 @@
 """RepoFuse: definitions that the file refers to, and code like it, ranked together.
 
-RepoFuse finds definitions with Jedi, which infers types. Here, names are resolved through imports, without types:
-``store.load`` is resolved only if ``store`` is a module or a class.
+RepoFuse finds definitions with Jedi. Here, names are resolved through imports, without types.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The source files that determine a strategy's version. They are read, never imported.
-
-They are all files of the strategy's package or, without one, the file and the files beside it that it imports, directly
-or not. Imports inside functions count too; computed names do not.
-"""
+"""The source files that determine a strategy's version: its package, or its file and the files beside it it imports."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from ctxbench.bench.repository import AccessLedger, Repository, View, digest_of
 from ctxbench.bench.types import Cursor, Kind, Place, Query, StoredContext, StoredSnippet
 
 OTHER = "zq_another_answer"
-"""An alternative planted answer (see `view_for`)."""
 PLANTED = "zq_planted_answer"
 """The planted answer, which is only after the cursor in the target file. No prompt may contain it."""
 TARGET = "shop/checkout.py"

@@ -251,7 +251,6 @@ class NamedSource:
     """A source that is not fetched yet."""
 
     name: str
-    """Default name of its manifest."""
     version: str
     """Version; empty if it is known only after fetching."""
     source: Source

@@ -32,7 +32,6 @@ class Guess:
     language: Language
     license: str
     version: str
-    """Project version; empty if no file states it."""
     source_dir: str = ""
     exclude: tuple[str, ...] = ()
     tests: TestSuite | None = None

@@ -54,7 +54,6 @@ class SuiteGuess:
     """A guess of how a project's tests run."""
 
     tests: TestSuite | None
-    """How to run the tests; None if none can run here."""
     doubts: tuple[str, ...] = ()
     source_dir: str = ""
 

@@ -1,7 +1,4 @@
-"""Locates the function of a CoderEval task in a repository, by name, parameters and docstring.
-
-CoderEval does not state commits, and some records have a wrong file or line.
-"""
+"""Locates the function of a CoderEval task in a repository, whose commit CoderEval does not state."""
 
 from __future__ import annotations
 
@@ -42,7 +39,6 @@ class SourceFunction:
     first: int
     doc: tuple[Cursor, Cursor] | None
     parameters: tuple[str, ...]
-    """Parameters, as `parameters_of` returns them."""
     alone: bool
     """Whether no other code is on the first and last line of the function."""
 

@@ -46,7 +46,6 @@ class TaskRecord:
     """Original docstring. Python: later lines are not indented. Java: with comment marks."""
     code: str = ""
     lineno: int | None = None
-    """First line of the function in the recorded file, 1-based."""
     class_name: str = ""
     package: str = ""
 
@@ -57,7 +56,6 @@ class Located:
 
     path: str
     declaration: Declaration
-    """Declaration. Its docstring is empty if it is inherited."""
     how: str
     """`EXACT`, `INHERITED` or `OTHER_FILE`."""
     doc: tuple[Cursor, Cursor] | None = None

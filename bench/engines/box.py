@@ -1,8 +1,4 @@
-"""An engine with its indexed files, in a persistent box or on a server, with time limits.
-
-The files contain only what all samples of the box may see. A remote server may remember the files of earlier samples,
-which ctxbench cannot check. So it needs ``remote=on`` in its spec, and never receives a whole target file.
-"""
+"""An engine with its indexed files, in a persistent box or on a server, with time limits."""
 
 from __future__ import annotations
 
@@ -96,7 +92,6 @@ LIMITS = Limits(
     cpus=2.0,
     result=4 * MIB,
 )
-"""Limits of an engine's box."""
 _MOST_STATE = 256 * MIB
 
 
@@ -135,7 +130,6 @@ class EngineBox:
         self._recipe, self.patience = recipe, PATIENCE
         self.tree, self.lines = tree, line_counts(tree)
         self.asked: list[Sample] = []
-        """Samples that searched, in order."""
         self.cut = self.cut_path = ""
         """In a repository's box: the sample whose target file is truncated now, and that file's path."""
         self.version, self.size, self.memory = "", 0, 0

@@ -1,11 +1,7 @@
 """The persistent boxes of a run's engines, one per target file or repository, and the order of their samples.
 
-A target file's box starts from a base: the repository's files that no sample targets. It is indexed once per repository
-if the engine can save its state.
-
 A box answers queries in the order of their cursors, because the text before a cursor contains earlier samples' answers.
-It is replaced if the order breaks (as in a resumed run), after each function sample, whose later text is visible, and
-before a sample that masks import lines which an earlier one saw.
+It is replaced if the order breaks, after each function sample, and before a sample that masks lines an earlier one saw.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The program in an engine's box: loads the engine's file and forwards questions, as lines of JSON.
-
-Standard library only. Engines may import its functions: ``from ctxbench_engine import identifiers, best_windows``.
-"""
+"""The program in an engine's box: loads the engine's file and forwards questions. Standard library only."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ _LONGEST = 100
 """Most characters of an identifier. Longer words are literals."""
 _MOST = 600
 STATE = ".ctxbench-state"
-"""File in a new box with another box's state: all its files, and its engine."""
+"""File in a new box with another box's state."""
 PART = 2 << 20
 
 

@@ -1,9 +1,4 @@
-"""What to install and run in an engine's box, read from the engine's file without running it.
-
-An engine is a class in a file (``file.py@Class(key=value)``), a class that an installed package declares in the
-entry-point group ``ctxbench.engines``, or a program in any language that ``name.toml`` describes. A PEP 723 comment in
-a Python file lists its requirements.
-"""
+"""What to install and run in an engine's box, read from the engine's Python or TOML file without running it."""
 
 from __future__ import annotations
 
@@ -31,7 +26,6 @@ from ctxbench.sandbox.types import Environment
 GROUP = "ctxbench.engines"
 COMMAND = "ctxbench engine list"
 SERVER, SOURCE = "ctxbench_engine", "ctxbench_engine_source"
-"""Modules in the box: the server (``inside.py``) and the engine's file."""
 _HTTP = "http"
 _PROTOCOLS: Mapping[str, str] = {"mcp": "mcp", "lines": "command"}
 _HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
@@ -53,7 +47,6 @@ class Recipe:
     """Canonical spec: sorted parameters without defaults."""
     mode: Mode
     entry: str
-    """Name of the engine's class."""
     arguments: Mapping[str, Any]
     source: bytes = field(repr=False)
     requirements: tuple[str, ...] = ()
@@ -64,7 +57,6 @@ class Recipe:
     summary: str = ""
     parameters: tuple[Parameter, ...] = ()
     origin: str = ""
-    """Path of the engine's file."""
     remote: str = ""
     """Server address of a remote engine; empty if the engine runs in a box."""
 

@@ -112,7 +112,6 @@ class _Server(_Program):
 
 
 FORMS: Mapping[str, type[_File]] = {"mcp": _Server, "lines": _Program, "http": _Elsewhere}
-"""Protocol -> schema."""
 
 
 def problems(config: Mapping[str, Any], protocol: str) -> list[Problem]:

@@ -85,7 +85,6 @@ class EngineUse:
     query_seconds: float = 0.0
     calls: int = 0
     places: int = 0
-    """Number of places that the strategy received."""
     cut: int = 0
     """Number of places that reached into hidden lines."""
     index_bytes: int = 0

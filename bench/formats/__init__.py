@@ -44,7 +44,6 @@ class Task:
     sample: Sample
     reference: Reference
     where: str = field(default="", compare=False)
-    """Location of the record, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +67,11 @@ class SampleFiles:
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
     """Reads and joins tables. Raises `InputFault` at the first malformed record."""
     records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]]
-    """Converts samples and their references (by id) to records. Reading these gives equal samples.
-
-    Raises `InputFault` if the format cannot represent a sample.
-    """
+    """Converts samples and their references to records. Reading these gives equal samples."""
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Rebuilds a task from the content of its file; None if prompt or answer differ from the file.
-
-    None for a benchmark without repositories.
-    """
+    """Rebuilds a task from its file's content; None if prompt or answer differ. None without repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
-    """Rebuilds a task from all files of its repository (path -> text), if records may name a wrong file.
-
-    Takes precedence over `in_repository`.
-    """
+    """Like `in_repository`, from all files (path -> text), if records may name a wrong file."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
     """Returns sentences that readers of the tasks' results must know."""
     document: str = ""
@@ -96,7 +86,6 @@ class RecordedAnswer:
     """Text after the cursor. For functions the whole function, unless `behind` is true."""
     verdict: Verdict | None = None
     reason: str = ""
-    """One short line; empty if the completion passed."""
     flags: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
     behind: bool = False
@@ -132,10 +121,7 @@ class PredictionFiles:
     kind: Kind | None = None
     """Kind of the samples; None for both."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """Returns the format whose task ids predictions use (``metadata.task_id``).
-
-    None if predictions use the set's ids.
-    """
+    """Returns the format whose task ids predictions use; None if they use the set's ids."""
     behind: bool = False
     """Whether a function's text begins at the cursor. Otherwise it is the whole function."""
     single: bool = False

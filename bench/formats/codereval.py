@@ -1,9 +1,4 @@
-"""CoderEval: functions of real projects, judged by tests.
-
-Tasks are in three kinds of file: the benchmark's own (``CoderEval4Python.json``, ``CoderEval4Java.json``), its prompts
-(``CE*Raw.jsonl``, ``CE*HumanLabel.jsonl``), and recorded results (``*_out.jsonl``), whose completions are ignored. A
-task from results has only its prompt until the repository is given, and no answer to compare with.
-"""
+"""CoderEval: functions of real projects, judged by tests. Reads its tasks, its prompts, and recorded results."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The Context Collection Competition of 2025: code that a commit wrote between a prefix and a suffix.
 
-A file of completion points (``python-public.jsonl``) and a file of answers (``answers-python-public.jsonl``) have
-records in the same order. Repositories are from before the commit, so the target file may be older or missing there:
-strategies see the recorded prefix.
+Repositories are from before the commit, so the target file may be older or missing there.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved.
-
-A release has one file of tasks (``line_completion``) and one per retrieval, joined by task id. Each retrieval becomes a
-stored context, named after its file. A context with ``oracle`` in its name was retrieved with the answer. RepoFuse's
-dependency graphs become the contexts ``definition`` and ``reference``. ``metadata.ctxbench`` contains what the format
-cannot express.
-"""
+"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved, one file per retrieval."""
 
 from __future__ import annotations
 

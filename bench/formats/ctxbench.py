@@ -1,7 +1,4 @@
-"""ctxbench's own format, with a whole set in one file.
-
-The environment of a set's tests is not included, so imported function samples have none. Copy a set's folder instead.
-"""
+"""ctxbench's own format: a whole set in one file, without the environment of its tests."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ctxbench.bench.types import Kind
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SHORTEST_REST = 10
-"""Shortest rest of a line, in characters, that reveals an answer. ``= Cart()`` recurs by chance."""
+"""Fewest characters in the rest of a line that reveal an answer. ``= Cart()`` recurs by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +23,7 @@ class Cleaned:
 
     tasks: tuple[Task, ...]
     counts: Mapping[str, int]
-    """Nonzero counts by name.
-
-    ``copies_hidden``: files hidden because they contain an answer, summed over samples; ``copies_in_file``: answers
-    that occur twice in their file; ``verbatim_elsewhere``: lines that occur elsewhere too.
-    """
+    """Nonzero counts: ``copies_hidden`` (files), ``copies_in_file`` (answers), ``verbatim_elsewhere`` (lines)."""
 
 
 class Copies:

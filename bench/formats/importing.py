@@ -27,7 +27,6 @@ from ctxbench.bench.types import VERSION_MARK
 NO_REPOSITORIES = "imported without repositories: strategies had nothing to retrieve from"
 PACKAGES = "packages that are installed in the repositories' folders are among what strategies search"
 HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
-"""Remark on a set whose strategies may retrieve the answer."""
 Report = Callable[[str], None]
 _MOST_LINES = 10
 
@@ -39,7 +38,6 @@ class Read:
     tasks: tuple[Task, ...]
     """At least one task. Ids are unique."""
     unusable: Mapping[str, int]
-    """Reason -> number of records."""
     sources: tuple[Mapping[str, Any], ...]
     """``source``, ``digest`` and ``rows`` of each file."""
 

@@ -1,8 +1,7 @@
-"""ProjBench's official format of line tasks, in both known variants.
+"""ProjBench's official format of line tasks.
 
-Variant one has ``col``, and masked imports are empty lines of the prompt. Variant two has ``col_no`` (-1 for
-next-line), and masked imports are deleted from the prompt, though ``line_no`` counts them. ``metadata.ctxbench``
-contains what the format cannot express.
+In one variant (``col``), masked imports are empty lines of the prompt. In the other (``col_no``), they are deleted,
+though ``line_no`` counts them.
 """
 
 from __future__ import annotations
@@ -294,10 +293,7 @@ INFERCOM = PredictionFiles(
     tasks=lambda _: BENCHMARK,
     single=True,
 )
-"""InferCom's predictions: the task's line with ``pred_res``, the model's text, and ``choices``, one line of it.
-
-Only ``pred_res`` is imported. The profile `infercom` truncates it as the authors did.
-"""
+"""InferCom's predictions: the task's line with ``pred_res``, the model's text, which alone is imported."""
 register(
     BenchmarkFormat(
         name=BENCHMARK,

@@ -1,8 +1,4 @@
-"""RepoBench, v1.1 and v0: the next line of a file, with snippets of other files that its authors retrieved.
-
-There are no repositories to search. Stored contexts are ``context`` (the snippets), ``import_statement`` and
-``cropped_code`` (parts of the official prompt). Strategies do not see ``gold``, the snippet that the answer uses.
-"""
+"""RepoBench, v1.1 and v0: the next line of a file, with snippets of other files, but without repositories."""
 
 from __future__ import annotations
 

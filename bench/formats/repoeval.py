@@ -1,8 +1,4 @@
-"""RepoEval: next lines, API calls that may have several lines, and function bodies.
-
-Line and API tasks (``line_no``) begin at column 0. Function tasks (``lineno``) have no tests, so bodies are scored as
-text. Prompts may lack the last newline.
-"""
+"""RepoEval: next lines, API calls that may have several lines, and function bodies, which are scored as text."""
 
 from __future__ import annotations
 

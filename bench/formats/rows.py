@@ -1,7 +1,4 @@
-"""Opens files of records: JSON Lines, JSON documents (both also gzipped) and Parquet.
-
-JSON Lines and Parquet are streamed. An error names the file and the line, byte or record.
-"""
+"""Opens files of records: JSON Lines, JSON documents (both also gzipped) and Parquet."""
 
 from __future__ import annotations
 

@@ -63,7 +63,6 @@ class Definitions(Generic[D]):
     usable: tuple[D, ...]
     drops: Counter[str]
     bodies: Counter[str]
-    """Code of a body -> number of occurrences in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,7 +92,6 @@ class Certificate:
     mutants: Mutants | None
     """Evaluation of the tests; None if no faulty version was tried."""
     clocks_only: bool = False
-    """Whether all tests read a clock."""
 
 
 class GrowingFile:

@@ -38,7 +38,6 @@ class Certified:
 
     samples: Mapping[str, Certificate]
     drops: Counter[str]
-    """Reason -> number of samples."""
     left_out: frozenset[str] = frozenset()
     """Tests that failed on a busy machine. They are not used."""
 
@@ -243,7 +242,6 @@ class Loaded:
 
     samples: tuple[Sample, ...]
     left_out: frozenset[str]
-    """Tests that failed on a busy machine."""
 
 
 def under_load(

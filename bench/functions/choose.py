@@ -1,7 +1,4 @@
-"""Selects a few tests that judge a function as well as all tests that cover it.
-
-Measured times vary between runs, so they only exclude tests that are far too slow.
-"""
+"""Selects a few tests that judge a function as well as all tests that cover it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """CoderEval's levels of what a function depends on, from low to high."""
+    """CoderEval's levels (ICSE 2024, section 3): the farthest code that a function's body needs."""
 
     SELF_CONTAINED = "self_contained"
     SLIB = "slib_runnable"
@@ -53,7 +53,6 @@ class Candidate:
     """End of the body, before a closing brace; None if the body ends at `end`."""
     level: Level
     uses: tuple[Use, ...] = ()
-    """Project names that the body uses."""
     tests: tuple[str, ...]
     """Few and fast tests that judge the function, best first."""
     others: tuple[str, ...] = ()
@@ -61,7 +60,6 @@ class Candidate:
     at_import: bool = False
     """Whether only imports run the function, not tests."""
     clocks: frozenset[str] = frozenset()
-    """Tests in `tests` and `others` that read a clock."""
     seconds: float
     """Total processor time of `tests` when the suite ran."""
 
@@ -90,7 +88,6 @@ class Spot:
 
     path: str
     name: str
-    """As in `Candidate`."""
     start: int
     cursor: Cursor
     end: int
@@ -105,7 +102,6 @@ class Survey:
     covering: Callable[[Spot], Mapping[str, frozenset[int]]]
     """Returns test -> lines or blocks of the body that it runs, including failed tests."""
     uses: Callable[[Spot], tuple[Use, ...]]
-    """Returns the project names that the body uses."""
     counts: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -30,12 +30,8 @@ VERSION = 3
 """Version of the meaning of verdicts. It is part of the cache key."""
 _LOG = logging.getLogger(__name__)
 MOST_CHARACTERS = 1_000_000
-"""Most characters of a completion."""
 PUBLISHED_REUSE = 50
-"""Jobs per box for trusted code: the repository's, with empty bodies or injected faults.
-
-A model's code always gets a new box.
-"""
+"""Jobs per box for trusted code. A model's code always gets a new box."""
 
 
 @contextlib.contextmanager

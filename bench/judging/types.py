@@ -19,7 +19,6 @@ class Verdict(StrEnum):
     FAILED = "FAILED"
     TIMED_OUT = "TIMED_OUT"
     NO_TESTS = "NO_TESTS"
-    """No test ran."""
     BROKEN = "BROKEN"
     """The machine failed. The completion is judged again."""
 

@@ -1,7 +1,4 @@
-"""`Language`, the interface to a programming language, and plain data about files.
-
-A name, a grammar and a file's imports suffice for line samples. Everything else is optional.
-"""
+"""`Language`, the interface to a programming language, and plain data about files."""
 
 from __future__ import annotations
 
@@ -80,7 +77,6 @@ class ProjectReading:
     column: int
     """Start column, 0-based, in characters."""
     known: bool
-    """Whether the project defines the name."""
 
 
 class DefinitionName(NamedTuple):
@@ -90,7 +86,7 @@ class DefinitionName(NamedTuple):
     kind: str
     """``module``, ``class`` or ``function``."""
     name: str
-    """Name with classes: ``Cart.add``, ``Outer.Inner``. Ignored for a module, which means the whole file."""
+    """Name with classes: ``Cart.add``, ``Outer.Inner``. Ignored for a module."""
 
 
 class ProjectNames(Protocol):
@@ -148,9 +144,7 @@ class Lexing:
     """Patterns that split a text into code, strings and comments."""
 
     token: re.Pattern[str]
-    """One token. Groups: ``comment`` (to the end of the line), ``block`` (its opening), a string's ``prefix`` and
-    ``quote``, ``name``.
-    """
+    """A token. Groups: ``comment``, ``block`` (its opening), ``prefix`` and ``quote`` (of a string), ``name``."""
     plain: re.Pattern[str]
     """Text that opens no string or comment."""
 
@@ -176,7 +170,7 @@ class Language(str):
     qualified_types = False
     """Whether the module of a `Use` is a qualified class instead of a file. Its last parts may be classes."""
     indented = False
-    """Whether indentation ends blocks, not braces."""
+    """Whether indentation ends blocks, instead of braces."""
     reserved: frozenset[str] = frozenset()
     """Reserved words and literals, without words that can be names (``match``, ``record``)."""
     import_line = re.compile(r"\s*import\s")
@@ -214,12 +208,8 @@ class Language(str):
     function_nodes: frozenset[str] = frozenset()
     """Node types of functions, methods and constructors with a field ``body``."""
     names: frozenset[str] = frozenset({"identifier"})
-    """Node types that read a name."""
     barred: Mapping[str, str] = {}
-    """Node type -> why its lines cannot be targets.
-
-    ``multiline_string`` applies only to nodes with several lines, ``header`` only up to the body.
-    """
+    """Node type -> why its lines cannot be targets; ``header`` bars only lines up to the body."""
 
     def imports(self, source: Source) -> Iterable[Import]:
         """Yield the names that a file's import statements bind."""

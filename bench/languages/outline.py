@@ -45,7 +45,6 @@ class Function:
 
     name: str
     types: tuple[Type, ...]
-    """Enclosing classes, outermost first."""
     inside: str
     lines: Span
     """Lines from the first decorator, annotation, attached comment or Javadoc to the end."""
@@ -72,7 +71,6 @@ class Function:
     header: str = ""
     """Header as written: from ``def``, ``async`` or annotations to the return type or ``throws``."""
     code: str = field(default="", repr=False)
-    """Text as written, from the start of `header`."""
 
     @property
     def qualified(self) -> str:

@@ -1,8 +1,4 @@
-"""Parsed source text, tree walks, and a default search for uses of imports.
-
-The default search serves languages that only declare the names of imports. A name that the file also declares never
-counts as imported.
-"""
+"""Parsed source text, tree walks, and a default search for uses of imports."""
 
 from __future__ import annotations
 
@@ -153,7 +149,6 @@ class ImportingFile(FileFacts):
 
     imports: tuple[Import, ...]
     loads: tuple[tuple[int, int, str], ...]
-    """(line, column, name), in order."""
 
 
 def analyse(language: Language, path: str, text: str) -> ImportingFile:

@@ -43,7 +43,7 @@ Excluded = Callable[[str], bool]
 IN_SIGHT, IMPORT_IN_SIGHT = "in_sight", "import_in_sight"
 """Why a line is dropped: its tokens occur elsewhere, or its file reveals a masked import."""
 OLDER, UNCOMMITTED, SEEN = "older", "uncommitted", "seen_before"
-"""Why a line is not new: it is too old, its file differs from the history, or older text contains it."""
+"""Why a line is not new: too old, in a file that differs from the history, or in older text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Added:
     """Lines added since some point of a history, and the text before that point."""
 
     days: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Mapping[int, date] | None]]
-    """Maps path -> 0-based lines to path -> added lines with their days; None for a file without history."""
+    """Maps path -> 0-based lines to path -> added lines with their days; None without a history."""
     earlier: Callable[[Sequence[str]], Mapping[str, str]]
     """Maps paths to older texts: all files at that point, and earlier versions of the paths."""
 

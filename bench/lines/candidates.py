@@ -1,9 +1,7 @@
 """Lists the lines of a file that can become samples, and the imports to mask for each.
 
-ctxbench's protocol takes body lines of at least four tokens that read a name imported from the same repository. At a
-name's first use in a file, all earlier import statements that bind it are blanked, which may blank other names too
-(``shared``). ProjBench's protocol takes every line that reads such a name. A draw depends only on the seed and its
-place.
+At a name's first use in a file, all earlier import statements that bind it are blanked, which may blank other names
+too.
 """
 
 from __future__ import annotations
@@ -50,20 +48,11 @@ class LineProtocol:
     filtered: bool = True
     """Whether ctxbench's filters apply. The InferCom paper states none."""
     first_use: FirstUse = "name"
-    """What must be used for the first time in a file to mask the import.
-
-    The imported ``name``, or the ``member`` reached through it, such as ``pz.chk.ArraySpec`` of ``from penzai import
-    pz``.
-    """
+    """What masks an import at its first use: the imported ``name``, or the ``member`` reached through it."""
     cursor: CursorPlace = "token"
-    """Where the cursor is inside a line: before a random ``token``, as the InferCom paper says, or before the
-    ``value`` that is assigned, returned, awaited or raised, as in the released records.
-    """
+    """Cursor inside a line: before a random ``token`` (InferCom paper) or an assigned or returned ``value``."""
     draw: DrawKey = "place"
-    """What seeds a line's cursor and turn: its ``place`` in the file or its ``text``.
-
-    With ``text``, samples stay the same when a commit moves their lines.
-    """
+    """Seed of a line's cursor and turn: its ``place``, or its ``text``, which survives moves."""
 
     def __str__(self) -> str:
         """Return the spec for `read_protocol`."""

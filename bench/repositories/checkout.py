@@ -1,7 +1,4 @@
-"""Checkouts: fetched repositories as read-only folders of the home folder, complete or absent.
-
-``repos/<name>/<key>/`` contains the files. ``<key>.json`` beside it, written last, marks them as complete.
-"""
+"""Checkouts: fetched repositories as read-only folders ``repos/<name>/<key>/``, complete or absent."""
 
 from __future__ import annotations
 
@@ -46,7 +43,6 @@ class Checkout:
     root: Path
     key: str
     source: str
-    """Source, e.g. ``pypi:fasta2a==2.1.1``."""
     published: date | None = None
     """Day of publication in UTC; None if the source does not state it."""
     left_out: tuple[str, ...] = ()

@@ -1,8 +1,4 @@
-"""The ``debian`` source: the upstream tarball of a source package, fetched by apt without root.
-
-apt runs with a private configuration, made from the machine's archives and ``Acquire`` settings. It checks the
-archive's signatures; this module checks the tarball's hash.
-"""
+"""The ``debian`` source: the upstream tarball of a source package, fetched by apt without root."""
 
 from __future__ import annotations
 

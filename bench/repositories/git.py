@@ -1,9 +1,4 @@
-"""Git: a commit's files, exactly as stored, and the history of their lines.
-
-The user's and machine's git configuration, hooks, attributes and filters are ignored, so that a commit has the same
-files everywhere. `History` dates added lines with `git blame`. White space, moves and copies do not make a line new.
-Its day is the earlier one of writing and committing, in UTC.
-"""
+"""Git: a commit's files, exactly as stored, and the history of their lines. Git's configuration is ignored."""
 
 from __future__ import annotations
 
@@ -152,7 +147,10 @@ class _Newer:
 
 @dataclass(frozen=True)
 class History:
-    """A commit's history, and the point after which lines are new."""
+    """A commit's history, and the point after which lines are new.
+
+    White space, moves and copies do not make a line new. Its day is the earlier one of writing and committing, in UTC.
+    """
 
     bare: Path
     commit: str

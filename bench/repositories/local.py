@@ -1,7 +1,4 @@
-"""The ``local`` source: a copy of a folder or archive. Links, caches and files in ``.gitignore`` are not copied.
-
-The copy of a folder omits links, caches and files that ``.gitignore`` names, since these may be secret.
-"""
+"""The ``local`` source: a copy of a folder or archive, without links, caches and files in ``.gitignore``."""
 
 from __future__ import annotations
 

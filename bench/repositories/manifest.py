@@ -99,10 +99,7 @@ class TestSuite:
     encoding: _Encoding = field(default="", metadata=cure('write an encoding, e.g. "ISO-8859-1"'))
     """Java: encoding of the source files; empty for the one in ``pom.xml``."""
     wheel: bool = field(default=True, metadata=cure("write false if the index has no wheel of the project"))
-    """Python: whether PyPI has a wheel of the project, which lists its requirements.
-
-    If not, `requirements` must list them all, and the project's own metadata is not installed.
-    """
+    """Python: whether PyPI has a wheel of the project. If not, `requirements` must list its requirements too."""
     lock: tuple[_Pinned, ...] = field(
         default=(), metadata=cure('write a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
     )
@@ -162,7 +159,6 @@ class ManifestProblem:
     """An error in a manifest."""
 
     where: str
-    """``FILE: key``."""
     what: str
     cure: str
 

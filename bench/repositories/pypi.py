@@ -1,8 +1,4 @@
-"""The ``pypi`` source: sdists on a package index, unpacked without running their code.
-
-pip supplies the index's address. Pages are PEP 691 JSON or PEP 503 HTML. Only timeouts, truncated answers and 5xx
-errors are retried.
-"""
+"""The ``pypi`` source: sdists on the package index that pip uses, unpacked without running their code."""
 
 from __future__ import annotations
 
@@ -255,7 +251,6 @@ class Page:
     """A server's answer."""
 
     url: str
-    """Address after redirects."""
     type: str
     body: bytes
 

@@ -1,7 +1,4 @@
-"""Snapshots: the source files of a fetched repository, as text. Read once and never changed.
-
-Snapshots contain the answers. Strategies use a `bench.repository` view instead.
-"""
+"""Snapshots: the source files of a fetched repository, as text. They contain answers, so strategies never get them."""
 
 from __future__ import annotations
 

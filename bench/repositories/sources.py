@@ -1,9 +1,4 @@
-"""What all sources share: records, the destination of a fetch, errors, and unpacking.
-
-A source identifies one copy of a version by its hash. If it is `Unreachable`, the next source is tried. A wrong hash
-ends the fetch. Unpacking drops links and devices. It rejects archives that would write outside the folder or fill disk
-or memory.
-"""
+"""What all sources share: records, the destination of a fetch, errors, and safe unpacking."""
 
 from __future__ import annotations
 
@@ -30,7 +25,6 @@ from ctxbench.bench.home import Home
 
 Report = Callable[[str], None]
 MAX_BYTES = 1 << 30
-"""Most unpacked bytes in total."""
 MAX_MEMBERS = 100_000
 _MAX_HEADER = 1 << 20
 """Most bytes of a member's long name or extended header, which `tarfile` reads into memory."""
@@ -195,7 +189,6 @@ class Destination:
     home: Home
     report: Report
     left_out: list[str] = field(default_factory=list)
-    """Parts of the source that are missing in the tree, such as ``3 links``."""
 
     def unpack(self, archive: Path, *, strip: bool) -> None:
         """Unpack an archive into the tree, like the function `unpack`."""

@@ -61,7 +61,6 @@ class Corpus:
         self.units = tuple(sorted(units, key=lambda unit: unit.place))
         keys = [unit.keys or (unit.text,) for unit in self.units]
         self.keys = tuple(key for several in keys for key in several)
-        """Texts that queries are compared with, unit by unit."""
         self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
         """Unit -> index of its first key, with one more entry at the end."""
         self.characters = sum(map(len, self.keys))

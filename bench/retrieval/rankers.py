@@ -1,9 +1,4 @@
-"""Rankers: BM25 and the Jaccard index compare words, `Dense` compares vectors by their cosine.
-
-An index contains a snapshot's texts. A query leaves out some of them (the target file) and adds its own. No score
-depends on a text that is left out, in any digit, because sums are computed text by text. Scores are bit-identical on
-every processor.
-"""
+"""Rankers: BM25 and the Jaccard index compare words, `Dense` compares vectors. No score depends on hidden texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What all searches of a run share: indexed units of snapshots, vectors, and the summariser.
-
-It contains whole files with answers, so strategies never get it.
-"""
+"""What all searches of a run share: indexed units, vectors, summariser. Strategies never get it."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders.vectors import Vectors
 
 LEXICAL: Mapping[str, type[BM25] | type[Jaccard]] = {"bm25": BM25, "jaccard": Jaccard}
-"""Rankers that compare words."""
 _BROUGHT = ("hashed", "minilm")
 """Encoders that need no file from the user, unless their spec names one."""
 _COMMIT = re.compile("[0-9a-f]{40}")

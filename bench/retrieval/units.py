@@ -41,7 +41,6 @@ class Unit:
     code: str = ""
     """Source of an API's function, for a model's summary."""
     summary: str = ""
-    """An API's plain summary, written without a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +59,7 @@ Summarise = Callable[[Language, Sequence[Unit]], Sequence[str]]
 """Maps APIs with `code` to short sentences, which may be empty."""
 
 Built = Callable[[str, str, float], None]
-"""Receives what was built from a repository for searches: repository, description, wall-clock seconds.
-
-The description begins with ``units``, ``summaries``, ``index`` or ``windows``. Called from several threads.
-"""
+"""Receives what was built from a repository: repository, description, wall-clock seconds. Thread-safe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +73,7 @@ class VisibleTarget:
     context_start: int
     """Line at which the prompt begins. Text units are candidates only before it."""
     trusted: bool
-    """Whether the snapshot's file is the version that the sample was built from.
-
-    If not, only the sample's stored text is visible, and no windows of the file.
-    """
+    """Whether the snapshot has the file that the sample was built from. If not, only stored text is visible."""
 
 
 MOST_LINES = 5000

@@ -1,7 +1,4 @@
-"""Standard sets: named, versioned lists of repositories, from which everyone builds the same samples.
-
-A set is a TOML file beside this module. The first repositories of each language form the ``-lite`` set.
-"""
+"""Standard sets: named, versioned lists of repositories, from which everyone builds the same samples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Control groups (versions 1 and 2), which limit a box's total memory, processes and processor time.
-
-Only root can create them. Without them, per-process limits and the guest's watchdog limit a box.
-"""
+"""Control groups (versions 1 and 2), which limit a box's total memory, processes and processor time. They need root."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Builds the files of a box that are not the system's (wheels, guest, library, ``/etc``), and lists its mounts.
-
-The files are in cache folders named by digest. All users can read them, since a box's uid owns none of them.
-"""
+"""Builds the files of a box that are not the system's (wheels, guest, library, ``/etc``), and lists its mounts."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ class Streams:
 
     def __init__(self) -> None:
         self.words = b""
-        """Last bytes of stderr."""
         self._header = b""
         self._kind = self._left = 0
 

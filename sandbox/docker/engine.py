@@ -12,7 +12,6 @@ from typing import Any
 from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 
 Client = Any
-"""A `docker.DockerClient`; the SDK has no types."""
 ANSWER_SECONDS = 120.0
 """Timeout for one answer of the engine. A busy machine starts boxes slowly."""
 _CONNECTIONS = 64

@@ -33,9 +33,7 @@ OFFICIAL = "python:3.11-slim-bookworm"
 HOME_MADE = "ctxbench-debian-base"
 _PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 LABEL = "ctxbench.image"
-"""Label of every ctxbench image, set by the Dockerfile."""
 BUILDS = "builds.lock"
-"""Lock file of processes that build images or remove remains of builds."""
 _OWNER = "ctxbench.owner"
 _STOPPED = ("created", "exited", "dead")
 
@@ -265,7 +263,6 @@ class StoredImage:
     idle: float | None
     """Seconds since this machine last opened a pool of the image; None if never."""
     boxes: int
-    """Number of containers of the image, running or not."""
     current: bool
     """Whether the current code and base image would use this image."""
 

@@ -88,7 +88,6 @@ class EngineFacts:
     """Properties of a Docker engine."""
 
     processors: int
-    """Number of processors. The engine rejects a larger share."""
     users: range
     runtime: str = ""
     """Runtime of its containers, such as gVisor's ``runsc``; empty for the engine's default."""

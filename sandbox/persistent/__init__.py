@@ -1,8 +1,4 @@
-"""Persistent boxes, in which a program keeps running and answers messages.
-
-`resident.py`, their first process, is part of the environment's library and not of the guest: stored verdicts depend on
-the guest's digest.
-"""
+"""Persistent boxes, in which a program keeps running and answers messages."""
 
 from __future__ import annotations
 

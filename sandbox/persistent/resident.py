@@ -1,7 +1,6 @@
 """``python3 -m ctxbench_resident``: first process of a persistent box. Connects the program's socket with the pool.
 
-Imports only the standard library and the guest. It never blocks, so it can watch a program that reads no messages. The
-program's stdout and stderr are dropped, except the last output when it ends.
+It never blocks, so it can watch a program that reads no messages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """CoCoGen: draft, check the draft statically, ask for a repair (ICL-strategies paper, Table 4). Python only.
 
-Prompt frame and labels are the release's; the solved examples are ctxbench's own. The release runs pylint on files.
-Here, pyflakes checks the text, and `ProjectNames` looks up members of the project's modules and classes.
+The release runs pylint. Here, pyflakes and `ProjectNames` check the text. The solved examples are ctxbench's own.
 """
 
 from __future__ import annotations
@@ -386,7 +385,6 @@ class DraftedFile:
     function: str
     start: int
     end: int
-    """Line after the function's last."""
 
     def line(self, number: int) -> str:
         """Return a line without its indentation; empty if it does not exist."""

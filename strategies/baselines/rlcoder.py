@@ -1,7 +1,6 @@
 """RLCoder: blocks of up to 15 lines, ranked by BM25 and an encoder, with a stop block (ICL-strategies paper, Table 3).
 
-The stop block is a candidate that means "no more context": blocks ranked after it are dropped. `repocoder_fn` is the
-RepoCoder mode of the same release.
+The stop block is a candidate that means "no more context": blocks ranked after it are dropped.
 """
 
 from __future__ import annotations

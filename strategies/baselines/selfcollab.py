@@ -1,8 +1,4 @@
-"""Self-collaboration: an analyst plans, a developer writes, a tester tests (ICL-strategies paper, Table 4). Python.
-
-The roles' messages are those of the MIT-licensed release. Each role's history is one text, with messages separated by
-empty lines.
-"""
+"""Self-collaboration: an analyst plans, a developer writes, a tester tests (ICL-strategies paper, Table 4). Python."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Prompts of the ICL strategies: the final one, and those that ask for a plan (RAGoT) or documentation (Self-Doc).
-
-The final prompt matches the paper's listings byte for byte. The paper does not print the other prompts; these are
-ctxbench's own.
-"""
+"""Prompts of the ICL strategies. The final one is the paper's, byte for byte; the others are ctxbench's own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Measures which blocks each test of a Java suite runs, with probes in a box.
-
-Probes also mark code that reads or waits for a clock, recognized by syntax. A false positive only restricts the
-selection of tests.
-"""
+"""Measures which blocks, and whether a clock, each test of a Java suite runs, with probes in a box."""
 
 from __future__ import annotations
 
@@ -83,7 +79,6 @@ class Ran:
     seconds: float
     hits: frozenset[int]
     clock: bool = False
-    """Whether the test ran code that reads or waits for a clock."""
     cause: str = ""
     """One line on why the test failed; may be empty."""
 

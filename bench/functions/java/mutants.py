@@ -1,7 +1,4 @@
-"""Creates faulty versions of a Java method, to test whether its tests detect them.
-
-Types are unknown, so only changes are made that most likely compile. Versions that javac rejects do not count.
-"""
+"""Creates faulty versions of a Java method, to test whether its tests detect them. Types are unknown."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Lists the methods of a Java repository that can become samples, with their levels (CoderEval's) and uses.
-
-A method has the highest level of its body: ``self_contained`` (only ``java.lang``), ``slib_runnable`` (the JDK),
-``plib_runnable`` (third-party packages), ``class_runnable`` (its class, ``this``, ``super``), ``file_runnable`` (other
-types of its file), ``project_runnable`` (other files, inherited members).
-"""
+"""Lists the methods of a Java repository that can become samples, with their levels and uses."""
 
 from __future__ import annotations
 

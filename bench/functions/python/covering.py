@@ -1,7 +1,4 @@
-"""Measures which lines each test of a Python suite runs, under coverage in the sandbox.
-
-A test that runs any line that reads a clock counts as reading a clock: most do so in a helper or a fixture.
-"""
+"""Measures which lines, and whether a clock, each test of a Python suite runs, under coverage in the sandbox."""
 
 from __future__ import annotations
 

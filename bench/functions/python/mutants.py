@@ -1,8 +1,4 @@
-"""Creates faulty versions of a Python function, to test whether its tests detect them.
-
-A version differs in one place: a statement is removed, a condition negated, a value replaced. Changes that would
-probably loop forever are not made.
-"""
+"""Creates faulty versions of a Python function, to test whether its tests detect them. None should loop forever."""
 
 from __future__ import annotations
 

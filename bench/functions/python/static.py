@@ -1,9 +1,4 @@
-"""Lists the functions of a Python repository that can become samples, with their levels (CoderEval's) and uses.
-
-A function has the highest level of the names in its body: ``self_contained`` (built-ins), ``slib_runnable`` (standard
-library), ``plib_runnable`` (third-party packages), ``class_runnable`` (its class), ``file_runnable`` (its file),
-``project_runnable`` (other files). See Yu et al., "CoderEval", ICSE 2024, section 3.
-"""
+"""Lists the functions of a Python repository that can become samples, with their levels and uses."""
 
 from __future__ import annotations
 

@@ -175,9 +175,7 @@ class Build:
     tools: bytes
     dropped: tuple[str, ...]
     messages: str = ""
-    """javac's messages on the dropped files."""
     log: str = ""
-    """Path of the file with javac's messages."""
 
 
 def sources(tests: TestSuite, tree: Mapping[str, bytes], build: Build | None = None) -> Environment:

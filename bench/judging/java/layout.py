@@ -43,7 +43,6 @@ class Layout:
     """Source folders of the module and of modules that it needs."""
     test: tuple[str, ...]
     resources: tuple[str, ...]
-    """Resource folders on the class path."""
     encoding: str
     release: str
     jars: tuple[str, ...] = ()

@@ -1,7 +1,4 @@
-"""Turns a job's outcome into a verdict, outside the box.
-
-A completion passes only if every expected test passed exactly once and nothing contradicts this.
-"""
+"""Turns a job's outcome into a verdict, outside the box."""
 
 from __future__ import annotations
 

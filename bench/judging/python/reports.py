@@ -32,7 +32,6 @@ class Phase:
     phase: str
     outcome: str
     raised: bool
-    """Whether the runner saw an exception."""
     ran: bool | None
     """Whether the runner saw the test's function return; None if it cannot see that."""
     message: str
@@ -161,7 +160,6 @@ class Covered:
     exit: int
     tests: tuple[CoveredTest, ...]
     broken: tuple[tuple[str, str], ...]
-    """Places of collection errors, with messages."""
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
     """Path -> 0-based line -> sorted indexes in `tests` of the tests that ran it."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)

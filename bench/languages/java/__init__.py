@@ -24,10 +24,7 @@ PIECE = (
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*(?:"|\Z)'
     r"|'(?:\\[^\n]?[^'\n]*|[^'\\\n])(?:'|\Z)|//(?P<comment>[^\n]*)|(?P<remark>/\*.*?(?:\*/|\Z))"
 )
-"""A string, character or comment, with `re.DOTALL`. Each may also end with the text.
-
-The group ``comment`` is the text after ``//``, ``remark`` a block comment.
-"""
+"""A string, character or comment; groups ``comment`` (after ``//``) and ``remark`` (a block). Use with `re.DOTALL`."""
 _SKIPPED = re.compile(PIECE, re.DOTALL)
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)

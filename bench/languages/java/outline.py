@@ -175,7 +175,6 @@ def _body(node: Node, body: Node | None) -> Span:
 
 TYPES = frozenset({"class_declaration", "interface_declaration", "enum_declaration", "record_declaration"})
 HEAD, TAIL = "class X {\n", "\n}\n"
-"""Text before and after the members in `in_class`."""
 
 
 @dataclass(frozen=True, slots=True)

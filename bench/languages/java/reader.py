@@ -15,10 +15,7 @@ from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 
 TYPE, METHOD, VALUE, LABEL = "type", "method", "value", "label"
-"""The role of a name: a type, a method called without receiver, another expression, or ``case NAME:``.
-
-The last is a constant of the switched enum, unless a static import binds a variable of that name.
-"""
+"""The role of a name: a type, a method called without receiver, another expression, ``case NAME:``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +45,6 @@ class JavaLoad:
 
     name: str
     role: str
-    """`TYPE`, `METHOD`, `VALUE` or `LABEL`."""
     chain: tuple[str, ...]
     near: int
     line: int
@@ -77,7 +73,6 @@ class JavaScope:
     values: set[str] = field(default_factory=set)
     methods: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
-    """Type parameters and member types."""
 
     def declares(self, name: str, role: str) -> bool:
         """Return whether this scope or an outer one declares the name."""

@@ -1,7 +1,4 @@
-"""Python APIs as in the InferCom paper: usage examples, headers without bodies, plain documentation.
-
-With ``quirks``, the released code is followed instead.
-"""
+"""Python APIs as in the InferCom paper or, with ``quirks``, its released code."""
 
 from __future__ import annotations
 

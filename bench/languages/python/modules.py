@@ -1,8 +1,4 @@
-"""Maps dotted names of a Python repository to files, and finds the names that modules export.
-
-A place is a ``.py`` file, a package's ``__init__.py``, or a namespace package's folder. Absolute imports start at a
-root: the repository, a folder called ``src``, or the parent of a topmost package.
-"""
+"""Maps dotted names of a Python repository to files ("places"), and finds the names that modules export."""
 
 from __future__ import annotations
 
@@ -225,7 +221,6 @@ class PythonTarget:
     kind: str
     """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
     module: str
-    """Dotted name of the module, or of the defining module."""
     place: str | None = None
 
 

@@ -1,8 +1,4 @@
-"""Reads imports, scopes and used names from a Python syntax tree.
-
-A name refers to an import unless it is certainly rebound after it, by an assignment outside ``if``, ``try`` and loops,
-a ``def`` or a parameter.
-"""
+"""Reads imports, scopes and used names from a Python syntax tree."""
 
 from __future__ import annotations
 
@@ -100,7 +96,6 @@ PATTERNS = frozenset(
         "dictionary_splat_pattern",
     }
 )
-"""Nodes whose parts are bound one by one."""
 _COMPREHENSIONS = frozenset(
     {"list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"}
 )

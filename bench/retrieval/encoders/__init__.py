@@ -1,10 +1,6 @@
 """Encoders: functions from texts to vectors of length 1, by name.
 
-    encoder = get("minilm")
-    vectors = encoder.encode(["def load(path): …", "read a file"])      # shape (2, 384)
-
-An encoder's factory has the keyword-only parameters of its spec: ``minilm(device=cpu)``. It only checks them and that
-packages and weights are on this machine. The first text loads the weights.
+vectors = get("minilm").encode(["def load(path): …", "read a file"])      # shape (2, 384)
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""`hashed`: a lexical encoder without dependencies, for tests and first tries. No paper uses it.
-
-Each word (`bench.retrieval.rankers.words`) and each three-letter piece of ``<word>`` adds to a slot of the vector, with
-a sign. BLAKE2b determines slot and sign. A word that occurs n times counts 1 + ln n.
-"""
+"""`hashed`: a lexical encoder without dependencies, for tests and first tries. No paper uses it."""
 
 from __future__ import annotations
 
@@ -27,7 +23,10 @@ _LEAST, _MOST = 16, 1 << 12
 
 
 class Hashed:
-    """Encodes texts by hashed words and pieces of words."""
+    """Encodes texts by their words and the words' three-letter pieces, each hashed to a slot with a sign.
+
+    A word that occurs n times counts 1 + ln n.
+    """
 
     version = "2"
 

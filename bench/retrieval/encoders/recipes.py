@@ -1,9 +1,8 @@
-"""Recipes that turn a published model into an encoder: limits, special tokens, pooling.
+"""Recipes that turn published models into encoders.
 
-`minilm` is the default because its weights come from a package index. The papers name the other encoders. Where they
-state only the name, ctxbench chose the checkpoint, pooling or similarity:
+Where the papers state only a name, ctxbench chose:
 
-- `codet5p-110m` (ICL-strategies): the ``-embedding`` checkpoint; name and size are the paper's.
+- `codet5p-110m` (ICL-strategies): the ``-embedding`` checkpoint.
 - `unixcoder` (both papers): the ``<encoder-only>`` mode and the mean, as in InferCom's later release.
 - `contriever` (ICL-strategies): checkpoint, mean, cosine.
 - `mpnet` (ICL-strategies): checkpoint.
@@ -41,7 +40,6 @@ class EncoderRecipe:
     """Everything that determines a model's vectors, except its weights."""
 
     model: str
-    """Name on the Hugging Face hub."""
     limit: int
     """Most tokens of a text, with special tokens. Longer texts are truncated at the end."""
     architecture: Architecture

@@ -1,7 +1,4 @@
-"""Encoders' weights: found on this machine, digested, and loaded with torch.
-
-Nothing is downloaded unless requested, and a model's own code never runs.
-"""
+"""Encoders' weights: found on this machine, digested, and loaded with torch. A model's own code never runs."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
 _TEXTS = (".json", ".txt", ".model")
 WEIGHTS = (".safetensors", ".bin")
-"""Suffixes of weight files, in the order of preference."""
 
 
 def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:

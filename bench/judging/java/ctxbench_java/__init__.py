@@ -1,7 +1,4 @@
-"""Runs in the box: compiles a Java repository, measures test coverage, and judges changed files.
-
-`judge` runs untrusted code under ``judge.policy``.
-"""
+"""Runs in the box: compiles a Java repository, measures test coverage, judges changed files under ``judge.policy``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Runs in the box: compiles a changed file, and runs the expected tests and the canary.
-
-The compiled file is first on the class path. JUnit's XML reports contain the results.
-"""
+"""Runs in the box: compiles a changed file, and runs the expected tests and the canary."""
 
 from __future__ import annotations
 

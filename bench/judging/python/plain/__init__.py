@@ -1,7 +1,4 @@
-"""Checks whether a Python completion is plain code, by its syntax tree and an allow-list (see docs/verdicts.md).
-
-Plain code cannot reach the tests that run in its process; docs/verdicts.md explains why.
-"""
+"""Checks whether a Python completion is plain code, by its syntax tree and an allow-list (see docs/verdicts.md)."""
 
 from __future__ import annotations
 

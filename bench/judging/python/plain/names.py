@@ -17,7 +17,6 @@ _TEST_PATH = re.compile(r"(.*/)?(tests?/.*|conftest\.py|test_[^/]*\.py|[^/]*_tes
 TEST_TEXT = re.compile(
     r"(.*[/\\])?(tests?[/\\].*|conftest.*|test_.*\.py|.*_test\.py)|pytest.*|PYTEST_.*|unittest.*|ctxbench.*"
 )
-"""A string that names tests or test runners."""
 _TEST_MODULE = re.compile(r"_?pytest|pluggy|unittest|mock|doctest|conftest|tests?|test_.*|.*_tests?|ctxbench_.*")
 
 
@@ -48,14 +47,12 @@ class BoundNames:
     """The names that some statements bind."""
 
     modules: dict[str, str] = field(default_factory=dict)
-    """Name -> module that it refers to."""
     members: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Name -> module that it comes from, and its name there."""
     imports: set[str] = field(default_factory=set)
     defined: dict[str, str] = field(default_factory=dict)
     """Name -> text of its function or class; empty for other values."""
     starred: list[str] = field(default_factory=list)
-    """Modules imported with ``*``."""
 
     def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
         """Add the names that an import binds."""
