@@ -180,10 +180,7 @@ def split(name: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a docstring or Javadoc, on one line and without its full stop.
-
-    Empty if a Javadoc begins with a tag (``@return``).
-    """
+    """Return a docstring's first sentence, without full stop; empty if a Javadoc begins with a tag (``@return``)."""
     text = _BREAK.sub("\n\n", _INLINE.sub(lambda match: match[1] or "", text))
     paragraph = text.strip().partition("\n\n")[0]
     paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())

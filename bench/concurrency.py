@@ -46,10 +46,7 @@ _MAIN_SPECS: list[ModuleSpec | None] = []
 
 @contextlib.contextmanager
 def without_main() -> Iterator[None]:
-    """Keep processes that are spawned in this context from running the caller's script again.
-
-    So scripts that call ctxbench need no ``if __name__ == "__main__":``.
-    """
+    """In this context, keep spawned processes from running the caller's script again, even without a main guard."""
     with _MAIN_LOCK:
         main = sys.modules["__main__"]
         _MAIN_SPECS.append(main.__spec__)

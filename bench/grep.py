@@ -41,11 +41,7 @@ def read_pattern(pattern: str) -> list[Alternative]:
 
 
 def matching_lines(alternatives: Sequence[Alternative], texts: Mapping[str, str]) -> Iterator[Hit]:
-    """Yield matching lines, file by file, with the score 1. `alternatives` come from `read_pattern`.
-
-    Args:
-        alternatives: from `read_pattern`.
-    """
+    """Yield matching lines, file by file, with the score 1. `alternatives` come from `read_pattern`."""
     for path, text in texts.items():
         likely = [pieces for pieces in alternatives if all(piece in text for piece in pieces)]
         for number, line in enumerate(split_lines(text)) if likely else ():

@@ -222,7 +222,7 @@ def masked_after(text: str, uses: Sequence[Use]) -> str:
 
 
 def _words(uses: Sequence[Use]) -> frozenset[str]:
-    """Return words of which every statement that imports a used name contains one, even under an alias."""
+    """Return words. Every statement that imports a used name contains one of them, even under an alias."""
     return frozenset(word for use in uses for word in (use.name.split(".")[0], use.module.split(".")[-1]))
 
 

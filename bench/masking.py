@@ -63,10 +63,7 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
 
 
 def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
-    """Return a sample for a strategy that may see the masked lines before the cursor.
-
-    Unchanged if the sample has none, or if the snapshot has another version of its file.
-    """
+    """Return a sample with its masked lines restored; unchanged without any, or if the file's version differs."""
     whole = snapshot.texts.get(sample.path)
     if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:
         return sample

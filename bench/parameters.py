@@ -71,7 +71,7 @@ class Parameter:
     asks_engine: bool = False
     names_encoder: bool = False
     is_day: bool = False
-    """Whether the text is a day, or a month (meaning its last day). Stored as ``YYYY-MM-DD``."""
+    """Whether the value is a day, or a month (its last day). Stored as ``YYYY-MM-DD``."""
 
     @property
     def expects(self) -> str:

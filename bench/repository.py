@@ -188,10 +188,7 @@ class Repository(Protocol):
         ...
 
     def engine(self, name: str) -> EngineSearch:
-        """Return a context engine by its spec, which must be the value of an `EngineSpec` parameter.
-
-        The name is the engine's spec, from a strategy parameter of type `EngineSpec`.
-        """
+        """Return a context engine by its spec, which must be the value of an `EngineSpec` parameter."""
         ...
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:

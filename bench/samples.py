@@ -314,10 +314,7 @@ class _Index:
 
 
 class Answers:
-    """Random access to the samples of a home folder. Thread-safe.
-
-    The first access reads both files of a set to check their digests and index their records.
-    """
+    """Random access to the samples of a home folder. Thread-safe. The first access checks their digests."""
 
     def __init__(self, home: Home) -> None:
         self._home = home

@@ -1,4 +1,4 @@
-"""Recognizes secrets by a field's name or a text's form. Specs are stored and published, so they may contain none."""
+"""Recognizes secrets by a field's name or a text's format. Specs are stored and published, so they may contain none."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reference(value: object) -> str | None:
 
 
 def redacted(text: str) -> str:
-    """Replace secrets in a text by ``…``, recognized by their form or the name before them."""
+    """Replace secrets in a text by ``…``, recognized by their format or the name before them."""
     return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))
 
 

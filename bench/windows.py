@@ -77,10 +77,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
-    """Return lines as the papers' programs split them, and each one's line number in the file, 0-based.
-
-    They use `str.splitlines`, which also ends a line at a form feed and at seven other characters.
-    """
+    """Return lines as `str.splitlines` splits them (the papers' way), and the number of each in the file, 0-based."""
     lines, file_lines = text.splitlines(), split_lines(text)
     if len(lines) == len(file_lines):
         return lines, range(len(lines))

@@ -137,10 +137,7 @@ class Link:
 
 @functools.cache
 def guest_files() -> Mapping[str, bytes]:
-    """Return the guest's files: path in the box's library folder -> content.
-
-    Cached, so that an edit of the guest during a process cannot mix two versions.
-    """
+    """Return the guest's files: path in the box's library folder -> content. Read once per process."""
     root = Path(__file__).resolve().parent
     paths = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
     return {

@@ -46,7 +46,7 @@ def scratch(parent: Path) -> Iterator[Path]:
 
 
 def abandoned(folder: Path) -> bool:
-    """Return whether a folder is unlocked although it is old enough to have been locked."""
+    """Return whether a folder's process is dead: it is unlocked, though old enough to have been locked."""
     try:
         if time.time() - folder.lstat().st_mtime < _SURELY_HELD:
             return False

@@ -28,7 +28,7 @@ class BoxPool:
             raise ValueError("a pool needs a width and a reuse of at least 1")
         self.image = launcher.image
         self.greeting: dict[str, Any] = {}
-        """First box's greeting: ``landlock``, ``seccomp``, ``memory``, ``python``, ``user``."""
+        """What the first box reported when it started: ``landlock``, ``seccomp``, ``memory``, ``python``, ``user``."""
         self._launcher, self._environment, self._limits = launcher, environment, limits
         self._tree, self._reuse = tree_frame(environment), reuse
         self._probe = _probe(limits)

@@ -144,7 +144,7 @@ class Apis:
 
 
 def drafted_line(infile: str, draft: str) -> str:
-    """Return the cursor line joined with the draft's first line: the query by usage example, not yet stripped.
+    """Return the cursor line joined with the draft's first line, to search APIs by usage example. Not stripped.
 
     Without a draft, return the last line of the in-file text.
     """

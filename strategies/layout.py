@@ -173,10 +173,7 @@ def as_found(hits: Iterable[WindowHit], folder: str = "") -> list[Block]:
 
 
 def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int, folder: str = "") -> list[Block]:
-    """Return windows moved one stride forward as blocks, so that they show the code after the matches.
-
-    As in the released code, the text is the first place's. The other places are only named.
-    """
+    """Return windows moved one stride forward, to show the code after the matches, as blocks at their first place."""
     fragments = []
     for hit in hits:
         place = hit.places[0]
@@ -213,10 +210,7 @@ def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS)
 
 
 def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
-    """Return the section of similar code. Without blocks it is empty, unless `empty_header` (InferCom's release).
-
-    With `empty_header`, the header is shown even without blocks, as in the InferCom release.
-    """
+    """Return the section of similar code. Without blocks, only its header if `empty_header`, as InferCom's release."""
     header, gap = (text_block(text) for text in (SIMILAR_HEADER, "\n"))
     return [header, *blocks, gap] if blocks or empty_header else []
 

@@ -100,10 +100,7 @@ class Strategy(DeclaredStrategy):
 
     @property
     def version(self) -> str:
-        """Digest of the source files: the strategy's package, or its file and the files beside it that it imports.
-
-        Empty if the strategy was typed at a prompt.
-        """
+        """Digest of the strategy's package, or of its file and the local files it imports; empty if typed in."""
         path = Path(self.source)
         if path in _LOADED:
             return _LOADED[path][0]  # the version that was loaded, even if the file has changed since
@@ -353,10 +350,7 @@ def _declared(source: bytes, _: str) -> list[str]:
 
 
 def default_of(name: str, parameter: str) -> float | None:
-    """Return a built-in strategy's default for a parameter; None if it is not a number or not built in.
-
-    None if the default is not a number, or the strategy is not built in.
-    """
+    """Return a built-in strategy's default for a parameter; None if it is not a number or not built in."""
     if not is_ours(name) or name in CONTROLS:
         return None
     defaults = {declared.name: declared.default for declared in get(name).parameters}

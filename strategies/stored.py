@@ -45,9 +45,9 @@ def crosscodeeval(
 
     Args:
         context: name of the stored context, e.g. ``rg1_bm25``; by default the first that was retrieved.
-        layout: ``chunks``: whole pieces while they fit, then the file (their evaluation program); ``text``: the stored
-            text cut at its end, and the file in the tokens not reserved for it (their programs for vLLM and OpenAI,
-            whose limits are max_context=12800 and max_prompt=16234).
+        layout: ``chunks``: whole snippets while they fit, then the file (their evaluation program); ``text``: the
+            stored text cut at its end, and the file in the tokens not reserved for it (their programs for vLLM and
+            OpenAI, whose limits are max_context=12800 and max_prompt=16234).
         max_context: tokens for cross-file code.
         max_prompt: tokens for the prompt.
     """
@@ -62,11 +62,11 @@ def repobench(
     context: str = "",
     max_prompt: Annotated[int, AtLeast(1)] = REPOBENCH,
 ) -> Prompt:
-    """Show the pieces that RepoBench stores, in their order, then the file's imports and its last lines.
+    """Show the snippets that RepoBench stores, in their order, then the file's imports and its last lines.
 
     Args:
-        context: name of the stored context; by default the first with pieces.
-        max_prompt: tokens for the prompt; pieces are shortened first, by whole lines from their end.
+        context: name of the stored context; by default the first with snippets.
+        max_prompt: tokens for the prompt; snippets are shortened first, by whole lines from their end.
     """
     stored_pieces = select_context([stored for stored in query.stored if stored.snippets], context)
     mark = query.language.comment

@@ -237,7 +237,7 @@ class _Search:
 def within(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
     """Locate a task's function in its own file, by name and line.
 
-    If the line differs, use the only function with the recorded code or docstring, or the nearest, with a remark.
+    If the line differs, use the only function with the recorded code or docstring, or the nearest; add a remark.
     """
     namesakes = [function for function in functions(text, language) if function.leaf == record.name]
     if not namesakes:

@@ -30,10 +30,7 @@ from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
 def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the files for the samples of one target file: path -> text.
-
-    The target file ends before the earliest cursor line, and lines that any sample masks are blank.
-    """
+    """Return path -> text. The target file ends before the earliest cursor; lines that a sample masks are blank."""
     tree = tree_of_repository(snapshot, samples)
     target = samples[0].path
     tree[target] = view_lines(snapshot, samples)
@@ -205,10 +202,7 @@ class EngineBox:
         return self.ask(question, min(seconds, self.patience.search))
 
     def may_know(self, sample: Sample) -> bool:
-        """Return whether the engine may have learned from earlier queries what this sample hides.
-
-        A strategy can encode everything it sees in a query.
-        """
+        """Return whether the engine may have learned this sample's hidden code from earlier queries."""
         if not self.asked or self.asked[-1].id == sample.id:
             return False
         last = self.asked[-1]

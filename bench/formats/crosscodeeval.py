@@ -70,10 +70,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Rebuild a task's prompt from the content of its file; None if prompt or answer differ from the file.
-
-    None if the file up to the cursor does not end with the prompt, or the answer does not follow.
-    """
+    """Rebuild a task's prompt from the content of its file; None if prompt or answer differ from the file."""
     sample, lines = task.sample, text.split("\n")
     line, column = sample.cursor.line, sample.cursor.column
     prompt, target = (plain_newlines(part) for part in (sample.prefix, task.reference.target))

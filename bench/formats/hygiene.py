@@ -78,11 +78,7 @@ def _flat(text: str) -> str:
 
 
 class VerbatimIndex:
-    """Finds repeated lines in a repository.
-
-    As in ProjBench, a line that occurs twice does not become a sample, but a line whose rest recurs does: excluding it
-    would bias the set against retrieval.
-    """
+    """Finds lines that occur twice in a repository."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts

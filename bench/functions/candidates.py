@@ -262,9 +262,9 @@ def hidden_for(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
 
 
 def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Candidate]:
-    """Return candidates in the order of trial: levels in turn, and files in turn within a level, both shuffled.
+    """Return candidates in the order of trial: levels in turn, files in turn within a level, both shuffled.
 
-    Functions that only imports run come last.
+    Functions that run only on import come last.
     """
     by_tests: list[Candidate] = []
     at_import: list[Candidate] = []

@@ -44,7 +44,7 @@ def sandbox_explained() -> Iterator[None]:
 
 
 def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, reference: Reference, text: str) -> Judgement:
-    """Judge a completion with `run`, and add remarks on code that is not plain.
+    """Judge a completion with `run`, and add remarks on code outside the allow-list.
 
     Raises:
         SandboxLost: if the machine failed.

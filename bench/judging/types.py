@@ -45,7 +45,7 @@ class Judgement:
     seconds: float = 0.0
     peak_bytes: int = 0
     flags: tuple[str, ...] = ()
-    """Remarks on code that is not plain, with lines; at most `MOST_FLAGS`."""
+    """Remarks on code outside the allow-list, each with its line; at most `MOST_FLAGS`."""
 
 
 class Finding(NamedTuple):
@@ -133,14 +133,11 @@ class Suite(Protocol):
         ...
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job of `job`."""
+        """Return the judgement on the outcome of a job from `job`."""
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return remarks on code that may reach the tests in its process, each with its line.
-
-        The tests run in the completion's process, so such code may reach them.
-        """
+        """Return remarks on code that may reach the tests, which run in the same process; each with its line."""
         ...
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
@@ -148,5 +145,5 @@ class Suite(Protocol):
         ...
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the tests that did not pass in a job of `trial`; None if unknown."""
+        """Return the tests that did not pass in a job from `trial`; None if unknown."""
         ...

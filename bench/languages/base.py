@@ -144,7 +144,7 @@ class Lexing:
     """Patterns that split a text into code, strings and comments."""
 
     token: re.Pattern[str]
-    """A token. Groups: ``comment``, ``block`` (its opening), ``prefix`` and ``quote`` (of a string), ``name``."""
+    """Matches a token. Groups: ``comment``, ``block`` (its opening), ``prefix``, ``quote`` (of a string), ``name``."""
     plain: re.Pattern[str]
     """Text that opens no string or comment."""
 

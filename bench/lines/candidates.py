@@ -52,7 +52,7 @@ class LineProtocol:
     cursor: CursorPlace = "token"
     """Cursor inside a line: before a random ``token`` (InferCom paper) or an assigned or returned ``value``."""
     draw: DrawKey = "place"
-    """Seed of a line's cursor and turn: its ``place``, or its ``text``, which survives moves."""
+    """Seed of a line's cursor and turn: its ``place``, or its ``text``, which stays the same if the line moves."""
 
     def __str__(self) -> str:
         """Return the spec for `read_protocol`."""
@@ -211,10 +211,7 @@ def _draw(*key: str | int) -> Random:
 
 
 def fault(line_cut: Cut, index: VerbatimIndex, protocol: LineProtocol = OURS) -> str:
-    """Return why a line gives no sample, ``verbatim`` (it occurs elsewhere) or ``near_empty``; otherwise empty.
-
-    ctxbench's protocol searches all files for the whole line, ProjBench's the other files for the target.
-    """
+    """Return why a line gives no sample: ``verbatim`` (it occurs elsewhere), ``near_empty``, or empty if it does."""
     text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
     if not protocol.filtered:
         return "verbatim" if index.in_another_file(line_cut.target, line_cut.candidate.path) else ""

@@ -74,7 +74,7 @@ def at(home: Home, name: str, key: str) -> Checkout | None:
 
 
 def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
-    """Return the checkout. If missing, fetch it from the first source that can be reached.
+    """Return the checkout; if missing, fetch it from the first source that responds. Safe to call concurrently.
 
     Only one of concurrent calls fetches.
 

@@ -390,10 +390,7 @@ def _top(path: Path) -> Path | None:
 
 
 def head(folder: Path) -> GitSource | None:
-    """Return the commit whose files a folder contains; None if it is not a git repository, or has other content.
-
-    Files are compared here: `git status` would run filters of the folder's own, untrusted configuration.
-    """
+    """Return the commit whose files a folder contains; None if the files differ, or it is not a git repository."""
     if _top(folder) != folder.resolve():
         return None
     commit = _asked(folder, "rev-parse", "--verify", "HEAD")

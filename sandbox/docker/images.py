@@ -275,10 +275,7 @@ def touch(notes: Path, attributes: Mapping[str, Any]) -> None:
 
 
 def sweep(client: Client) -> None:
-    """Remove stopped boxes of dead processes. Running boxes end by themselves.
-
-    Does nothing on an engine without a local socket, where other machines' processes may own boxes.
-    """
+    """Remove stopped boxes of dead processes; nothing if the engine is remote, where others may own boxes."""
     if "http+docker://" not in client.api.adapters:
         return
     with contextlib.suppress(SandboxError), engine_faults(SandboxLost, "docker"):

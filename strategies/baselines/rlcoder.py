@@ -74,7 +74,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     whole: Annotated[int, AtLeast(64)] = WHOLE,
     draft_tokens: Annotated[int, AtLeast(1)] = 256,
 ) -> Prompt:
-    """Show code like what stands before the cursor; then, with a draft, code like the draft.
+    """Show code like the code before the cursor; then, with a draft, code like the draft.
 
     The paper does not name its program. RLCoder's release has a RepoCoder mode for CoderEval, so its blocks and its
     prompt are the default (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks again by the code and

@@ -23,13 +23,13 @@ class Ripgrep:
         self._root = "."
 
     def index(self, root: str) -> tuple[str, str]:
-        """Return name and version. There is no index."""
+        """Return name and version. Ripgrep builds nothing."""
         self._root = root
         version = subprocess.run(["rg", "--version"], capture_output=True, text=True, check=True).stdout
         return "ripgrep", version.split()[1]
 
     def update(self, paths: list[str]) -> None:
-        """Do nothing. There is no index."""
+        """Do nothing: every search reads the files."""
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
         """Return the windows with the highest weight of terms."""

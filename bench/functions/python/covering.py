@@ -53,7 +53,7 @@ _WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|l
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
     """Return a suite's coverage by test. Cached until its inputs change.
 
-    Failed tests that read a clock run again, alone; a pass then counts.
+    Failed tests that read a clock run again, alone.
 
     Raises:
         InputFault: if the suite cannot be run.

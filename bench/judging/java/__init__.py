@@ -25,7 +25,7 @@ from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 SECONDS = 180.0
 """Wall-clock limit, for tests that wait or sleep. Endless loops reach the processor limit first."""
 PROCESSOR_SECONDS = 20
-"""Processor limit of javac and of the tests, each. Both normally need 1 second together."""
+"""Processor seconds for javac, and for the tests. Both normally need 1 second together."""
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
 """The launcher's exit status after a failed test. It is the only correct one: the canary must fail."""
@@ -94,7 +94,7 @@ class JavaSuite:
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job of `job`."""
+        """Return the judgement on the outcome of a job from `job`."""
         return judge(reference.tests, outcome, secret)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class JavaSuite:
         return self.job(sample, reference, text, secret)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that did not pass in a job of `trial`; None if unknown."""
+        """Return the reference's tests that did not pass in a job from `trial`; None if unknown."""
         return failing(reference.tests, outcome)
 
     def types(self, path: str) -> list[str]:

@@ -252,7 +252,7 @@ def _uncompiled(messages: str, log: Path, tree: Mapping[str, bytes], where: Layo
 
 
 def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
-    """Return the result of a job that compiles or surveys a repository.
+    """Return the result of a job that compiles or measures a repository.
 
     Raises:
         InputFault: if the repository's code or the call failed.

@@ -1,4 +1,4 @@
-"""Checks whether a Java completion is plain code, by its syntax tree (docs/verdicts.md explains why)."""
+"""Checks a Java completion for unusual code, by its syntax tree (docs/verdicts.md explains why)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def words(tree: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def remarks(known: frozenset[str], text: str, reference: str = "") -> tuple[str, ...]:
-    """Return the reasons why a completion is not plain, each with its first line. Code in `reference` is allowed."""
+    """Return a completion's unusual parts, each with its first line. Code in `reference` is allowed."""
     usual = {reason for _, reason in _read(known, reference)} if reference else set()
     found: dict[str, int] = {}
     for line, reason in sorted(_read(known, text)):

@@ -1,4 +1,4 @@
-"""Extracts Java methods from completions, inserts them into files, and empties them."""
+"""Extracts Java methods from completions, inserts them into files, and writes empty bodies."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome,
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"
 CPU_SECONDS = 20
-"""Processor limit of a judgement, in seconds. Selected tests are few and fast, so only loops reach it."""
+"""Processor seconds for a judgement. Selected tests are few and fast, so only loops need more."""
 TRIAL_SECONDS = 8
-"""Processor limit of one phase of a test in a trial run. Usable tests need at most half."""
+"""Processor seconds for one phase of a test in a trial run. Usable tests need at most half."""
 TRIAL_TOGETHER = 60
-"""Processor limit of a trial run. Tests that it does not reach count as passed."""
+"""Processor seconds for a trial run. Tests that it does not reach count as passed."""
 IDLE_SECONDS = 20.0
 """Seconds that a test in a trial run may wait. The run is then repeated, alone."""
 SECONDS = 120.0
@@ -145,7 +145,7 @@ class PythonSuite:
         return Job(action=call, seconds=seconds)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job of `job`."""
+        """Return the judgement on the outcome of a job from `job`."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class PythonSuite:
         return replace(job, action=action, seconds=TRIAL_WALL)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that did not pass in a job of `trial`; None if unknown."""
+        """Return the reference's tests that did not pass in a job from `trial`; None if unknown."""
         return failing(reference.tests, outcome)
 
 

@@ -21,10 +21,7 @@ _NO_TESTS_STATUS = (4, 5)
 
 
 def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
-    """Return the judgement on a run of ``ctxbench_pytest:run_tests``. Canaries must fail, and `nonce` must come back.
-
-    All canaries must fail, and the result must contain `nonce`.
-    """
+    """Return the judgement on a run of ``ctxbench_pytest:run_tests``. Canaries must fail, `nonce` must come back."""
     try:
         report = None if outcome.result is None else read_run(outcome.result)
         finding = _verdict(tests, canaries, nonce, outcome, report)

@@ -89,10 +89,7 @@ class Java(Language):
         return read
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether a file is a test program of CoderEval's harness.
-
-        It is called ``<File>_<method>.java``, has a `main`, and is beside a ``<File>.java`` with that method.
-        """
+        """Return whether a file is CoderEval's: ``<File>_<method>.java`` with a `main`, beside that ``<File>.java``."""
         stem, _, suffix = name.rpartition(".")
         # Check the name first: reading the text of every file would take a third of the time for a snapshot.
         if suffix != "java" or "_" not in stem or _MAIN.search(text) is None:

@@ -44,10 +44,7 @@ def takes(function: Function, *, quirks: bool) -> bool:
 
 
 def text(function: Function) -> str:
-    """Return a method's API entry, with its classes.
-
-    A class's method without a body ends in two semicolons, as in the released code.
-    """
+    """Return a method's API entry. Without a body it ends in two semicolons, as in the released code."""
     end = ";;" if not function.has_body and function.types[-1:] and function.types[-1].kind == "class" else ";"
     return _wrapped(function.types, f"{_stripped(function.header)}{end}".splitlines())
 

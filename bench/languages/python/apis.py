@@ -45,10 +45,7 @@ def takes(function: Function, *, quirks: bool) -> bool:
 
 
 def text(function: Function) -> str:
-    """Return a function's API entry.
-
-    A method without decorators gets a line of four spaces instead, as in the released code.
-    """
+    """Return a function's API entry. For a method without decorators it begins with four spaces, as in the release."""
     signature = f"def {function.name}({function.parameters_text})"
     if function.returns:
         signature += f" -> {function.returns}"

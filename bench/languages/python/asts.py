@@ -43,10 +43,7 @@ def called(call: ast.Call) -> str:
 
 
 def only_function(text: str) -> FunctionNode | None:
-    """Return the only function in a text of any indentation; None if the text is not one function.
-
-    In the tree of an indented text, line numbers start at 2.
-    """
+    """Return the only function in a text; None if there is other code. If the text is indented, lines start at 2."""
     tree = parse(f"if True:\n{text}" if text[:1] in (" ", "\t") else text)
     body = tree.body if tree is not None else []
     if len(body) == 1 and isinstance(body[0], ast.If):
@@ -66,10 +63,7 @@ def docstring(function: FunctionNode) -> str | None:
 
 
 def cleaned(text: str) -> str:
-    """Return a docstring without indentation and outer empty lines, as `inspect.cleandoc` of Python 3.11 does.
-
-    The result equals Python 3.11's `inspect.cleandoc`. Python 3.13 counts only plain spaces as indentation.
-    """
+    """Return what `inspect.cleandoc` of Python 3.11 returns. Later versions treat some blanks differently."""
     first, *others = text.expandtabs().split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)
     return "\n".join([first.lstrip(), *(line[margin:] for line in others)]).strip("\n")

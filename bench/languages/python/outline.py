@@ -200,10 +200,7 @@ def _docstring(source: Source, block: Node | None) -> str:
 
 
 def _value(literal: str) -> str | None:
-    """Return the value of a plain string literal; None for bytes, f-strings and incomplete literals.
-
-    `ast.literal_eval` would warn about escapes in the repository's code.
-    """
+    """Return the value of a plain string literal; None for bytes, f-strings and incomplete literals."""
     match = _LITERAL.fullmatch(literal)
     if match is None or set(match[1].lower()) - set("ru"):
         return None

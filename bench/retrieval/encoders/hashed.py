@@ -23,7 +23,7 @@ _LEAST, _MOST = 16, 1 << 12
 
 
 class Hashed:
-    """Encodes texts by their words and the words' three-letter pieces, each hashed to a slot with a sign.
+    """Encodes texts by their words and the words' trigrams, each hashed to a dimension and a sign.
 
     A word that occurs n times counts 1 + ln n.
     """

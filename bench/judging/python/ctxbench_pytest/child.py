@@ -236,10 +236,7 @@ def {name}({me}):
 def place_canaries(
     canaries: Sequence[dict[str, Any]], items: Sequence[pytest.Item]
 ) -> Iterator[tuple[int, pytest.Item]]:
-    """Yield the canaries with their places among `items` and earlier canaries.
-
-    They become methods of a TestCase only if some item is one.
-    """
+    """Yield the canaries, each with its place. They are methods of a TestCase only if an item is one."""
     cased = any(isinstance(item, TestCaseFunction) for item in items)
     modules = [item.getparent(pytest.Module) for item in items]
     for number, description in enumerate(canaries):

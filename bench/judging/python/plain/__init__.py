@@ -1,4 +1,4 @@
-"""Checks whether a Python completion is plain code, by its syntax tree and an allow-list (see docs/verdicts.md)."""
+"""Checks whether a Python completion uses only code of an allow-list, by its syntax tree (see docs/verdicts.md)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CONSTANTS = frozenset(("None", "True", "False", "Ellipsis", "__debug__", "__nam
 
 
 class Remark(NamedTuple):
-    """Why a part of a completion is not plain."""
+    """Why a part of a completion is outside the allow-list."""
 
     line: int
     reason: str
@@ -366,7 +366,7 @@ def _is_standard(module: str) -> bool:
 def remarks(
     repository: RepositoryWords, source: bytes, name: str, text: str, reference: str = ""
 ) -> tuple[Remark, ...]:
-    """Return the reasons why a completion is not plain, each with its first line.
+    """Return why parts of a completion are outside the allow-list, each with its first line.
 
     Args:
         source: the file with the reference in it.

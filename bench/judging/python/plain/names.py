@@ -142,7 +142,7 @@ def _bind(names: BoundNames, node: ast.AST) -> None:
 
 
 def is_reaching(name: str) -> bool:
-    """Return whether a name gives access to the interpreter, the tests or files."""
+    """Return whether code can reach the interpreter, the tests or files through a name."""
     return name in allowed.REACHING or name.strip("_") in allowed.REACHING
 
 
