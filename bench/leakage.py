@@ -33,7 +33,7 @@ class SoughtLine:
     """A line to search for."""
 
     path: str
-    """Its file; empty if that file is not searched."""
+    """File of the line; empty if that file is not searched."""
     number: int
     code: str
 

@@ -106,7 +106,7 @@ class EngineSearch(Protocol):
         Args:
             text: query, usually the target file up to the cursor.
             top: most places.
-            before: first line of the target file that the prompt shows. Places before it count too.
+            before: first line of the target file that the prompt shows. Code before it may be returned too.
 
         Raises:
             InputFault: if the strategy may not query this engine, or its answer is invalid.
@@ -150,8 +150,8 @@ class Repository(Protocol):
             top: most windows.
             size: lines of a window.
             stride: lines from one window to the next.
-            before: first line of the target file that the prompt shows. Windows before it are found too. A sample's
-                stored `context_start` has priority.
+            before: first line of the target file that the prompt shows. Windows before it may be returned too. A
+                sample's stored `context_start` has priority.
 
         Raises:
             InputFault: if a number is out of range.

@@ -173,7 +173,7 @@ def as_found(hits: Iterable[WindowHit], folder: str = "") -> list[Block]:
 
 
 def extended(hits: Iterable[WindowHit], repo: Repository, size: int, stride: int, folder: str = "") -> list[Block]:
-    """Return windows moved one stride forward, to show the code after the matches, as blocks at their first place."""
+    """Return windows as blocks moved one stride forward, to show what follows each match at its first place."""
     fragments = []
     for hit in hits:
         place = hit.places[0]

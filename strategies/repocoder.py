@@ -85,7 +85,7 @@ class WindowSearch:
     size: int
     stride: int
     before: int
-    """First line of the target file that the prompt shows. Only windows before it count."""
+    """First line of the target file that the prompt shows. Only earlier windows of this file are searched."""
     folder: str = ""
 
     def undrafted(self) -> list[Block]:

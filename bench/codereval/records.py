@@ -57,7 +57,7 @@ class Located:
     path: str
     declaration: Declaration
     how: str
-    """`EXACT`, `INHERITED` or `OTHER_FILE`."""
+    """How well the function matches the record: `EXACT`, `INHERITED` or `OTHER_FILE`."""
     doc: tuple[Cursor, Cursor] | None = None
     """Start and end of the docstring, with quotes or comment marks; None without a docstring."""
     remark: str = ""

@@ -117,7 +117,7 @@ class PredictionFiles:
     read: Callable[[Iterable[Row]], list[RecordedSample]]
     """Reads all records. Raises `InputFault` at the first malformed one."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Returns one sample's lines. The second argument is its record in the format `tasks`, or empty."""
+    """Returns the records of a sample's predictions. The second argument: its record in format `tasks`, or empty."""
     kind: Kind | None = None
     """Kind of the samples; None for both."""
     tasks: Callable[[Sequence[Sample]], str] | None = None

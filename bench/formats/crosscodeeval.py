@@ -27,7 +27,7 @@ from ctxbench.bench.formats import (
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
 
 STATEMENT = "statement"
-"""Subkind of its samples: the rest of a statement, possibly with several lines."""
+"""Subkind of CrossCodeEval's samples: the rest of a statement, possibly with several lines."""
 SHAPE = (
     "`prompt`, `groundtruth`, optionally `right_context` and `crossfile_context` (`text`, and `list` of "
     "`retrieved_chunk`, `filename`, `score`), and `metadata` with `task_id`, `repository`, `file`, "

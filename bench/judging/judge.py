@@ -226,14 +226,14 @@ class Judge:
 
 
 class Turns:
-    """Lets jobs run together or alone, between processes. A job that waits to be alone delays new jobs."""
+    """Lets jobs of several processes share the machine or have it alone. Waiting exclusive jobs delay new ones."""
 
     def __init__(self, folder: Path) -> None:
         self._door, self._room = folder / "judging.door", folder / "judging.room"
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Wait until no job is alone. None can be alone until the context ends."""
+        """Wait until no exclusive job runs. Until the context ends, none can start."""
         with contextlib.ExitStack() as room:
             with _locked(self._door, fcntl.LOCK_SH):
                 room.enter_context(_locked(self._room, fcntl.LOCK_SH))
@@ -241,7 +241,7 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until all jobs end. None can start until the context ends."""
+        """Wait until all other jobs end. Until the context ends, none can start."""
         with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
             yield
 

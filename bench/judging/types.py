@@ -118,7 +118,7 @@ class Suite(Protocol):
     limits: Limits
 
     def blank(self, sample: Sample) -> str:
-        """Return the function with an empty body, which must fail."""
+        """Return the function with an empty body, which must fail the tests."""
         ...
 
     def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:

@@ -146,7 +146,7 @@ class Lexing:
     token: re.Pattern[str]
     """Matches a token. Groups: ``comment``, ``block`` (its opening), ``prefix``, ``quote`` (of a string), ``name``."""
     plain: re.Pattern[str]
-    """Text that opens no string or comment."""
+    """Matches text that opens no string or comment."""
 
     @classmethod
     def of(cls, comment: str, block: str, quotes: str, prefix: str, name: str, plain: str) -> Lexing:
@@ -209,7 +209,7 @@ class Language(str):
     """Node types of functions, methods and constructors with a field ``body``."""
     names: frozenset[str] = frozenset({"identifier"})
     barred: Mapping[str, str] = {}
-    """Node type -> why its lines cannot be targets; ``header`` bars only lines up to the body."""
+    """Node type -> why its lines cannot be targets. ``header`` applies only to the lines before the body."""
 
     def imports(self, source: Source) -> Iterable[Import]:
         """Yield the names that a file's import statements bind."""

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["ripgrep==14.1.0"]
 # ///
-"""The windows of lines that hold the identifiers of the last lines, rare ones counting more."""
+"""Finds windows of lines that contain identifiers of the query's last lines. Rare identifiers have more weight."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ripgrep:
         """Do nothing: every search reads the files."""
 
     def search(self, text: str, path: str, line: int, top: int) -> list[tuple[str, int, int, float]]:
-        """Return the windows with the highest weight of terms."""
+        """Return the windows whose identifiers have the highest total weight."""
         weights = identifiers(text, self._lines)
         terms = sorted(weights, key=lambda term: -weights[term])[: self._terms]
         if not terms:

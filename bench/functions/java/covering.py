@@ -272,7 +272,7 @@ def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
 
 
 def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor]]:
-    """Number places through all files: path -> number -> place."""
+    """Number cursors consecutively over all files, from 0: path -> number -> cursor."""
     numbers: dict[str, dict[int, Cursor]] = {}
     for number, (path, cursor) in enumerate(blocks):
         numbers.setdefault(path, {})[number] = cursor

@@ -1,4 +1,4 @@
-"""The project's names that Python code reads (`bench.languages.base.ProjectNames`), and definitions files refer to."""
+"""Finds the project's names that Python code reads (`bench.languages.base.ProjectNames`), and their definitions."""
 
 from __future__ import annotations
 

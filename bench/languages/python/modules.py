@@ -23,7 +23,7 @@ class ImportedName:
     member: str | None
     """The name in the module; None for ``import module``."""
     dotted: bool
-    """Whether it is ``import a.b.c`` without ``as``, so that code reads ``a.b.c``."""
+    """Whether the statement is ``import a.b.c`` without ``as``, so that code reads ``a.b.c``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

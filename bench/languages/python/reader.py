@@ -26,7 +26,7 @@ class PythonScope:
     kinds: dict[str, str] = field(default_factory=dict)
     """Name -> ``class``, ``function`` or ``variable``, in this order of precedence."""
     imports: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """Name -> (position, index of the import)."""
+    """Name -> (the import's end in bytes, its index in the list of imports)."""
     outside: set[str] = field(default_factory=set)
     nonlocals: set[str] = field(default_factory=set)
 

@@ -263,8 +263,8 @@ def unixcoder(
         download: fetch it from the hub if it is not there.
         revision: the hub's revision; empty: its newest, or the one in the cache.
         device: ``cpu``, ``cuda`` or ``auto``.
-        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by some 1e-7 with what
-            is encoded beside it.
+        batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by about 1e-7,
+            depending on the batch's other texts.
         pooling: ``mean``, or ``first`` as InferCom's first release has it.
     """
     if pooling not in ("mean", "first"):

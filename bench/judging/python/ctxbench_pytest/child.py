@@ -113,7 +113,7 @@ class Watcher:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
-        """Accept the changes of other plugins."""
+        """Accept pytest's state after all plugins have configured it. Later changes are reported."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
