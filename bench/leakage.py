@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.types import Use
 
 CERTAIN = 8
-"""Words in a sequence from which it cannot recur by chance."""
+"""Fewest words of a sequence that does not recur by chance."""
 _NO_WORD = bytes(b if b >= 128 or chr(b).isalnum() or chr(b) == "_" else 32 for b in range(256))
 _WORD = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
@@ -213,7 +213,7 @@ class FileImports:
 
 
 def masked_after(text: str, uses: Sequence[Use]) -> str:
-    """Blank the imports of the names used at the cursor in the text after it."""
+    """Blank the imports, in the text after the cursor, of the names used at the cursor."""
     words, lines = _words(uses), text.split("\n")
     for start, end in list(_spans(lines)):
         if _brings("\n".join(lines[start:end]), words):

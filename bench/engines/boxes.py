@@ -42,7 +42,7 @@ _MOST_BOXES = 8
 GIVE_UP_AFTER = 3
 """Consecutive losses in one group of samples after which its engine is not started again."""
 NEVER_ANSWERS = 12
-"""Total losses after which an engine that never answered is not started again."""
+"""Total losses after which an engine is not started again if it has never answered."""
 _MOST_TOP = 1000
 _AGAIN = "run the same command again"
 

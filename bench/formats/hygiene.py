@@ -86,7 +86,7 @@ class VerbatimIndex:
         self._reversed = sorted(line[::-1] for line in self._count)
 
     def repeated(self, line: str) -> bool:
-        """Return whether a line, stripped, occurs twice in the repository."""
+        """Return whether a line, stripped, occurs at least twice in the repository."""
         return self._count[line.strip()] > 1
 
     def in_another_file(self, target: str, path: str) -> bool:

@@ -43,7 +43,7 @@ class Certified:
 
     @property
     def mutants(self) -> Mutants:
-        """Sum over all samples."""
+        """Counts of faulty versions, summed over all samples."""
         return sum((certificate.mutants for certificate in self.samples.values() if certificate.mutants), Mutants())
 
 

@@ -24,9 +24,9 @@ SLOW = 4.0
 SLOW_TOGETHER = 20.0
 """Most seconds of processor time, under coverage, for all selected tests of a function."""
 MEASURING = 2
-"""Number of faulty versions per function that evaluate the selected tests."""
+"""Number of a function's faulty versions that only measure the selected tests."""
 CHOOSING = 6
-"""Number of further faulty versions that select the tests."""
+"""Number of further faulty versions, by which the tests are selected."""
 _Place = TypeVar("_Place")
 
 

@@ -86,7 +86,12 @@ def killed(number: int | None, outcome: Outcome) -> str:
 
 
 def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run: int) -> Finding:
-    """Return the finding on tests that ran to the end. `wrong` maps failed tests to reasons."""
+    """Return the finding on `run` tests that ran to the end.
+
+    Args:
+        wrong: failed test -> reason.
+        unproven: why the report cannot be trusted; empty if it can.
+    """
     if wrong:
         first, why = next(iter(wrong.items()))
         reason = f"{len(wrong)} of {len(tests)} tests did not pass: {first}: {why}"

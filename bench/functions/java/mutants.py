@@ -1,4 +1,4 @@
-"""Creates faulty versions of a Java method, to test whether its tests detect them. Types are unknown."""
+"""Creates faulty versions of a Java method, without type information, to test whether its tests detect them."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, h
 
 
 def with_bytecode(job: Job, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return a job's files and bytecode files, without bytecode of the changed file, which contains the answer."""
+    """Return a job's files with the tests' bytecode. The changed file's is left out, since it contains the answer."""
     own = {(str(path.parent), path.stem) for path in map(PurePosixPath, job.files)}
     return {**{path: content for path, content in files.items() if _source(path) not in own}, **job.files}
 
