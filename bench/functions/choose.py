@@ -26,7 +26,7 @@ SLOW_TOGETHER = 20.0
 MEASURING = 2
 """Number of a function's faulty versions that only measure the selected tests."""
 CHOOSING = 6
-"""Number of further faulty versions, by which the tests are selected."""
+"""Number of further faulty versions. Tests that detect these are selected."""
 _Place = TypeVar("_Place")
 
 
