@@ -48,7 +48,7 @@ class LineProtocol:
     filtered: bool = True
     """Whether ctxbench's filters apply. The InferCom paper states none."""
     first_use: FirstUse = "name"
-    """What masks an import at its first use: the imported ``name``, or the ``member`` reached through it."""
+    """Which first use masks an import: that of the imported ``name``, or of the ``member`` reached through it."""
     cursor: CursorPlace = "token"
     """Cursor inside a line: before a random ``token`` (InferCom paper) or an assigned or returned ``value``."""
     draw: DrawKey = "place"

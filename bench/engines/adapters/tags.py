@@ -4,7 +4,7 @@
 # [tool.ctxbench]
 # programs = ["universal-ctags"]
 # ///
-"""The definitions of the names of the last lines, by Universal Ctags: no types, any language."""
+"""Finds definitions of the query's last names with Universal Ctags: any language, but no types."""
 
 from __future__ import annotations
 
