@@ -1,7 +1,6 @@
-"""Contents of the messages between a cell and the trusted side, as JSON data.
+"""Converts the objects in messages between a cell and the trusted side to and from JSON data.
 
-Functions that read a cell's message raise `ProtocolError` if a part is missing, of another type, or over a limit of
-`protocol`.
+Functions that read a cell's message raise `ProtocolError` if a part is missing, of another type, or over a limit.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "engine": {"name": str, "text": str, "top": int, "before": int},
     "execute": {"program": str, "seconds": float},
 }
-"""Question -> the names and types of its arguments. A list contains texts."""
+"""Question -> names and types of its arguments. A list contains texts."""
 _SWITCHES = ("optional", "wraps", "unmasks", "asks_engine", "names_encoder")
 _PARAMETER = ("name", "kind", "default", "choices", "least", "most", *_SWITCHES)
 
@@ -58,7 +57,7 @@ def dump_query(query: Query) -> dict[str, Any]:
 
 
 def load_query(data: Mapping[str, Any]) -> Query:
-    """Return the query that `dump_query` wrote, without checks: the trusted side sends it."""
+    """Return the query that `dump_query` wrote, without checks, because the trusted side sends it."""
     changed = {
         "language": languages.get(data["language"]),
         "kind": Kind(data["kind"]),
@@ -141,7 +140,7 @@ def _load_message(role: object, said: object, calls: object) -> Message:
         role=Role(checked(role, str)),
         text=checked(said, str),
         calls=tuple(
-            # The model wrote both, so neither is checked to be a word.
+            # The model wrote both texts, so they may contain any character.
             ToolCall(name=checked(name, str), arguments=checked(arguments, str))
             for name, arguments in items(calls, protocol.FLAGS, "calls of tools")
         ),
@@ -167,7 +166,7 @@ def _load_tool_parameter(name: object, help_text: object, kind: object, optional
 
 
 def load_prompt(data: object) -> Prompt:
-    """Return the prompt that a cell sent. Every field is checked; `protocol` has the limits."""
+    """Return the prompt that a cell sent. Every field is checked against the limits of `protocol`."""
     try:
         parts = fields(data, "blocks", "dropped", "flags")
         prompt = Prompt(
@@ -230,7 +229,7 @@ def dump_registration(registration: Registration) -> dict[str, Any]:
 
 
 def load_registration(data: object, name: str) -> Registration:
-    """Return the registration of the strategy `name` in a cell. Every field is checked."""
+    """Return the registration of the strategy `name`, as a cell sent it. Every field is checked."""
     try:
         lists = ("kinds", "languages", "parameters")
         parts = fields(data, "name", *lists, "drafts", "executes", "text", "source", "version")
@@ -298,7 +297,7 @@ def _load_place(path: object, start: object, end: object) -> Place:
 
 @contextlib.contextmanager
 def named(argument: str) -> Iterator[None]:
-    """Name the argument in a `ProtocolError` raised inside the context."""
+    """Prefix a `ProtocolError` raised inside the context with the argument's name."""
     try:
         yield
     except ProtocolError as error:
@@ -306,7 +305,7 @@ def named(argument: str) -> Iterator[None]:
 
 
 def checked(value: Any, *kinds: type) -> Any:
-    """Return the value if its type is exactly one of `kinds` (a bool is not an int)."""
+    """Return the value if its type is exactly one of `kinds`; a bool is not an int."""
     if type(value) not in kinds:
         raise ProtocolError(f"{value!r:.60} is not {' or '.join(kind.__name__ for kind in kinds)}")
     return value
