@@ -40,7 +40,7 @@ class Finite(click.FloatRange):
 
 
 class FormatChoice(click.types.StringParamType):
-    """Option type for the name of an installed format. The help text imports all formats, a call only the chosen one."""
+    """Option type for the name of an installed format. Only the help text imports all formats."""
 
     name = "format"
 
@@ -382,7 +382,7 @@ k_option = click.option(
 
 
 def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> None:
-    """Check that pass@k can be estimated: the samples are functions, and no k exceeds `n`, the completions per sample."""
+    """Check that pass@k can be estimated: the samples are functions, and no k exceeds `n` completions per sample."""
     if ks and not functions:
         raise InputFault(f"pass@{ks[0]} needs functions, and the sample set {samples!r} has none", cure="leave --k out")
     if ks and ks[-1] > n:

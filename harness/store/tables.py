@@ -1,7 +1,7 @@
-"""Creation of the tables, protection from changes, and deletion of runs and verdicts.
+"""Creates the tables, protects rows from changes, and deletes runs and verdicts.
 
-Each schema has a number, and a database with another number is refused, never migrated. Only the two deletions remove
-rows. They keep the models' answers, because other runs use them too.
+A database with another schema number is refused, never migrated. Deleting a run keeps the model's answers, because
+other runs use them too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def schema_of(connection: Connection) -> int | None:
 
 
 def check_schema(number: int, *, where: str) -> None:
-    """Refuse a database with another version's schema.
+    """Check that this version created the database's schema.
 
     Raises:
         InputFault: if the number is not `SCHEMA_NUMBER`.
@@ -49,7 +49,7 @@ def check_schema(number: int, *, where: str) -> None:
 
 
 def create_tables(connection: Connection, *, where: str) -> None:
-    """Create the tables in an empty database, in a transaction with the write lock; leave existing tables unchanged.
+    """Create the tables in an empty database. Existing tables stay unchanged.
 
     Raises:
         InputFault: if another version or another program created the database.
@@ -154,7 +154,7 @@ def forget_unbegun(store: Store, run: str) -> None:
 def delete_verdicts(store: Store, run: str) -> int:
     """Delete the verdicts on a run's completions; return their number. No process may be working on the run.
 
-    Other runs with equal completions lose these verdicts too, and are judged again.
+    Other runs with equal completions lose these verdicts too.
     """
 
     def remove(connection: Connection) -> int:
@@ -181,7 +181,7 @@ def _delete_rows(connection: Connection, table: Table, rows: ColumnElement[bool]
 
 @contextlib.contextmanager
 def _deletable(connection: Connection, table: str) -> Iterator[None]:
-    """Let only this transaction delete a table's rows within the block."""
+    """Allow this transaction to delete a table's rows inside the context."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
         yield
