@@ -1,7 +1,7 @@
 """`Prefill`: reads texts with a transformer, and reads the common beginning of consecutive texts only once.
 
-Each text is read alone, because a padded token takes as long as any other on a CPU. An answer is decoded from the
-text's keys and values. `merged` combines those of several texts into one batch.
+Each text is read alone, because a padded token takes as long as any other on a CPU. To decode answers together,
+`merged` combines the keys and values of several texts into one batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TokensRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadText:
-    """The keys and values of a text."""
+    """The attention keys and values of a text."""
 
     length: int
     layers: tuple[tuple[Any, Any], ...]
@@ -71,7 +71,7 @@ class Prefill:
         return logits[0, -last:]
 
     def _back_to(self, length: int) -> int:
-        """Forget all but the first `length` tokens. Return the number of tokens left: 0 if a layer cannot go back."""
+        """Drop all but the first `length` tokens. Return the number of tokens left: 0 if a layer cannot go back."""
         gone = len(self._ids) - length
         if length and not (gone and any(map(_has_slid, self._cache.layers))):
             if gone:

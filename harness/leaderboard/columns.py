@@ -1,4 +1,4 @@
-"""Defines each leaderboard column once (heading, help, value, text) for terminal, Markdown, LaTeX, pages, JSON and CSV."""
+"""Defines each leaderboard column once (heading, help, value, text), for all output formats."""
 
 from __future__ import annotations
 

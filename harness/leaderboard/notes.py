@@ -151,7 +151,7 @@ def priced(group: Group) -> bool:
 
 
 def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]:
-    """Return the notes of the table of levels. `parts` maps each level to its group; without parts there are no notes."""
+    """Return the notes of the table of levels. `parts` maps each level to its group; without any, no notes."""
     sizes = {
         level.removesuffix("_runnable"): max((row.n for row in part.rows), default=0)
         for level, part in parts.items()
@@ -226,7 +226,7 @@ def _ages(group: Group) -> list[str]:
 
 
 def remarks(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    """Return each remark once, prefixed with its strategies unless it applies to all. `runs` are (strategy, remarks)."""
+    """Return each remark once, prefixed with its strategies unless it applies to all (strategy, remarks) pairs."""
     listed = list(runs)
     strategies_by_text: dict[str, list[str]] = {}
     for strategy, texts in listed:

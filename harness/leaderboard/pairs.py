@@ -117,6 +117,7 @@ class Paired:
 
     @property
     def samples(self) -> list[str]:
+        """Ids of the samples."""
         return [self.of.ids[place] for place in self.places.tolist()]
 
 

@@ -178,7 +178,7 @@ def half_width(low: float | None, high: float | None) -> float | None:
 
 
 def written(number: float | None, half: float | None, *, sign: bool = False) -> str:
-    """Format a number with as many decimals as its interval's half width needs: 0 from 10 on, 1 from 1 on, otherwise 2."""
+    """Format a number with the decimals that its interval's half width needs: 0 from 10 on, 1 from 1 on, else 2."""
     if number is None:
         return UNKNOWN
     decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2
@@ -210,7 +210,7 @@ def interval(number: float | None, low: float | None, high: float | None, *, sig
 
 
 def p_value(p: float | None) -> str:
-    """Format a p-value to three decimals, or ``<0.001``. A p above 0.05 gets more decimals if it would round to 0.05."""
+    """Format a p-value to three decimals, or ``<0.001``. A p above 0.05 gets more decimals if it rounds to 0.05."""
     if p is None:
         return UNKNOWN
     if p < 0.001:

@@ -201,8 +201,7 @@ class _Ordered:
         return replace(found, low=low, high=high)
 
     def _critical(self, pairs: int, allowed: int) -> float | None:
-        """Return what the largest of the first `pairs` statistics exceeds under fewer than `allowed` of the other
-        flips."""
+        """Return what the largest of the first `pairs` statistics exceeds under fewer than `allowed` other flips."""
         if not allowed:
             return None
         maxima = [list(self._largest(signs, pairs))[-1][1][-1] for signs in flip_signs(self._seed, self._sums.shape[1])]

@@ -122,8 +122,7 @@ class GroupBuilder:
         cutoffs: Cutoffs,
         whole: Collection[int] | None = None,
     ) -> None:
-        """Choose ranking metric, ranked rows and baseline. `whole` contains the `id()` of each complete run's
-        `RunInfo`."""
+        """Choose ranking metric, ranked rows and baseline. `whole` contains the `id` of each complete run's object."""
         self.tables = tables
         self.all_pairs = all_pairs
         self.first = first = tables[0].run
@@ -213,7 +212,7 @@ class GroupBuilder:
         tests: Mapping[tuple[int, int], Difference],
         question: Mapping[tuple[int, int], Difference],
     ) -> list[Row]:
-        """Add the results of tests to the rows, and ranks to the first `ranked` rows, for which only `question` counts."""
+        """Add the tests' results to the rows, and ranks to the first `ranked` rows, by the tests in `question`."""
         place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
         apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]

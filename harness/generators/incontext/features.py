@@ -1,8 +1,8 @@
-"""The features of a candidate: groups of exclusive cases, with one weight per case.
+"""Features of the copy model's candidates: groups of exclusive cases, with one weight per case.
 
-Each group assigns a case number to every source position. A position's score is the sum of its cases' weights. The
-prior and the spelling of unseen tokens are two more candidates, scored by the gate groups. The weights were fitted with
-this definition. `scores` computes the same sums faster.
+Each group assigns a case to every source position. A position's score is the sum of its cases' weights. The prior and
+the spelling of unseen tokens are two more candidates, scored by the gate groups. `scores` computes the same sums
+faster.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def kinds(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Return how the surrounding brackets compare. `same` marks positions after the same token as the point."""
+    """Return how the surrounding brackets compare. `same`: positions that follow the same token as the point."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -105,7 +105,7 @@ def line(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def recency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how long ago the candidate was written."""
+    """Return how far the candidate is from the cursor."""
     return np.minimum(np.frexp(c.distance)[1] - 1, 12) * 4 + c.region
 
 
@@ -127,7 +127,7 @@ def named(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def arguments(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate occurs in this bracket already, and whether it is a keyword argument."""
+    """Return whether the candidate already occurs in this bracket, and whether it is a keyword argument."""
     frame = p.frame
     flags = np.zeros(c.size, bool)
     if frame.stack:
@@ -138,14 +138,14 @@ def arguments(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def used(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate occurs on the line already."""
+    """Return whether the candidate already occurs on the line."""
     flags = np.zeros(c.size, bool)
     flags[[n for n in p.used if n >= 0]] = True
     return flags[c.id] * 4 + GROUP[c.kind]
 
 
 def line_kinds(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the kinds of both lines."""
+    """Return the kinds of the candidate's and the cursor's line."""
     return (c.line_kind * LINE_KINDS + p.frame.line_kind) * 4 + GROUP[c.kind]
 
 
@@ -193,12 +193,12 @@ def following(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how often the in-file text contains the candidate; a name with a masked import is new there."""
+    """Return how often the file up to the cursor contains the candidate. A name with a masked import is new there."""
     return ((c.infile_count * 4 + c.region) * 4 + GROUP[c.kind]) * 4 + NEXT[c.next_kind]
 
 
 def regions(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the region of the position, with its match length."""
+    """Return the part of the prompt that contains the position, with its match length."""
     after = before(p, 0).kind
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + GROUP[c.kind]) * _KINDS + after
 
@@ -267,6 +267,6 @@ def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
 
 
 def impossible(c: TokenContext) -> Bools:
-    """Return which positions cannot be copied: the edges between stretches."""
+    """Return which positions cannot be copied: the edges between code sections."""
     edges: Bools = np.equal(c.kind, TokenClass.EDGE)
     return edges

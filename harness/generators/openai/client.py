@@ -47,7 +47,8 @@ _REFUSED = re.compile(
     re.I,
 )
 _AGAIN = (408, 409, 424, 425, 429)
-"""Statuses to retry besides 5xx: timeout, conflict, failed behind a gateway (TGI, Azure), too early, too many."""
+"""Statuses to retry in addition to 5xx: timeout, conflict, failed behind a gateway (TGI, Azure), too early, too many.
+"""
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
 _CODES = (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)
@@ -56,7 +57,7 @@ _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The reason for a try without an answer."""
+    """Why a try had no answer."""
 
     fault: CtxbenchError
     again: bool = False
@@ -65,13 +66,13 @@ class Problem:
     instead: Body | None = None
     """The same request with the other name of its token limit, if the server refuses this name."""
     turned_away: bool = False
-    """Whether the server refuses the key, the model or the address instead of this request."""
+    """Whether the server refuses the key, the model or the address, and so every request."""
     nobody: bool = False
     """Whether the host's name is unknown, or no server listens there."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
-    """Return the problem behind a status other than 200. `text` is the reply without secrets."""
+    """Return the problem for a status other than 200. `text` is the reply without secrets."""
     message, code = _message_and_code(text)
     where = settings.where
 
@@ -162,7 +163,7 @@ def _json(text: str) -> Any:
 
 
 def _message_and_code(text: str) -> tuple[str, str]:
-    """Return a server's message as one line, and its error code, from any known shape of reply."""
+    """Return a server's message as one line, and its error code, from any known form of reply."""
     data = _json(text)
     error = dig(data, "error")
     for words in (
@@ -185,7 +186,7 @@ def _message_and_code(text: str) -> tuple[str, str]:
 
 
 def server_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds to wait according to ``retry-after``, in seconds or as a date; 0 without it."""
+    """Return the seconds to wait according to ``retry-after``, which may be a number or a date; 0 without it."""
     words = headers.get("retry-after", "").strip()
     try:
         seconds = float(words)
@@ -200,9 +201,9 @@ def server_pause(headers: Mapping[str, str]) -> float:
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Read = Callable[[Any, float], T]
-"""A reply's JSON data and its seconds -> the answer; raises `Garbled` if the reply contains no answer."""
+"""(JSON data of a reply, its seconds) -> the answer; raises `Garbled` if the reply contains no answer."""
 LARGEST = 8 << 20
-"""Maximum bytes of a reply; an answer of a million tokens is smaller."""
+"""Maximum bytes of a reply. An answer of a million tokens is smaller."""
 NEXT_LINE_AFTER = 10.0
 """Minimum seconds between two log lines about a failing server."""
 _QUOTED_CHARACTERS = 300
@@ -233,9 +234,14 @@ class Client:
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or fails permanently.
 
-        A try is repeated after status 429 or 5xx, a failed connection, a timeout, or a reply that was cut off or
-        contains no answer. The pauses between tries double. `read` turns the reply, at most `largest` bytes, into an
-        answer.
+        A try is repeated after status 429 or 5xx, a failed connection, a timeout, or an incomplete reply. The pauses
+        between tries double.
+
+        Args:
+            path: path below the server's address.
+            body: fields of the request.
+            read: converts the reply into an answer.
+            largest: maximum bytes of the reply.
 
         Raises:
             InputFault: if every request would fail because the key, the model or the address is wrong.
@@ -273,7 +279,7 @@ class Client:
             connections.close()
 
     def scrub(self, text: str) -> str:
-        """Remove the secrets that were sent from a server's text, because some servers repeat them."""
+        """Remove secrets from a server's text, because some servers repeat the secrets that they receive."""
         return self._credentials.scrub(text)
 
     @contextlib.contextmanager
@@ -298,7 +304,7 @@ class Client:
             return now + seconds > self._sought + _NOBODY_THERE
 
     def _pause(self, seconds: float) -> None:
-        """Delay all requests by the seconds that the server asked for: more requests would prolong the pause."""
+        """Delay all requests by the seconds that the server asked for. More requests would prolong the pause."""
         with self._changed:
             self._not_before = max(self._not_before, time.monotonic() + seconds)
 

@@ -1,7 +1,6 @@
-"""`Connections`: requests to one server, direct or through the environment's proxy. The only module that uses httpx.
+"""`Connections`: sends requests to one server, directly or through the environment's proxy, with httpx.
 
-Each request has its own connection, so replies cannot be confused. Redirects, cookies and `.netrc` are ignored: a
-transport of httpx, unlike its clients, does not implement them.
+Each request has its own connection, so replies cannot be confused. Redirects, cookies and `.netrc` are ignored.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Connections:
-    """Requests to one address from many threads, sent by an event loop in its own thread."""
+    """Sends requests of many threads to one address, from an event loop in its own thread."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
         """Start the loop without opening a connection.
@@ -82,7 +81,7 @@ class Connections:
         self._thread.start()
 
     def exchange(self, path: str, body: bytes, *, seconds: float, largest: int) -> tuple[int, dict[str, str], bytes]:
-        """Send a body, and return status, headers (names in lower case) and body of the reply.
+        """Send a body, and return the reply's status, headers (names in lower case) and body.
 
         Raises:
             TimeoutError: if the whole reply takes longer than `seconds`.
@@ -173,7 +172,7 @@ def reason(error: httpx.TransportError) -> str:
 
 
 def _proxy(address: SplitResult, secret: bool) -> str | None:
-    """Return the environment's proxy, or None: this machine needs none, and it could read secrets over plain http."""
+    """Return the environment's proxy. None for a server on this machine, and for secrets sent over plain http."""
     if is_loopback(address.hostname or "") or (address.scheme == "http" and secret):
         return None
     proxies = urllib.request.getproxies()
