@@ -1,10 +1,7 @@
 """Time and memory of the dashboard's pages on a database of 1,000,000 scores, compared with their SQL alone.
 
-The reference is the database itself: the driver alone repeats every query of the page and discards the rows. The
-shapes: ``sets`` (five sets by two generators; a page shows one group of five runs), ``group`` (25 strategies over 4,000
-samples, all on one page), ``long`` (two runs over 50,000 samples) and ``many`` (2,000 runs over 50 sets of ten samples,
-400,000 scores). Databases are SQLite files, and with ``--postgresql`` also in a private server. A process that has
-opened the pages of a small database opens each page for the first time.
+For the reference, the driver repeats every query of the page and discards the rows. `ALL` lists the databases: SQLite
+files, and with ``--postgresql`` also a private server.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ PAGES = {
     "samples, searched": {"words": "repo07", "order": "lowest of A"},
     "runs": {},
 }
-"""Visit -> parameters in the page's URL, besides those of all pages."""
+"""Visit -> parameters in the page's URL, in addition to `CHOICE`."""
 _LITTLE = 0.05
 CHOICE = {"samples": "set0", "language": "python", "generator": "model0"}
 
@@ -56,7 +53,7 @@ class StatementLog:
             self.statements.append((statement, parameters))
 
     def again(self, url: str) -> tuple[float, int]:
-        """Return the seconds of the driver alone, and the number of rows."""
+        """Repeat the queries with the driver alone. Return the seconds and the number of rows."""
         rows = 0
         with contextlib.closing(_connected(url)) as connection:
             began = time.perf_counter()

@@ -1,7 +1,4 @@
-"""Which of the papers' findings hold with published models: ten sentences of docs/results.md.
-
-`python -m scripts.model_results` writes them, from the papers' tables and the shipped files.
-"""
+"""Which of the papers' findings hold with published models: ten sentences that `scripts.model_results` writes."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ FINDINGS = (
 
 
 def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
-    """Return each strategy's samples in files of one model."""
+    """Return strategy -> its samples in files of one model."""
     found: dict[str, dict[str, tuple[ReferenceRun, int]]] = defaultdict(dict)
     for results in files:
         for run in results.runs:
@@ -83,7 +80,7 @@ def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
 
 
 def sentences(files: Mapping[Kind, Sequence[ReferenceResults]]) -> str:
-    """Return the ten sentences, one per finding. `files` are one model's, by kind of sample."""
+    """Return the ten sentences, one per finding. `files` maps the kind of sample to one model's files."""
     rows = {kind: held(of_kind) for kind, of_kind in files.items()}
     samples = {
         kind: {sample.id: sample for file in of_kind for sample in file.samples} for kind, of_kind in files.items()

@@ -1,7 +1,4 @@
-"""Write docs/scale.svg and the table of docs/scale.md from the simulation of many workers.
-
-`python -m scripts.scale_page`. The cost of merging a sample is measured on this machine.
-"""
+"""Writes docs/scale.svg and the table of docs/scale.md from the simulation of many workers."""
 
 from __future__ import annotations
 

@@ -111,7 +111,8 @@ def _options(host: str, port: int, public: SplitResult | None = None) -> dict[st
     proxied = (
         {
             "server_baseUrlPath": public.path.strip("/"),
-            # Without this option the server looks up its own address in the network before it accepts a foreign origin.
+            # Without this option, the server looks up its own address in the network before it accepts a foreign
+            # origin.
             "browser_serverAddress": str(public.hostname),
             "server_corsAllowedOrigins": [f"{public.scheme}://{public.netloc}"],
         }

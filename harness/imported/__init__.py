@@ -1,7 +1,7 @@
-"""Imports a file of recorded predictions and verdicts as stored runs.
+"""Import a file of recorded predictions and verdicts as stored runs.
 
-Everything is checked before anything is stored. A run's id depends on the file's digest, so importing a file again adds
-only missing samples.
+Everything is read and checked before anything is stored. A run's id depends on the file's digest, so importing a file
+again gives the same run; after an interrupt, it stores what is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Scored = tuple[AnsweredSample, Finished]
 SANDBOX = "imported"
 """Name of the sandbox of verdicts that come from a file."""
 _PROMPT = Prompt(blocks=())
-"""An empty prompt, because files do not contain prompts."""
+"""An empty prompt, as files do not contain prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +75,13 @@ def import_results(
         labels: strategy and generator; default: the file's labels, or ``recorded`` and the start of the file's name.
         sample_set: the samples of the ids; None if the file describes its samples (CoderEval).
         language: language of the samples; None for all.
-        progress: displays the progress.
+        progress: shows the progress.
 
     Returns:
         A summary per run; a file in ctxbench's own format may contain several runs.
 
     Raises:
-        InputFault: if a line is invalid; names file, line and field. Nothing is stored.
+        InputFault: if a line is wrong; names file, line and field. Nothing is stored.
     """
     shape = formats.predictions(format_name)
     runs = matched(
@@ -95,7 +95,7 @@ def import_results(
     )
     source = Imported(format=format_name, source=table.source, sha256=table.digest)
     prepared = [(run, spec_of(run, source)) for run in runs]
-    # Score before storing anything, so that a failed import stores nothing.
+    # Score before storing anything, so that a failed import leaves nothing behind.
     scored = [_scored(run, new_samples(run, spec, source, store.finished(spec.id)), progress) for run, spec in prepared]
     return [_stored(store, run, spec, source, new) for (run, spec), new in zip(prepared, scored, strict=True)]
 
@@ -159,7 +159,7 @@ def add_samples(
 
 
 def spec_of(run: Matched, source: Imported) -> RunSpec:
-    """Return the choices that identify the run: labels, samples and file."""
+    """Return the spec that identifies the run by labels, samples and file."""
     # This version of ctxbench computes the scores, so another version must be another run.
     code = version("ctxbench") if run.basis.references is not None else ""
     return RunSpec(
@@ -179,7 +179,7 @@ def spec_of(run: Matched, source: Imported) -> RunSpec:
 
 
 def new_samples(run: Matched, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
-    """Return the file's samples that are not stored yet, as if a model had completed them now."""
+    """Return the samples of the file that are not stored yet, as if a model had completed them now."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
         _sample(
@@ -261,7 +261,7 @@ def unscored(sample: AnsweredSample) -> Finished:
 
 
 def generation(spec: RunSpec, source: Imported, recorded: Completion) -> StoredGeneration:
-    """Return the stored answer for a completion, with a key that differs from every model's answer."""
+    """Return the generation of a completion, with a key that differs from every model's answer."""
     return StoredGeneration(
         id=recorded.answer.id,
         generator=spec.generator,
@@ -279,7 +279,7 @@ def generation(spec: RunSpec, source: Imported, recorded: Completion) -> StoredG
 
 
 def remarks(run: Matched, source: Imported) -> tuple[str, ...]:
-    """Return sentences for readers of the run's numbers, such as what the file lacks."""
+    """Return remarks for readers of the run's numbers, as sentences."""
     file = PurePath(source.source).name
     answers = [answer for sample_answers in run.answers.values() for answer in sample_answers]
     lacking = sum(NO_RESULT in answer.flags for answer in answers)
