@@ -24,7 +24,6 @@ from ctxbench.harness.generators import base
 from ctxbench.harness.results import spec_of_label
 
 FILE = "cutoffs.toml"
-"""Name of the user's file in the home folder."""
 _BUILTIN = Path(__file__).parent / "cutoffs.toml"
 _KEYS = ("match", "day", "source")
 

@@ -31,7 +31,6 @@ from ctxbench.harness.store.scores import RunCosts
 WITHOUT_MODEL = "none"
 """Spec for runs without a model: nothing is completed."""
 _SHOWN, _PLACES = 3, 4
-"""Maximum number of samples in the report, and of places per sample if no model answered."""
 _BETTER, _WORSE = "better", "worse"
 
 
@@ -74,7 +73,6 @@ class Prospect:
         return cls(samples=len(samples), files=len(sizes), metric=metric, difference=difference)
 
     def __str__(self) -> str:
-        """Return the sample count and the detectable difference as a line of output."""
         drawn = f"{self.samples} samples of {self.files} files"
         if self.difference is None:
             return drawn
@@ -90,7 +88,6 @@ class ShownSample:
     """A sample where the leader and the first strategy differ most."""
 
     place: str
-    """Path and line."""
     difference: float
     """Leader minus first strategy, in the metric's unit."""
     reference: str
@@ -110,7 +107,6 @@ class DecisionReport:
     decision: Decision
     largest_differences: tuple[ShownSample, ...]
     costs: Mapping[str, str]
-    """Strategy -> cost of its run."""
     prospect: Prospect
     seconds: float
 
@@ -250,7 +246,6 @@ def _verdict(group: Group, row: Row) -> str:
 
 
 def _lead(group: Group, row: Row) -> tuple[bool, float]:
-    """Return a sort key: better strategies first, then by the size of the difference."""
     difference = row.difference.get(group.metric)
     mean = (difference.mean if difference else None) or 0.0
     return _verdict(group, row) == _BETTER, -mean if group.scales[group.metric].lower_is_better else mean

@@ -192,11 +192,7 @@ class Diagnostics:
     """Computes the diagnostics of a set's samples; thread-safe."""
 
     def __init__(self, snapshots: Callable[[], Mapping[str, Snapshot]]) -> None:
-        """Create diagnostics.
-
-        Args:
-            snapshots: loads the repositories by name; called when the first sample is measured.
-        """
+        """Create diagnostics. `snapshots` loads the repositories when the first sample is measured."""
         self._snapshots = snapshots
         self._repositories: dict[str, _Repository | None] = {}
         self._lock = threading.RLock()

@@ -91,7 +91,6 @@ def _answer(text: Text, sample: Sample | None) -> RecordedAnswer:
 
 
 def _behind_cursor(sample: Sample, text: str) -> str:
-    """Return the text after the cursor; for a function whose signature differs from the sample's, only its body."""
     if sample.kind is Kind.LINE or not text.strip():
         return text
     head = head_of(sample)

@@ -162,7 +162,6 @@ def _model(generator: str) -> str:
 
 
 def _deployment(generator: str) -> str:
-    """Return the schema's word for where the model ran; ``unknown`` for imported runs."""
     name = generator.partition("(")[0]
     served = "externally_managed" if settings_of(generator).get("url") == OFFICIAL else "unknown"
     return "self_deployed" if name in _LOCAL else served
@@ -374,7 +373,6 @@ class RunFormat:
     shape: str
     """Description for the help text, one sentence."""
     write: Callable[[ExportedRun], str]
-    """Returns the file's content."""
 
 
 RUN_FORMATS: Mapping[str, RunFormat] = {

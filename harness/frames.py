@@ -29,7 +29,6 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
     """Column name -> its values, one per row; None if unknown. `attrs` contains texts that describe the table."""
 
     def __init__(self, columns: Mapping[str, Iterable[Any]], attrs: Mapping[str, str] | None = None) -> None:
-        """Create a frame from columns of equal length."""
         super().__init__({name: tuple(values) for name, values in columns.items()})
         self.attrs = dict(attrs or {})
 
@@ -117,7 +116,6 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return _library("pyarrow").table({name: list(values) for name, values in self.items()})
 
     def __repr__(self) -> str:
-        """Return the number of rows and the column names."""
         return f"Frame of {self.height} rows: {', '.join(self)}"
 
 

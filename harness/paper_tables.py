@@ -14,7 +14,6 @@ from ctxbench.bench.types import Kind
 
 ICL, INFERCOM = "ICL-strategies paper", "InferCom paper"
 LEVELS = ("class", "file", "project")
-"""CoderEval levels in the function tables."""
 ORIGINS = {
     "measured_by_paper": "measured",
     "rerun_by_paper_authors": "rerun",
@@ -43,7 +42,6 @@ class PaperRow:
     method: str
     model: str
     origin: str
-    """Origin of the numbers, a key of `ORIGINS`."""
     strategy: str = ""
     """Strategy spec that reproduces the row; empty if ctxbench does not include the method."""
     encoder: str = ""

@@ -50,13 +50,11 @@ class Rate:
     url: str = ""
     """Base URL of the only service with this price; empty for any service."""
     input: float = 0.0
-    """US dollars per million prompt tokens."""
+    """US dollars per million prompt tokens; so too `cached` and `output`, for cached prompt tokens and answer tokens.
+    """
     cached: float = 0.0
-    """US dollars per million cached prompt tokens."""
     output: float = 0.0
-    """US dollars per million answer tokens."""
     per_hour: float = 0.0
-    """US dollars per machine hour."""
     at_once: int = 1
     """Answers that the machine computes in parallel; they share its price equally."""
     looked_up: date

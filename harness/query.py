@@ -40,7 +40,6 @@ class RunQuery:
     after: date | None = None
     """Select only samples whose code is newer than this day; None for all samples."""
     prices: Path | None = None
-    """TOML file of prices for the runs' tokens; see `harness.prices`."""
     strict: bool = False
     """Count a completion as failed if it passed its tests but is not plain code."""
 

@@ -144,7 +144,6 @@ class Load:
     cores: int
 
     def __str__(self) -> str:
-        """Return the load as a phrase for readers."""
         strategies, requests, cores = (
             f"{count} {singular if count == 1 else plural}"
             for count, singular, plural in (
@@ -162,7 +161,6 @@ class RunInfo:
 
     id: str
     samples: str
-    """Label from `samples_label`."""
     samples_digest: str
     language: str
     strategy: str
@@ -176,7 +174,6 @@ class RunInfo:
     control: bool = False
     """Whether the strategy used the reference, or its author declares it a control. Controls are never tested."""
     functions: bool = False
-    """Whether the samples are functions, judged by tests."""
     completions: int = 1
     sampling: str = ""
     """Decoding parameters as JSON; empty if unknown."""
@@ -217,7 +214,6 @@ class RunTable:
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
     path: tuple[str, ...] = ()
-    """File of each sample; empty if unknown."""
     dated: tuple[str | None, ...] = ()
     """Date of each sample's code (``YYYY-MM-DD`` or None); empty if all are unknown."""
     mark: tuple[str, ...] = ()
@@ -285,7 +281,6 @@ BITS = "bits"
 """Metric that every sample has for which context gain is measured."""
 GAINS = (GAIN, COPYABLE, BITS)
 CHECKS = tuple(metric.name for metric in DIAGNOSTICS)
-"""Names of metrics that `Measurement.DIAGNOSTICS` computes."""
 
 
 def left_out(remarks: Collection[str]) -> list[Measurement]:

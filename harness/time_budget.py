@@ -16,7 +16,6 @@ from ctxbench.bench.files import sha256, write_atomic
 from ctxbench.bench.home import Home
 
 MOST = 1000
-"""Maximum number of samples with a time budget."""
 _FEWEST = 20
 _SIZES = (*range(_FEWEST, 100, 10), *range(100, 300, 25), *range(300, MOST + 1, 50))
 """Allowed numbers of samples. They are few, so that a later commit usually gets the same samples."""

@@ -56,13 +56,8 @@ class Namespaces:
     def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
         """Enter the namespaces in a child that replaces this process, which must have no threads.
 
-        Args:
-            visible: absolute paths in the view.
-            hidden: paths that are covered by something empty.
-            stage: an empty folder, in which the view is built.
-
-        Raises:
-            OSError: if the kernel refuses. This process may then be in an undefined state.
+        Cells see the paths in `visible`, except those in `hidden`. The view is built in the empty folder `stage`. An
+        OSError means that the kernel refuses; this process may then be in an undefined state.
         """
         if not sys.platform.startswith("linux"):
             raise OSError("no namespaces here")
@@ -129,7 +124,6 @@ def _unshare_all() -> bool:
 
 
 def _become_first() -> None:
-    """Continue in a child, the first process of the namespace. The parent exits with the child's code."""
     pid = os.fork()
     if pid:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -67,17 +67,7 @@ class ForkServer:
     def __init__(
         self, hidden: Sequence[Path], visible: Sequence[str], memory: int, common: Mapping[str, Any] | None = None
     ) -> None:
-        """Start the server.
-
-        Args:
-            hidden: paths that no cell may read.
-            visible: with namespaces, the only paths that cells see.
-            memory: maximum bytes per process of a cell.
-            common: as for `open_cells`.
-
-        Raises:
-            MachineFault: if the server cannot be started.
-        """
+        """Start the server. Each process of a cell may use `memory` bytes; `common` is as for `open_cells`."""
         self._lock = threading.Lock()
         self.scratch = Scratch()
         self._control, theirs = socket.socketpair()

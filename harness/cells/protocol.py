@@ -78,9 +78,7 @@ class StrategyCard:
     languages: frozenset[str]
     """Languages that the strategy accepts; empty for all."""
     drafts: bool
-    """Whether the strategy asks the model before its final prompt."""
     executes: bool
-    """Whether the strategy runs model-written code in the sandbox."""
     unmasked: bool
     """Whether the strategy sees the import lines that samples mask."""
     version: str

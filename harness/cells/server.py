@@ -99,7 +99,6 @@ _LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
 _PROCESSES = 1024
 """Maximum number of processes per cell. Set only with namespaces, where other cells' processes do not count."""
 _HANDLES = 1 << 10
-"""More descriptors than the server ever opens."""
 
 
 class Server:
@@ -116,16 +115,10 @@ class Server:
         users: list[int | None],
         private: bool,
     ) -> None:
-        """Confine this process.
+        """Confine this process; `protocol.ORDER` describes the orders on `control`.
 
-        Args:
-            control: receives orders; see `protocol.ORDER`.
-            scratch: folder for the cells' temporary folders.
-            hidden: paths that no cell may read.
-            visible: with namespaces, the only paths that cells see.
-            memory: maximum bytes per process of a cell.
-            users: user numbers of the cells in turn; None means this process's user.
-            private: whether only the owner can read some of the `visible` paths.
+        Cells run as `users` in turn; None means this process's user. `private`: only the owner can read some `visible`
+        paths.
         """
         self._control, self._scratch, self._memory = control, scratch, memory
         self._cells: dict[int, tuple[int, Path]] = {}

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.time_budget import StoredPlan, TimeBudget
 
 _SAMPLES = 200
-"""Number of samples without `--limit` and `--budget`."""
 _LONGEST = 160
-"""Maximum characters printed of an answer."""
 _COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds")
 _PROTOCOL = "ctxbench(draw=text)"
 
@@ -213,12 +211,7 @@ def _check_strategies(home: Home, specs: Sequence[str]) -> None:
 
 
 def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManifest:
-    """Load or guess a repository's manifest. Its tests run only if `kind` needs them.
-
-    Raises:
-        InputFault: if the source does not exist, or if tests are needed and none passes here.
-        MachineFault: if the source cannot be reached.
-    """
+    """Load or guess a repository's manifest. Its tests run only if `kind` needs them."""
     from ctxbench.bench.adoption import adopt
     from ctxbench.bench.repositories.manifest import load
     from ctxbench.harness.cli.repo import workbench
@@ -283,11 +276,7 @@ def _within(
 
 
 def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], time_budget: TimeBudget) -> Runs:
-    """Time a few samples, and return the runs over as many samples as fit.
-
-    Raises:
-        InputFault: if the time is too short for the smallest number, or a timed sample fails.
-    """
+    """Time a few samples, and return the runs over as many samples as fit."""
     from ctxbench.harness.time_budget import PILOT, WARM
 
     whole = runs.sample_set

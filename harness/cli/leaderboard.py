@@ -126,7 +126,6 @@ run_options = _with_query(RunQuery, _OF_RUNS)
 board_options = _with_query(BoardQuery, _OF_BOARDS)
 """Decorator that adds the options of a leaderboard; the command receives a `BoardQuery`."""
 chosen = click.command("chosen")(board_options(lambda *, query: query))
-"""Parses board options for the Python functions; not part of the command line."""
 
 
 @click.command()

@@ -47,12 +47,7 @@ class FormatChoice(click.types.StringParamType):
     def __init__(
         self, files: Literal["samples", "predictions"], also: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Accept installed formats and additional names.
-
-        Args:
-            files: which kind of files the formats are for.
-            also: additional name -> its fields, for the help text.
-        """
+        """Accept the installed formats for `files`, and those in `also` (name -> its fields)."""
         self.files, self._also = files, also
 
     def names(self) -> tuple[str, ...]:
@@ -359,7 +354,6 @@ tokenizer_option = click.option(
     help="Count budgets and compare windows in p50k_base tokens, as the papers do; FILE is its vocabulary "
     "(see docs/strategies.md); default: ctxcode-1 tokens.",
 )
-"""``--tokenizer``: the command receives the path of a file, or None."""
 
 
 def _ks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[int, ...]:

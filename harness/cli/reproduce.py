@@ -48,12 +48,9 @@ _STORED = {
     Kind.FUNCTION: ("icl.direct", "icl.rag(encoder=bm25)", "icl.infile(encoder=bm25)", "gold", "blank"),
 }
 _LIVE = {Kind.LINE: 6, Kind.FUNCTION: 5}
-"""Default number of samples that `--model` answers."""
 _BESIDE = 3
-"""Maximum number of samples whose stored answers are printed."""
 
 _Texts: TypeAlias = "dict[str, Mapping[str, str]]"
-"""Label -> sample -> answer."""
 
 
 @click.command()

@@ -93,7 +93,6 @@ _OPEN = re.compile(r"\[code\]", re.I)
 _CLOSE = re.compile(r"\[/code\]", re.I)
 _WORD = re.compile(r"\w")
 _MOST = 50
-"""Maximum number of texts between tags that are read. Only a model that repeats itself writes more."""
 
 PARSE_FAILED = "parse_failed"
 """Flag of an answer that is not a valid function. It is judged unchanged, and fails its tests."""

@@ -160,7 +160,6 @@ def _pricing(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
 
 
 def _pricing_beside(generator: Generator, request: Request, answer: str) -> tuple[str, bool, str]:
-    """Check that measuring bits with an answer changes neither the answer nor the bits."""
     name = "prices beside its answer"
     [priced] = _answers(generator, [replace(request, reference=_ANSWER)])
     if priced.bits is None:

@@ -172,7 +172,6 @@ def _mark(text: str) -> Block:
 MOST = 512
 """Maximum tokens of the text after the cursor, in ctxbench's count."""
 SHARE = 4
-"""The text after the cursor may use 1 / `SHARE` of the window's space for the prompt."""
 PARTED = "fim_marks_parted"
 """Flag of a prompt whose text contained a special token of the model."""
 REMARK = f"The model was shown what follows the cursor (fill in the middle, up to {MOST} tokens); strategies were not."

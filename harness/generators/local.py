@@ -217,11 +217,6 @@ class Tokens:
     """The tokenizer of one model."""
 
     def __init__(self, folder: Path, settings: LocalModel) -> None:
-        """Load the tokenizer, without network access.
-
-        Raises:
-            InputFault: if transformers cannot load the tokenizer, or a chat model has no chat template.
-        """
         self._settings = settings
         # Other threads count prompts while answers are decoded, and tokenizers are not thread-safe.
         self._lock = threading.Lock()
@@ -301,7 +296,6 @@ class Tokens:
         return frozenset(self._vocabulary[token] for token in fim.ends(self._vocabulary, self.template))
 
     def _marked(self, prompt: Prompt) -> list[int]:
-        """Return the tokens of a fill-in-the-middle prompt. Texts between special tokens are tokenized together."""
         ids = self._ids("", special=True)
         for is_mark, blocks in itertools.groupby(prompt.blocks, lambda block: block.kind is BlockKind.MARK):
             if is_mark:
@@ -382,7 +376,6 @@ class Local(Generator):
             return self._words
 
     def _tokenized(self, requests: Sequence[Request]) -> tuple[dict[int, LocalRequest], dict[int, TooLong]]:
-        """Return request index -> request as tokens, and request index -> fault for requests that fill the window."""
         fitting: dict[int, LocalRequest] = {}
         faults: dict[int, TooLong] = {}
         for number, request in enumerate(requests):

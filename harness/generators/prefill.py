@@ -57,7 +57,6 @@ class Prefill:
         return float(-logs.gather(1, priced).double().sum()) / math.log(2)
 
     def _logits(self, ids: Sequence[int], last: int) -> Any:
-        """Read a text and return the logits after each of its last tokens, of shape (last, vocabulary)."""
         common = shared(self._ids, ids)
         kept = self._back_to(min(common, len(ids) - last))
         new = self._torch.tensor([list(ids[kept:])], device=self._network.device)

@@ -40,7 +40,6 @@ class Scripted(Generator):
         self._answer, self._delay, self._faults = answer, delay, frozenset(faults)
         self._lock = threading.Lock()
         self.batches: list[int] = []
-        """Requests of each call so far."""
         self.closed = False
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:

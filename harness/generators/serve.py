@@ -46,7 +46,6 @@ _CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; eng
 _KEY = "CTXBENCH_SERVE_KEY"
 """Variable that passes the server's key to `openai`. It is never in this process's environment."""
 _STARTS = 2
-"""Maximum number of starts of a run's server, which may crash once."""
 _LONGEST = 900.0
 _LAST_SECONDS = 2.0
 """Seconds to read the rest of an ended server's log. One of its child processes may keep the pipe open."""
@@ -94,7 +93,6 @@ class Serve(Generator):
     """llama.cpp's server in its own process, queried through `openai`."""
 
     def __init__(self, model: str, settings: OpenAISettings, *, threads: int) -> None:
-        """Store the settings, without the server's port. The server starts with the first request."""
         self._model, self._settings, self._threads = model, settings, threads
         self._unasked = OpenAI(settings)
         self._lock = threading.Lock()
@@ -281,7 +279,6 @@ class _Server:
                 pipe.close()  # type: ignore[union-attr] # both are pipes
 
     def _listen(self) -> None:
-        """Read the log and keep its end. A full pipe would block the server."""
         while part := self._process.stderr.read1(_TAIL):  # type: ignore[union-attr] # a pipe
             self._log += part
             del self._log[:-_TAIL]

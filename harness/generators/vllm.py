@@ -41,7 +41,6 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "WARNING",
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
 }
-"""Environment variables of vLLM, set unless the user has set them."""
 ON_PROCESSOR = {
     # vLLM would compile a function for log-probabilities for up to a minute, longer than a short run takes.
     "TORCHDYNAMO_DISABLE": "1",
@@ -117,7 +116,6 @@ class VLLM(Local):
     """A causal language model run by vLLM. It tokenizes and truncates texts like the generator `hf`."""
 
     def __init__(self, settings: LocalModel, **options: Any) -> None:
-        """Store the settings and additional arguments of ``vllm.LLM``. The engine starts with the first request."""
         super().__init__(settings, batch_size=settings.batch)
         self._settings, self._options = settings, options
         # A GPU's state belongs to a thread, so one thread starts, queries and ends the engine.
@@ -231,7 +229,6 @@ class VLLM(Local):
         return dict(zip(requests, self._asked(asked), strict=True))
 
     def _parameters(self, tokenized: LocalRequest, begun: int) -> dict[str, Any]:
-        """Return the parameters to decode an answer after `begun` tokens. Only a new answer stops at a newline."""
         how = tokenized.request.sampling
         seed = sample_seed(how.seed, tokenized.request.index) if how.temperature > 0 else None
         return {
@@ -336,5 +333,4 @@ class VLLM(Local):
 
 
 def _line(error: Exception) -> str:
-    """Return the first three lines of an error as one line. Some errors contain the reason in the second line."""
     return " ".join(str(error).split("\n", 3)[:3])[:300].strip() or type(error).__name__

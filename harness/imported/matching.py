@@ -18,7 +18,6 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Reference, Sample
 
 STRATEGY = "recorded"
-"""Strategy label if neither the caller nor the file has one."""
 
 _PLACE = ("fpath_tuple", "line_no", "lineno", "ground_truth")
 """Metadata fields that distinguish tasks with the same number in different sets."""
@@ -142,11 +141,7 @@ def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
 def _renamed(
     recorded: Sequence[RecordedSample], shape: PredictionFiles, sample_set: SampleSet | None
 ) -> Sequence[RecordedSample]:
-    """Return the records with the set's ids, if they use the ids of the format's exported tasks.
-
-    Raises:
-        InputFault: if a record's task differs from the set's task with this id, which may be a running number.
-    """
+    """Return the records with the set's ids, if they use the ids of the format's exported tasks."""
     if sample_set is None or shape.tasks is None:
         return recorded
     own = {record.task for record in recorded} <= {sample.id for sample in sample_set.samples}

@@ -371,9 +371,7 @@ RANKING = (
     *("rank", "group", "strategy", "runs", "n", "missing", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),
 )
-"""Columns of a group's first table."""
 BESIDE = ("context_tokens", "calls", "seconds", PRICE)
-"""Last columns of a group's second table, after the other metrics."""
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
 """Columns of the table of scores before and after the model's training cutoff, after the strategy."""
 RECORD = (
@@ -386,7 +384,6 @@ RECORD = (
     *CUTOFF,
     "runs",
 )
-"""Fields of JSON and CSV after the metrics."""
 FRAME_APART = ("level", "origin")
 """Columns of a data frame that are included only if their values differ."""
 FRAME = (
@@ -396,7 +393,6 @@ FRAME = (
 """Columns of a data frame before the metrics."""
 FRAME_COSTS = ("context_tokens", PRICE, "seconds")
 MOST_FRAME = 20
-"""Maximum columns that pandas prints."""
 
 
 def glossary() -> tuple[tuple[str, str], ...]:

@@ -59,7 +59,6 @@ class Compared:
     difference: Difference
     units: tuple[InUnit, ...]
     levels: tuple[LevelDifference, ...] = ()
-    """Differences by level, sorted by name."""
     paired: Paired = field(repr=False, compare=False)
     """Values of both runs, sample by sample."""
     lower_is_better: bool = False
@@ -211,9 +210,7 @@ class Solved:
 
     count: int
     n: int
-    """Number of samples that every run completed."""
     regions: tuple[SolvedRegion, ...]
-    """Regions with samples: largest first, then by runs."""
 
     def totals(self) -> tuple[int, ...]:
         """Return the number of samples that each run solves."""

@@ -15,7 +15,6 @@ from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
 from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
-"""Line for the preamble of a paper."""
 _FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """Opens a box that is shrunk to the line width if it is wider."""
 # Braces prevent LaTeX from reading a bracket or star as an argument, and from joining dashes or quotes.

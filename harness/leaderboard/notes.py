@@ -24,18 +24,13 @@ _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """Phrases for notes that say what a reader can do, in the words of the command line or of the pages."""
+    """What a reader can do, in the words of the command line or of the pages. Each field completes a sentence."""
 
     rows: str
-    """How to display all rows of the papers; follows "... are shown"."""
     profile: str
-    """How to rank by the papers' metric profile; follows a colon."""
     invalid: str
-    """How to include invalid samples; in brackets."""
     again: str
-    """How to complete missing samples; follows "Cure:"."""
     all_pairs: str
-    """How to test all pairs; follows a semicolon."""
 
 
 COMMAND = Instructions(

@@ -74,7 +74,6 @@ class Difference:
     unit: FlipUnit = REPOSITORY
 
     def __neg__(self) -> Difference:
-        """Return the other run minus this run, by the same test."""
         mean, low, high = (None if end is None else -end for end in (self.mean, self.high, self.low))
         counts = self.counts
         if counts is not None:
@@ -105,7 +104,6 @@ class Paired:
     other: Array
     gap: Clustered
     places: Places
-    """Position of each value among the samples of the group."""
     of: Samples
     variance: VarianceParts = field(default_factory=dict)
     """Sources of the mean difference's variance; empty if neither run was repeated."""
@@ -309,7 +307,6 @@ class Samples:
     """The samples of all runs of a group, sorted, and their units."""
 
     def __init__(self, tables: Sequence[RunTable]) -> None:
-        """Sort the samples. A group has one sample set, so each sample has one repository and one file."""
         # Most runs have the same samples, so each distinct list is read once.
         distinct = dict.fromkeys((table.sample, table.repo, table.path) for table in tables)
         repos = {sample: repo for ids, of, _ in distinct for sample, repo in zip(ids, of, strict=True)}
@@ -317,7 +314,6 @@ class Samples:
         self.unit, names = units_of(repos, files)
         self.ids = sorted(repos)
         self.names = sorted(set(names.values()))
-        """Names of units, indexed by their codes."""
         self.codes: Codes = stats.coded([names[id_] for id_ in self.ids])
         place = {id_: index for index, id_ in enumerate(self.ids)}
         self._places = {ids: np.array([place[id_] for id_ in ids], dtype=np.intp) for ids, *_ in distinct}
@@ -333,9 +329,7 @@ class MetricColumn:
 
     values: Array
     rows: Places
-    """Position of each value in the run."""
     places: Places
-    """Position of each value among the samples of the group."""
     samples: Samples
     with_invalid: float | None
     """Mean of these values and those of invalid samples; None without values."""
@@ -343,7 +337,6 @@ class MetricColumn:
     """Variance that repetition adds to these values; None for a single run."""
 
     def __bool__(self) -> bool:
-        """Return whether the column has values."""
         return len(self.values) > 0
 
     @property

@@ -32,7 +32,6 @@ from ctxbench.harness.results import RunTable
 
 REPOSITORIES = (6, 8, 12, 16, 24, 40, 64)
 SAMPLES = (5, 10, 25, 50)
-"""Numbers of repositories, and of samples per repository, in the table of power."""
 _BOARDS = 1_000
 _DRAWS = 10_000
 _CRITICAL_BOARDS = 4
@@ -143,7 +142,6 @@ def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> in
 
 
 def _boards(repositories: int, rows: int, boards: int) -> Iterator[Array]:
-    """Yield simulated scores of rows in repositories, shape (rows, repositories). Differences have variance 1."""
     random = stats.generator(f"power/{repositories}/{rows}")
     for _ in range(boards):
         yield random.standard_normal((rows, repositories)) / math.sqrt(2)
@@ -155,7 +153,6 @@ def _sums(scores: Array, lead: float) -> Array:
 
 @lru_cache(maxsize=256)
 def _critical(repositories: int, rows: int) -> float | None:
-    """Return the critical statistic of a pair, which hardly depends on the rows' scores."""
     if rows == 2 and repositories > signflip.EXACT_UP_TO:
         # For a single pair, drawn flips approach Student's t, and the statistic is a function of t.
         t = stats.quantile(1 - signflip.ALPHA / 2, repositories - 1)
@@ -181,7 +178,6 @@ class Plan:
     generator: str
     baseline: str
     strategies: tuple[str, ...]
-    """Strategies whose stored runs were paired with the baseline."""
     metric: str
     unit: str
     effect: float
@@ -194,7 +190,6 @@ class Plan:
     within: float
     """Standard deviation between samples of a repository (root mean square over the pairs), in the board's unit."""
     table: tuple[tuple[int, int, float], ...]
-    """Rows of (repositories, samples per repository, power)."""
     needed: int | None
     """Number of repositories of `samples_each` samples that show the effect with 80% power; None if more than 1,000."""
     needed_at_least: int | None

@@ -24,7 +24,6 @@ _SHORT = {"missing_in_available_copy": "no copy"}
 
 Mode = Literal["auto", "all", "none"]
 REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench", "sota_test")
-"""Benchmarks of the papers for which sample sets exist."""
 _OF_OUR_MODELS = 4
 _BEST = 3
 _SHORTEST_NAME = 5

@@ -51,7 +51,6 @@ _BLANK = "    \n"
 _GAP = "  "
 """Gap between two columns. Its last character belongs to the rule."""
 _NARROWEST = 12
-"""Minimum width of a folded text column, in characters."""
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 _DECIMALS = 6
 _PRICE_DECIMALS = 12

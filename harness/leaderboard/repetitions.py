@@ -24,7 +24,6 @@ from ctxbench.harness.leaderboard.stats import Array, Codes
 from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cases
 
 _ROUNDING = 1e-9
-"""Differences between repetitions below this are rounding errors."""
 _COUNTS_AS = (Status.EXCLUDED, Status.SCORED, Status.MODEL_FAILED)
 """Statuses by priority: the first one that occurs in any run is the pooled status. If none occurs, the machine failed
 in all runs."""
@@ -57,7 +56,6 @@ def _seed(run: RunInfo) -> int:
 
 
 def _without_seed(run: RunInfo) -> str:
-    """Return a key of everything except the seed that affects a run's numbers; unique if unknown or already pooled."""
     if not run.sampling or run.repetitions:
         return repr(run)
     sampling = json.dumps(json.loads(run.sampling, parse_int=float) | {"seed": None}, sort_keys=True)

@@ -56,10 +56,8 @@ class SampleAges:
     """Dates of a group's samples, and how many are older than the end of the model's training data."""
 
     oldest: str
-    """Date of the oldest dated sample (``YYYY-MM-DD``)."""
     newest: str
     unknown: int
-    """Number of samples without a known date."""
     cutoff: str | None
     """Last day of the model's training data; None if unknown."""
     before: int
@@ -95,7 +93,6 @@ class Row:
     beats: tuple[int, ...] = ()
     """Positions in the group of the rows that this row is significantly better than, ascending."""
     apart: bool = False
-    """Whether any test of this row is significant."""
     needed: int | None = None
     """Approximate number of units that would make a difference of this row significant; None if one is already
     significant, or if unknown."""
@@ -128,7 +125,6 @@ class Family:
     against: str | None
     """Strategy that each row is tested against; None if all pairs are tested."""
     pairs: int
-    """Number of tested pairs."""
     units: int
     """Largest number of units of a pair."""
     unit: FlipUnit
@@ -139,7 +135,6 @@ class Family:
     nearest: tuple[str, str] | None
     """Pair whose difference would need the fewest units; None if unknown."""
     needed: int | None
-    """Approximate number of units that `nearest` needs."""
 
     @property
     def decidable(self) -> bool:
@@ -211,9 +206,7 @@ class Group:
     metric: str
     scales: Mapping[str, Scale]
     baseline: str | None
-    """Strategy that differences refer to."""
     rows: tuple[Row, ...]
-    """Ranked rows, best first, then unranked rows."""
     family: Family
     """Tests of the user's rows, or of others' rows if the user has none."""
     pairs: Mapping[tuple[int, int], Difference]
@@ -275,9 +268,7 @@ class Listing:
     benchmark: str
     language: str
     rows: tuple[PaperRow, ...]
-    """All rows, in the papers' order."""
     highlighted: tuple[PaperRow, ...]
-    """Rows printed by default, best first."""
     contradicted: tuple[str, ...] = ()
     """Sentences about printed numbers that stored recorded predictions contradict."""
 

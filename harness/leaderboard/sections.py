@@ -60,11 +60,8 @@ from ctxbench.harness.results import PRICE, Origin, only_copies
 from ctxbench.strategies.registry import default_of
 
 OTHERS = "Other metrics and costs"
-"""Caption of a group's second table."""
 BUDGET = "budget"
-"""Parameter whose curves are drawn by default."""
 _WIDE = 8
-"""Ratio of largest to smallest value above which an axis is logarithmic."""
 _SHIFT = 0.006
 """Distance between the intervals of two strategies at the same value, as a share of the axis."""
 
@@ -75,9 +72,7 @@ _DIAGNOSTICS = (COPYABLE, *(metric.name for metric in DIAGNOSTICS if metric not 
 _FOUND = (*(f"{FOUND}@{budget}" for budget in BUDGETS), f"{DENSITY}@1024", FIRST)
 _MOST_PASSES = 2
 _LONG_NAME = 34
-"""Maximum characters of a row name that leaves enough space for numbers on a screen."""
 _MOST_ALIKE = 2
-"""Maximum row names in the first sentence. The table contains all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +84,6 @@ class BoardSection:
     """Tables with one line per row of the group, in the group's order."""
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """Notes that prevent wrong conclusions."""
     group: Group | None = None
     """Group of the rows; None for the papers' rows and for means over both languages."""
     over: tuple[TextTable, ...] = ()
@@ -475,7 +469,6 @@ class Curve:
     """A strategy at two or more values of the parameter."""
 
     strategy: str
-    """Spec without the parameter."""
     points: tuple[CurvePoint, ...]
 
 

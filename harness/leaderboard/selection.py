@@ -23,7 +23,6 @@ _MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
 """Components whose versions all rows should share. Each strategy has its own version."""
 _OF_GENERATOR = ("generator", "coder")
 _LONGEST = 40
-"""Maximum characters printed of a version: enough to identify a digest."""
 _ALWAYS = ("completions", "temperature")
 
 

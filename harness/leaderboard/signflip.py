@@ -35,7 +35,6 @@ _LEAST = 1e-6
 """Distance from 0 of an interval's end that must exclude 0; too small to be printed."""
 _FLIPS = 2_000
 _WIDTH = 2_000
-"""Flips computed at once."""
 _ALONE = 1 << 18
 """Maximum multiplications of a matrix product that runs in one thread. With more threads, waiting would take longer
 than the work."""
@@ -139,8 +138,6 @@ def step_down(sums: Array, sizes: Array | None = None, *, seed: str) -> StepDown
 
 
 class _Ordered:
-    """The pairs of a family, sorted by statistic, ascending."""
-
     def __init__(self, sums: Array, seed: str) -> None:
         self._seed = seed
         # Rounded sums are exact, so the result does not depend on the order in which a processor's BLAS adds.

@@ -84,7 +84,6 @@ class Estimate:
     high: float | None
     over: IntervalScope
     mean_of_repositories: float | None
-    """Mean of the means of repositories."""
     bootstrap_low: float | None
     """Lower end of the seeded percentile cluster bootstrap; None with fewer than `FEWEST` units."""
     bootstrap_high: float | None
@@ -120,7 +119,6 @@ class Clustered:
 
     values: Array
     sums: Array
-    """Sum of each unit's values, for units with values."""
     sizes: Array
     codes: Codes
     unit: FlipUnit = REPOSITORY
@@ -312,7 +310,6 @@ def quantile(p: float, df: float) -> float:
 
 
 def _incomplete_beta(a: float, x: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, 1/2), by its continued fraction."""
     b = 0.5
     if x <= 0:
         return 0.0
@@ -326,7 +323,6 @@ def _incomplete_beta(a: float, x: float) -> float:
 
 
 def _log_gamma_step(a: float) -> float:
-    """Return log(gamma(a + 1/2) / gamma(a)), by its series for large a."""
     ratio = 1.0
     while a < _LARGE:
         ratio *= a / (a + 0.5)
@@ -335,7 +331,6 @@ def _log_gamma_step(a: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Evaluate the continued fraction of the incomplete beta function (modified Lentz method)."""
     c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _TERMS):

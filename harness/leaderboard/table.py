@@ -244,7 +244,6 @@ class GroupBuilder:
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _asked(self, rows: Sequence[int], metric: str) -> list[list[tuple[int, int]]]:
-        """Return the families of pairs to test by a metric. Each family is corrected together."""
         if self.all_pairs and metric == self.metric:
             return [list(itertools.combinations(rows, 2))]
         if self.base not in self.whole:
@@ -377,7 +376,6 @@ def _metrics(tables: Sequence[RunTable]) -> list[str]:
 
 
 def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return the transitive closure of the pairs (winner, loser)."""
     closure = set(beats)
     while more := {(a, d) for a, b in closure for c, d in closure if b == c} - closure:
         closure |= more

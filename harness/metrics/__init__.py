@@ -60,7 +60,6 @@ class MetricInfo:
     """Whether a model-failed sample counts as the worst value; False for metrics of the context."""
 
     def __post_init__(self) -> None:
-        """Check texts and bounds of the declaration."""
         low, high = self.bounds
         empty = [name for name in ("name", "help", "source", "unit") if not getattr(self, name).strip()]
         if empty:
@@ -223,7 +222,6 @@ def gain_of(coder: str) -> str:
 
 
 BIT_METRICS = tuple(metric.name for metric in BITS)
-"""The names of `BITS`."""
 
 
 def common_metric(name: str) -> MetricInfo | None:

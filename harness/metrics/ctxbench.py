@@ -82,7 +82,6 @@ class _Frame(NamedTuple):
     """An open string, f-string part or comment around the scanner's position."""
 
     kind: str
-    """``string``, ``field`` or ``spec`` (of an f-string), ``block`` or ``comment``."""
     quote: str = ""
     formatted: bool = False
     depth: int = 0
@@ -93,7 +92,6 @@ class LexedText:
     """The code and the identifiers in a text that follows a cursor."""
 
     code: str
-    """The text without its comments."""
     names: tuple[str, ...]
     """Identifiers outside strings and comments, in order. Of an identifier that the cursor splits, the second part."""
 
@@ -128,9 +126,7 @@ class _Scan:
         self.language = Language(language)
         self.frames = list(frames)
         self.opened = 0
-        """Offset at which the outermost frame began."""
         self.keep = False
-        """Whether to collect code and names."""
         self.code: list[str] = []
         self.names: list[str] = []
 
@@ -193,7 +189,6 @@ class _Scan:
         return end
 
     def _field(self, text: str, at: int) -> int:
-        """Scan the expression of an f-string's ``{…}``."""
         frame, char = self.frames[-1], text[at]
         if frame.depth == 0 and char in "}:":
             self._emit(char)
@@ -213,7 +208,6 @@ class _Scan:
         return self._token(text, at)
 
     def _spec(self, text: str, at: int) -> int:
-        """Scan the format after the colon of an f-string's ``{…:…}``."""
         char = text[at]
         string = self.frames[-2]
         if char == "}":

@@ -40,7 +40,6 @@ _HASH = re.compile(r"#[^\n]*")
 _SLASHES = re.compile(r"//[^\n]*")
 _CROSSCODEEVAL = "CrossCodeEval's released scorer"
 _ORDER, _BETA = 6, 2
-"""Longest n-gram and beta of chrF."""
 
 # Fixed lists: the official Python list is that of the running interpreter, so scores would depend on it.
 _PYTHON = (
@@ -157,7 +156,6 @@ def _levenshtein_ratio(predicted: str, target: str) -> float:
 
 
 def _difflib_ratio(predicted: str, target: str) -> float:
-    """Return difflib's ratio, with its popularity heuristic ("autojunk")."""
     return difflib.SequenceMatcher(None, predicted, target).ratio()
 
 

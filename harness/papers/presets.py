@@ -123,7 +123,6 @@ class Fidelity:
     name: str
     """Name of the strategy, or prefix of the family (``icl.``)."""
     also: tuple[str, ...] = ()
-    """Other strategies that the comparison covers."""
     paper: str
     program: str
     """Released program, with files and lines; empty if none was released."""

@@ -52,9 +52,7 @@ _TABLE_LEVELS = {f"{level}_runnable": level for level in LEVELS}
 _STEP, _EDGE, _BAR = 22, 16, 260
 """Pixels of a row or column of dots, of the margin, and of the longest bar."""
 MOST_REGIONS = 40
-"""Maximum columns in a plot."""
 _CHARACTER = 7
-"""Upper bound of a character's width, in pixels."""
 _INK, _FAINT, _FILL = "#222", "#ddd", "#0072B2"
 
 

@@ -63,13 +63,11 @@ class ComparedTable:
     encoder: str | None
     """Encoder that replaces the rows' encoders; None for each row's own."""
     specs: Mapping[str, str]
-    """Preset -> spec that was run, for rows with a strategy in ctxbench."""
     ours: Mapping[str, tuple[OwnResult, ...]]
     """Spec -> results, one per sample set, generator and language."""
     summariser: str = ""
     """Generator of the summaries; empty if each of `generators` wrote its own."""
     continuing: tuple[str, ...] = ()
-    """Generators that do not follow instructions."""
     options: frozenset[str] = frozenset()
     """Options in use that remove a difference from the paper (`PaperDifference.switch`)."""
     solved: tuple[SolvedBy, ...] = ()
@@ -302,7 +300,6 @@ class OwnResult:
     strategy: str
     generator: str
     counts: Mapping[str, int]
-    """Level -> number of completed samples."""
     missing: int
     """Samples without a result, because the machine or the strategy failed. They are not part of any number."""
     cells: Mapping[str, OwnNumber]
@@ -386,7 +383,6 @@ class Average:
     """A mean gain: stated in a paper's text, or computed from the paper's rows or from ctxbench's."""
 
     name: str
-    """Description of the compared methods."""
     whose: str
     n: int
     cells: Mapping[str, float]

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
 """(strategy, sample, decoding, number of completions) -> answered sample."""
 Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
-"""Samples -> their stored answers."""
 GIVE_UP_AFTER = 5
 """Number of equal failures in a row after which a strategy is stopped, because it would fail again."""
 _LOG = logging.getLogger(__name__)
@@ -65,14 +64,10 @@ class RunSummary:
     model_failed: int
     missing: int
     new: int
-    """Samples that this attempt completed."""
     faults: tuple[StoredFault, ...]
-    """Reasons for missing samples, in chronological order."""
     too_long: int = 0
-    """Number of faults because a prompt is too long for the model."""
     judges: bool = False
     unjudged: int = 0
-    """Number of function completions without a verdict."""
     passes: tuple[int, ...] = ()
     """Number of passed completions per sample, for samples whose completions all have verdicts."""
     all_equal: bool = False
@@ -118,7 +113,6 @@ class UnitOutcome:
     samples: Sequence[Sample]
     shards: Sequence[tuple[str, bytes]] = ()
     fault: MachineFault | None = None
-    """Why the unit has no results."""
 
 
 class Attempt:
@@ -136,18 +130,7 @@ class Attempt:
         scorer: SampleScorer,
         card: StrategyCard,
     ) -> None:
-        """Prepare an attempt at a stored run.
-
-        Args:
-            store: contains the run.
-            sample_set: the run's samples.
-            snapshots: loads the repositories, if samples are missing.
-            resources: cells, model and sandbox; the sandbox is opened if it is needed.
-            spec: the run's choices.
-            planned: the samples to complete.
-            scorer: computes the scores.
-            card: the strategy's properties.
-        """
+        """Prepare an attempt at the stored run `spec` for the samples `planned`. `snapshots` loads the repositories."""
         self._store, self._snapshots, self._resources = store, snapshots, resources
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = spec.n > 0 and any(sample.tested for sample in planned)

@@ -88,11 +88,7 @@ class Batcher:
     ) -> None:
         """Prepare; threads start with the first request.
 
-        Args:
-            generator: called by one thread at a time, unless it is ``concurrent``.
-            spec: the generator's canonical spec; with its version, part of each answer's key.
-            store: where answers are looked up and stored.
-            prices: rates of models; None if unknown.
+        `spec` is the generator's canonical spec, which is part of each answer's key.
         """
         self.generator, self.spec, self._store = generator, spec, store
         self.spent = 0.0

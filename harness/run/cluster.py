@@ -47,7 +47,6 @@ class _Node:
     name: str
     actor: Any
     greeting: Any
-    """Reference to the result of `NodeWorker.check`."""
     ready: bool = False
     repos: set[str] = field(default_factory=set)
 
@@ -60,11 +59,9 @@ class Cluster:
         self._job, self._seed, self._tests = ray.put(job), job.choices.seed, _tests_of(job)
         self._nodes: dict[str, _Node] = {}
         self._closed_to: set[str] = set()
-        """Ids of nodes that cannot do these runs."""
         self._parts: dict[str, Any] = {}
         self._wheels: Any = None
         self._units: dict[Any, tuple[str, WorkUnit]] = {}
-        """Reference of a unit under way -> (node id, unit)."""
         self._seen = time.monotonic()
 
     def close(self) -> None:
@@ -258,7 +255,6 @@ def _gave_up(unit: WorkUnit) -> MachineFault:
 
 
 def _is_lost(ray: Any, error: Exception) -> bool:
-    """Return whether a worker or its node is gone, which is not the unit's fault."""
     kinds = (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError)
     return isinstance(error, (*kinds, ray.exceptions.NodeDiedError))
 

@@ -35,7 +35,6 @@ from ctxbench.strategies.stored import crosscodeeval_prompt
 
 GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
 WINDOW = 20
-"""Lines per window, as in `lc.repocoder`."""
 RETRIEVED = 20
 MOST_APIS = 8
 

@@ -52,9 +52,7 @@ _LIMITS = Limits(memory=512 * MIB, output=OUTPUT)
 _PROGRAM = "program.py"
 _ACTION = Command(argv=("python3", "-I", _PROGRAM))
 OpenTools = Callable[[int], AbstractContextManager[Execute]]
-"""Number of concurrent programs -> function that runs a program."""
 OpenSandbox = Callable[[Home, str | None], Sandbox]
-"""(home, name of a back end or None for the default) -> the back end."""
 
 
 class SampleJudge(Protocol):
@@ -168,7 +166,6 @@ class Executor:
         return _stored(key, content, text, image, self.sandbox, judgement)
 
     def _image(self, sample: Sample) -> str:
-        """Return the sandbox image of a sample's repository, built once for all threads. A fault is kept too."""
         with self._lock:
             lock = self._preparing.setdefault(sample.repo, threading.Lock())
         with lock:
@@ -323,11 +320,7 @@ class Programs:
         self._pool = pool
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
-        """Run a Python program, for at most `SECONDS`.
-
-        Raises:
-            MachineFault: if the sandbox was lost.
-        """
+        """Run a Python program, for at most `SECONDS`."""
         # Not `min`: a strategy may pass a value that is not a number.
         seconds = seconds if 0 < seconds < SECONDS else SECONDS
         source = program.encode("utf-8", "replace")

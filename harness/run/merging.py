@@ -55,9 +55,7 @@ class Merged:
 
     run: str
     new: int
-    """Samples that had no result in the store."""
     judged: int
-    """Completions that got their verdict from the shard."""
     again: int
     """Samples whose equal results were already stored."""
     faults: int
@@ -87,10 +85,7 @@ class Merger:
     """Merges shards into one store."""
 
     def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None, own: bool = False) -> None:
-        """Accept shards of these sample sets, and of the sets in a home folder.
-
-        With `own`, shards come from this run's own nodes, and their verdicts count as computed here.
-        """
+        """Accept shards of these sets, and of the sets in a home folder. `own`: verdicts count as computed here."""
         self._home, self._store, self._own = home, store, own
         self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
         self._plans: dict[str, dict[str, Sample]] = {}
@@ -278,7 +273,6 @@ _Facts = tuple[dict[str, Any], dict[tuple[int, str, str], Any]]
 
 
 def _facts(sample: Finished) -> _Facts:
-    """Return the values of a sample that every repetition must reproduce."""
     values = (
         str(sample.status),
         sample.prompt_digest,
@@ -321,7 +315,6 @@ def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _
 
 
 def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
-    """Return the first value that differs, as two phrases: the stored value, and the shard's."""
     (old_facts, old_scores), (new_facts, new_scores) = stored, mine
     for fact in sorted(old_facts.keys() | new_facts.keys()):
         if old_facts.get(fact) != new_facts.get(fact):

@@ -52,7 +52,6 @@ class NodeJob:
     files: Mapping[str, bytes]
     """Path in the home folder -> content: the sample set, and prices of models."""
     generator: str
-    """The generator's spec as the user wrote it."""
     choices: RunOptions
     tokenizer: bytes | None
     tested: bool

@@ -61,7 +61,6 @@ _MANY_SUMMARIES = 200
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
-"""Number of parallel tests -> executor."""
 
 
 class ConstructionLog:
@@ -92,16 +91,13 @@ class Resources:
     pricer: Pricer
     threads: ThreadPoolExecutor
     width: int
-    """Maximum number of samples in progress."""
     workers: int
     """Maximum number of strategies, and of function tests, that run in parallel."""
     judges: bool
     has_sandbox: bool
     retrieval: Retrieval
     construction: ConstructionLog
-    """Records how long each stage of building the indices took."""
     summaries: Summaries
-    """Writes API summaries for retrieval, and counts their cost."""
     executor: Callable[[], Executor | None]
     """Opens the executor on the first call, from one thread. Returns None if `judges` is false."""
     tools: Callable[[], Execute | None]
@@ -156,9 +152,7 @@ class RunParts:
 
     judges: OpenJudge = open_judge
     cells: OpenCells | None = None
-    """Opens cells; None for processes."""
     resolve: Callable[[str], Generator] = base.resolve
-    """Builds a generator from its spec."""
     tools: OpenTools | None = None
     """Opens the sandbox for strategies' programs; None for the back end in the run's options."""
     boxes: Callable[[], Sandbox] | None = None
@@ -381,11 +375,7 @@ class Summaries:
         )
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
-        """Return one sentence per unit. If the model's answer is empty, a plain summary replaces it.
-
-        Raises:
-            MachineFault: if the model was lost.
-        """
+        """Return one sentence per unit. If the model's answer is empty, a plain summary replaces it."""
         requested_units = [unit for unit in units if self._asks(unit)]
         if not requested_units:
             return [unit.summary for unit in units]

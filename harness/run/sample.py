@@ -35,7 +35,6 @@ STILL_MASKED = "masked_imports"
 """Flag of a prompt that lacks the masked import lines although the strategy may see them: they were not recorded."""
 UNMASKED_REMARK = "It was shown the import lines that the samples mask; rows that were not had the harder task."
 FINAL = "final"
-"""Role of the call whose answer is the completion."""
 Ahead = Callable[[Sample, Prompt], str | None]
 """(sample, final prompt) -> text whose bits the model measures together with its answer, or None. Must not block."""
 
@@ -58,11 +57,9 @@ class AnsweredSample:
     sample: Sample
     prompt: Prompt
     calls: tuple[tuple[str, Answer], ...]
-    """(role, answer) in order, the final answers last."""
     completions: tuple[Completion, ...]
     strategy_seconds: float
     engines: tuple[EngineUse, ...] = ()
-    """Use of the strategy's context engines."""
     access: Access | None = None
     """Files and texts that the strategy read; None if no strategy ran."""
 
@@ -116,18 +113,9 @@ class Asker:
     ) -> None:
         """Store the components.
 
-        Args:
-            cells: where strategies run.
-            batcher: the model.
-            snapshots: name -> repository.
-            workers: maximum number of strategies that run at once, not counting those that wait for the model.
-            store: for answers.
-            retrieval: the search indices.
-            execute: runs strategies' programs; None without a sandbox.
-            ahead: called with each final prompt before the model is asked.
-            summariser: answers requests for summaries; None for `batcher`.
-            unmasked: show strategies the lines that samples mask.
-            engines: the context engines.
+        At most `workers` strategies run at once, not counting those that wait for the model. `ahead` is called with
+        each final prompt before the model is asked. `summariser` answers requests for summaries; None means `batcher`.
+        With `unmasked`, strategies see the lines that samples mask.
         """
         self._cells, self._batcher, self._snapshots, self._engines = cells, batcher, snapshots, engines
         self._store, self._retrieval, self._execute = store, retrieval, execute

@@ -43,7 +43,6 @@ class Share:
     """One of several equal parts of the samples, numbered like the tasks of a batch scheduler's array."""
 
     index: int
-    """Number of this share, from 0."""
     count: int
 
     @classmethod

@@ -45,7 +45,6 @@ _CURSOR_CHARACTERS = 40
 """A prompt ends at the cursor if its last characters, this many, are those before the cursor."""
 _FIRST = 16
 _Key = tuple[str, str, str]
-"""Language, digest of the prompt, digest of the target."""
 _Pairs = dict[_Key, tuple[Prompt, str]]
 _SMALL = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),)), "1"
 """A prompt and a text that any coder can measure."""
@@ -96,7 +95,6 @@ class SampleScorer:
         *,
         profiles: Sequence[str] | None = None,
     ) -> None:
-        """Use the references of one set. Without `bits`, no context gain; without `profiles`, all profiles."""
         self._references, self._bits, self._diagnostics = references, bits, diagnostics
         self._profiles = metrics.PROFILES if profiles is None else profiles
 

@@ -56,7 +56,6 @@ class RunSpec:
     """Select only samples whose code is dated after this day; None for all samples."""
     strategy: str
     strategy_version: str
-    """Digest of the files that define the strategy."""
     generator: str
     generator_version: str
     coder: str
@@ -66,9 +65,7 @@ class RunSpec:
     """Completions per sample; 0 if the run has no model."""
     seed: int = 0
     tokenizer: str
-    """Name of the tokenizer that counts budgets."""
     code: str
-    """Version of ctxbench."""
     summariser: str = ""
     """Spec of the generator that writes summaries; empty if it is the run's generator."""
     summariser_version: str = ""
@@ -148,14 +145,12 @@ class StoredChoices:
     sampling: str
     """Decoding parameters as JSON, from `sampling_key`."""
     sandbox: str = ""
-    """Back end that judged the run's functions; empty if unknown."""
     summariser: str = ""
     """Spec of the generator that wrote the summaries; empty if it is the run's generator."""
     summarises_tests: bool = False
     released_template: bool = False
     """Whether summaries were requested with the paper's released template."""
     tokenizer: str = ""
-    """Name of the tokenizer that counted budgets; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +159,9 @@ class ImportedFile:
 
     format: str
     source: str
-    """The path as the user wrote it."""
     has_sample_set: bool = True
     """Whether the run's samples are in a sample set. False if the file itself describes them."""
     language: str = ""
-    """Language of the samples; empty for several languages."""
     labels: tuple[str, ...] = ("strategy", "generator")
     """Labels that the command must contain: all, or those that all runs of the file share."""
 

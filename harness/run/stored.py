@@ -66,7 +66,6 @@ _EMPTY: Mapping[str, Any] = {
 }
 """Verdict on a blank completion, which needs no test."""
 Measured = Callable[[Sequence[UnscoredCompletion]], Sequence[Scores]]
-"""Completions -> scores of each."""
 Works = Callable[[MachineFault], bool]
 """Fault -> whether other completions can still be measured."""
 _CHUNK = 100
@@ -81,7 +80,6 @@ class FileCompletion:
     text: str
     index: int
     labels: Mapping[str, str]
-    """``strategy`` and ``generator``, if the file has these fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +88,7 @@ class VerdictRow:
 
     record: Mapping[str, Any]
     fault: MachineFault | None = None
-    """Why there is no verdict."""
     verdict: StoredVerdict | None = None
-    """The stored verdict, or None."""
 
 
 def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
@@ -332,9 +328,7 @@ class RunDiagnosis:
 
     run: StoredRun
     new: int
-    """Number of samples that this call measured."""
     over_limit: int
-    """Number of samples beyond the limit."""
     unpriced: int
     """Number of samples whose prompts do not end at the cursor, so that blocks cannot be measured."""
     blocks: Mapping[str, tuple[Gain, ...]]
@@ -399,7 +393,6 @@ def _price_blocks(
     most: int,
     tick: Tick,
 ) -> tuple[int, dict[str, MachineFault]]:
-    """Measure prompts from the left until `most` are measured; return their number, and sample -> fault."""
     new, faults = 0, dict[str, MachineFault]()
     while waiting and new < most:
         sample, prompt = waiting.popleft()

@@ -428,7 +428,6 @@ def _is_locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _session(engine: Engine) -> Iterator[Connection]:
-    """Open a session outside the pool. Its locks end with it."""
     session = for_locks(engine.connect())
     try:
         for setting in _KEEP_ALIVE:

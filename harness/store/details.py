@@ -207,7 +207,6 @@ class StoredPiece:
     score: float | None
     tokens: int
     state: str
-    """``kept``, ``cut`` or ``dropped``."""
     reason: str
     start: int | None
     """First character in the prompt, as part of [start, end); None for a dropped block."""
@@ -262,7 +261,6 @@ class Detail:
     marks: tuple[tuple[str, str], ...]
     """(mark, reason) for each mark that excludes the sample."""
     faults: tuple[str, ...]
-    """Messages of the sample's faults in all attempts, the latest last."""
     imported: bool
     """Whether the run was imported. Prompt, calls and times are then unknown."""
     flags: tuple[str, ...]

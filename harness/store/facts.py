@@ -113,7 +113,6 @@ def append_finished(
 
 
 def _keys(connection: Connection, run: int | None, ids: Sequence[str]) -> tuple[dict[str, int], set[str]]:
-    """Return sample -> key for planned samples of a run, and the ids of samples that have a result."""
     f, s, r = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c
     joined = t.SAMPLE.join(t.PLANNED_FACT, f.sample == s.number).outerjoin(t.RESULT_FACT, r.key == f.key)
     query = select(s.id, f.key, r.key.label("result")).select_from(joined).where(f.run == run)

@@ -268,7 +268,6 @@ class RunColumns:
     profile: str
     samples: Planned
     values: Mapping[str, Values]
-    """Metric -> sample -> value."""
     verdicts: Counts
     marks: Mapping[str, str]
     """Sample -> its mark, such as ``broken``."""
@@ -280,7 +279,6 @@ class RunColumns:
     cutoff: str | None
     """Last training day of the generator's model, as in `RunInfo.cutoff`."""
     engines: EngineCosts
-    """Empty for a run without a context engine."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
         """Return one table per language, sorted; with `language`, only that table."""
@@ -399,7 +397,6 @@ class Completed:
 
     run: StoredRun
     kinds: Mapping[str, str]
-    """Planned sample -> its kind, in the plan's order."""
     texts: Mapping[str, tuple[Text, ...]]
     """Sample -> its completions by index; without missing samples."""
 

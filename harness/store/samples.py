@@ -24,7 +24,6 @@ from ctxbench.harness.store.write import shown_generator, shown_samples
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[str, float | None]
-"""Sample -> value."""
 _STATUSES = {str(status): status for status in Status}
 _NUMBERS: dict[str, ColumnElement[Any]] = {
     column.name: column
@@ -59,7 +58,6 @@ class Planned:
 
     id: tuple[str, ...]
     key: tuple[int, ...]
-    """Key of each sample in the narrow tables."""
     facts: tuple[Facts, ...]
     stored: tuple[str | None, ...]
     """Status of each result; None without a result."""

@@ -30,7 +30,6 @@ KS = (1, 3, 5, 10, 20, 50, 100)
 Counts = Mapping[str, tuple[int, int]]
 """Sample -> (completions with a verdict, completions that passed)."""
 _SECONDS, _DOLLARS = 9, 15
-"""Decimals kept in sums."""
 
 
 def kinds_of(run: str) -> Select[Any]:
@@ -136,7 +135,6 @@ class Costs:
     price: dict[str, float | None] = field(default_factory=dict)
     calls: dict[str, float | None] = field(default_factory=dict)
     test_seconds: dict[str, float | None] = field(default_factory=dict)
-    """Seconds of the tests, for samples with a verdict."""
     summaries: Costs | None = None
     """Costs of a separate summariser, which the other fields exclude; None without a summariser."""
     offline: dict[str, float | None] = field(default_factory=dict)
@@ -173,7 +171,6 @@ class RunCosts:
     strategy_seconds: float
 
     def __str__(self) -> str:
-        """Return the costs as a phrase; an unknown price is left out."""
         price = "" if self.price is None else f", US$ {self.price:.2g}"
         return (
             f"{self.tokens_in:,.0f} tokens in, {self.tokens_out:,.0f} out{price}, "

@@ -47,7 +47,6 @@ class SampleFilter:
     level: str = ""
     status: Status | None = None
     verdict: str = ""
-    """Verdict of any completion."""
     flag: str = ""
     other: str = ""
     differs: Differs = ""
@@ -59,12 +58,10 @@ class FoundSample:
     """A sample that matches a search, with its value."""
 
     ordinal: int
-    """Position in the run's plan."""
     id: str
     repo: str
     path: str
     line: int
-    """Line of the cursor, from 0."""
     level: str
     status: Status
     value: float | None
@@ -257,9 +254,7 @@ class Facets:
     levels: tuple[str, ...]
     verdicts: tuple[str, ...]
     flags: tuple[str, ...]
-    """Flags of prompts and of completions."""
     measures: tuple[tuple[str, str], ...]
-    """(profile, metric) of the run's scores."""
 
 
 def facets(store: Store, run: str) -> Facets:

@@ -39,7 +39,6 @@ _TIMES: Mapping[str, tuple[str, ...]] = {
     "verdict": ("reason", "output", "seconds", "peak_bytes", "earlier"),
     "sample": ("strategy_seconds", "generator_seconds", "engines"),
 }
-"""Kind of line -> fields that vary between repetitions."""
 _KEYS = {"answer": "id", "verdict": "key", "sample": "sample_id"}
 _LEVEL = 6
 R = TypeVar("R")
@@ -212,7 +211,6 @@ def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
 
 
 def _dump(record: object) -> str:
-    """Return a JSON line. Characters that no database accepts are replaced, as before storing."""
     return json.dumps(_cleaned(record), ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 

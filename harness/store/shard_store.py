@@ -56,7 +56,6 @@ _LOG = logging.getLogger(__name__)
 class _OpenUnit:
     unit: WorkUnit
     left: set[str]
-    """Ids of samples that are not in a shard yet."""
     finished: dict[str, Finished] = field(default_factory=dict)
 
 
@@ -74,12 +73,8 @@ class ShardStore(Store):
     ) -> None:
         """Use the database of another store, which must stay open.
 
-        Args:
-            store: an open store.
-            cut: selects the units of this process.
-            deliver: called with a shard when its unit is finished, or when the attempt ends.
-            snapshots: repository -> digest of its files.
-            earlier: returns earlier shards.
+        `cut` selects the units of this process, and `deliver` is called with each shard. `snapshots` maps repositories
+        to digests of their files. `earlier` returns earlier shards.
         """
         super().__init__(store._engine, store.where)
         self._cut, self._deliver, self._snapshots = cut, deliver, snapshots

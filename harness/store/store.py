@@ -74,11 +74,9 @@ class Store:
         """Name of the database in messages, without a password."""
 
     def __enter__(self) -> Store:
-        """Return the store."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Close the store."""
         self.close()
 
     def close(self) -> None:

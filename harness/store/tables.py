@@ -181,7 +181,6 @@ def _delete_rows(connection: Connection, table: Table, rows: ColumnElement[bool]
 
 @contextlib.contextmanager
 def _deletable(connection: Connection, table: str) -> Iterator[None]:
-    """Allow this transaction to delete a table's rows inside the context."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
         yield

@@ -29,7 +29,6 @@ _TESTS = ", tests in "
 _NODES = " Ray nodes"
 """Suffix of an attempt's isolation on a cluster, where each node chooses its back end."""
 _SAMPLES_LISTED = 20
-"""Maximum samples listed with a group of faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +42,7 @@ class RunWork:
     """Versions that are part of the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
     planned: int
     statuses: Mapping[str, int]
-    """`harness.results.Status` -> number of finished samples."""
     unjudged: int
-    """Number of function completions without a verdict."""
     languages: tuple[str, ...]
     functions: bool
     attempts: tuple[Attempted, ...]
@@ -162,7 +159,6 @@ def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, in
 
 
 def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[str, ...], bool]]:
-    """Return set digest -> (languages of its stored samples, whether tests judge any of them)."""
     s = t.SAMPLE.c
     facts_by_set: dict[str, set[tuple[str, str, str]]] = {digest: set() for digest in digests}
     query = select(s.set_digest, s.language, s.kind, s.subkind).where(s.set_digest.in_(sorted(digests))).distinct()
@@ -261,7 +257,6 @@ class Attempted:
     reason: str
     """``done``, ``faults``, ``interrupted`` or ``failed``; empty without an end."""
     finished: int | None
-    """Number of samples that the attempt stored; None without an end."""
     missing: int | None
     faults: int
     locked: bool = False
@@ -288,7 +283,6 @@ class FaultGroup:
     """Start of that attempt in seconds since 1970; faults have no time of their own."""
     samples: tuple[str, ...]
     detail: str
-    """Details of the latest fault: the traceback if the strategy raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

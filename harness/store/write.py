@@ -67,12 +67,10 @@ class StoredBlock:
 
     kind: str
     places: str
-    """JSON list of [path, start, end]."""
     score: float | None
     tokens: int
     """Number of tokens; 0 for a dropped block of unknown size."""
     state: str
-    """``kept``, ``cut`` or ``dropped``."""
     reason: str
     char_start: int | None
     char_end: int | None
@@ -121,12 +119,9 @@ class StoredAccess:
     """What a strategy read of the repository for a sample, and how much of it the answer uses."""
 
     opened: int
-    """Number of files that the strategy read."""
     searches: int
     characters: int
-    """Characters of the repository that the strategy received."""
     explored_files: int
-    """Number of files from which the strategy received text."""
     explored_recall: float | None
     """Share (0 to 1) of the answer's definitions in the received text; None if no definition is known."""
 
@@ -145,7 +140,6 @@ class Finished:
     """Seconds of the strategy, excluding waiting for the model."""
     generator_seconds: float
     calls: tuple[tuple[str, str], ...]
-    """(role, generation id) in order, the final call last."""
     blocks: tuple[StoredBlock, ...]
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
@@ -191,7 +185,6 @@ class Mark:
     """``broken`` (its reference fails its tests) or ``vacuous`` (an empty body passes them)."""
     reason: str = ""
     image: str = ""
-    """Image of the tests when the sample was marked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,13 +156,11 @@ class TokenPoint:
 
     frame: Frame
     recent: tuple[Token, ...]
-    """The last tokens, at most four, the newest last."""
     exact: Ints
     """Length of the matching suffix at each source position."""
     loose: Ints
     """Length of the matching suffix if names, numbers and strings match by class only."""
     used: tuple[int, ...]
-    """Ids on the current line."""
     written: tuple[str, ...] = ()
     """Names, numbers and strings generated after the cursor, which have no source position."""
 

@@ -29,9 +29,7 @@ SHARPNESS = 8.0
 """A finished line's probability is proportional to exp(SHARPNESS * mean log-probability per token). Of values from 0.5
 to 20, this value had the best sum of identifier F1 and edit similarity on the tuning packages."""
 ENOUGH = 12
-"""Number of finished lines after which the beam may stop."""
 MOST_LINES = 4
-"""Number of lines after which a completion ends even inside brackets."""
 MOST_TOKENS = 60
 """Number of tokens after which decoding stops, even if the requested limit is higher."""
 
@@ -167,7 +165,6 @@ class BodyShape:
     opens: bool = False
     """Whether the last line ended with a colon, so a block must follow."""
     first: str = ""
-    """First token of the current line."""
     last: str = ""
     colon: bool = False
     """Whether the current line has a colon outside brackets."""

@@ -237,7 +237,6 @@ _STARTS = np.cumsum([0, *(cases for _, cases, _ in GROUPS)])
 _GATES = int(_STARTS[-1])
 GATE_CASES = (_KINDS * 9, 4, LINE_KINDS)
 SIZE = _GATES + 3 * sum(GATE_CASES)
-"""The number of weights."""
 
 
 def indices(c: TokenContext, p: TokenPoint) -> Ints:

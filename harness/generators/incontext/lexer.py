@@ -23,7 +23,6 @@ class TokenClass(IntEnum):
     """The class of a token, used by the model's features and prior."""
 
     EDGE = 0
-    """The edge before a code section."""
     NEWLINE = 1
     INDENT = 2
     NAME = 3
@@ -256,7 +255,6 @@ class Bracket(NamedTuple):
     slot: int
     """Number of commas since the bracket."""
     tokens: tuple[str, ...]
-    """The tokens directly in the bracket so far."""
     indent: str
 
 
@@ -268,9 +266,7 @@ class Frame(NamedTuple):
     """Texts of this physical line's tokens so far, without the indentation."""
     indent: str = ""
     ended: str = ""
-    """Last token of the previous line."""
     began: str = ""
-    """First token of the previous line."""
     above: str = ""
     """Indentation of the previous line."""
     last: str = ""

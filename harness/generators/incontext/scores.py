@@ -16,7 +16,6 @@ from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, TokenCo
 from ctxbench.harness.generators.incontext.lexer import LINE_KINDS, OPENERS, TokenClass
 
 QUANTUM = 64
-"""Weights are stored as integers, in units of 1 / `QUANTUM`."""
 _KINDS = len(TokenClass)
 _NEVER = -(1 << 40)
 _ZERO = 49_000
@@ -29,7 +28,6 @@ class ScoreTables:
     """The weights of one language, arranged for sums over all positions."""
 
     def __init__(self, weights: Ints) -> None:
-        """Arrange integer weights, which are in the order of `features`."""
         groups, start = {}, 0
         for group, cases, _ in f.GROUPS:
             groups[group.__name__.strip("_")] = weights[start : start + cases]

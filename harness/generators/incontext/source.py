@@ -49,7 +49,6 @@ class PromptSource(NamedTuple):
 
     stretches: list[Stretch]
     line_start: bool
-    """Whether the cursor is at column 0."""
     space: str
     """Whitespace between the last token and the cursor."""
 
@@ -62,13 +61,11 @@ _MARK = re.compile(r"\s*(#|//) ?")
 _JAVA_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STEP = "    "
 _HEAD = re.compile(r'(?P<head>(?:async +)?def\b.*?:)[ \t]*(?:"""[ \t]*)?(?:\n[ \t]*"""|\Z)', re.DOTALL)
-"""A Python signature before its docstring, in both styles of the closing section."""
 _METHOD = re.compile(r"\A[^(]*\(\s*(?:self|cls)\b")
 LONG = 60
 """Characters of a call above which the form with one argument per line is also offered."""
 _MAX_PARAMETERS = 30
 _FRAGMENTS = 1 << 11
-"""Number of retrieved code fragments in the cache. Many samples often share a fragment."""
 
 
 def read(prompt: Prompt, language: Language) -> PromptSource:

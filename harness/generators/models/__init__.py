@@ -27,7 +27,6 @@ _CONVERTED = "bfloat16"
 _GROWTH = 4
 """Maximum ratio of a quantized file's size in bfloat16 to its own size."""
 _WRITTEN_BY = ("transformers_version", "_name_or_path", "_model_name_or_path", "is_local", "local_files_only")
-"""Configuration keys that depend on the program that wrote the file."""
 _logger = logging.getLogger(__name__)
 
 

@@ -35,7 +35,6 @@ from ctxbench.sandbox.ownership import scratch
 
 Report = Callable[[str], None]
 Arrived = Callable[[int], None]
-"""Receives the number of bytes that have arrived."""
 _SLACK = 16 << 20
 """Bytes that a wheel may have in addition to its member, and bytes that must stay free on the disk."""
 _PAUSE = 0.2

@@ -19,7 +19,6 @@ MODELS = "CTXBENCH_MODELS"
 """Environment variable for another folder of models. All homes of a user share the weights."""
 COMMAND = "ctxbench model list"
 FILE = "models.toml"
-"""The user's table, in the folder of models."""
 _NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
 _BUILTIN = Path(__file__).parent / FILE
 _HASH = "use the 64 hexadecimal digits that `sha256sum FILE` prints"

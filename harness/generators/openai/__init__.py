@@ -99,12 +99,8 @@ class OpenAI(Generator):
     ) -> None:
         """Store the settings. The first request contacts the server.
 
-        Args:
-            settings: model, server and limits.
-            revision: the user's name for the served weights, one word.
-            prices: whether the server measures given texts (``echo`` with ``logprobs``).
-            counter: the model's tokenizer; None to send prompts without truncation.
-            environment: variables with the secrets; None for the process's own.
+        `revision` is the user's name for the served weights. With `prices`, the server measures given texts. Without a
+        `counter`, prompts are not truncated. `environment` contains the secrets; None means the process's own.
         """
         self._settings = settings
         self._client = Client(settings, environment)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _READ = 2000
 LONGEST_WAIT = 300.0
-"""Maximum seconds to wait if a server asks for a pause."""
 AGAIN = "check the server, then run the same command again"
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:model|sequence|context|prompt) length"
@@ -61,7 +60,6 @@ class Problem:
 
     fault: CtxbenchError
     again: bool = False
-    """Whether the same request may succeed later."""
     wait: float = 0.0
     instead: Body | None = None
     """The same request with the other name of its token limit, if the server refuses this name."""
@@ -163,7 +161,6 @@ def _json(text: str) -> Any:
 
 
 def _message_and_code(text: str) -> tuple[str, str]:
-    """Return a server's message as one line, and its error code, from any known form of reply."""
     data = _json(text)
     error = dig(data, "error")
     for words in (
@@ -205,7 +202,6 @@ Read = Callable[[Any, float], T]
 LARGEST = 8 << 20
 """Maximum bytes of a reply. An answer of a million tokens is smaller."""
 NEXT_LINE_AFTER = 10.0
-"""Minimum seconds between two log lines about a failing server."""
 _QUOTED_CHARACTERS = 300
 _LONGEST = 30.0
 """Maximum seconds between tries, unless the server asks for more."""
@@ -304,7 +300,6 @@ class Client:
             return now + seconds > self._sought + _NOBODY_THERE
 
     def _pause(self, seconds: float) -> None:
-        """Delay all requests by the seconds that the server asked for. More requests would prolong the pause."""
         with self._changed:
             self._not_before = max(self._not_before, time.monotonic() + seconds)
 
@@ -424,5 +419,4 @@ class Client:
 
 
 def _backoff(first: float, tries: int) -> float:
-    """Return the seconds before the next try. Randomness keeps failed requests from retrying together."""
     return min(_LONGEST, first * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

@@ -52,13 +52,7 @@ class Connections:
     """Sends requests of many threads to one address, from an event loop in its own thread."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
-        """Start the loop without opening a connection.
-
-        With `secret`, requests contain secrets, which a proxy must not read.
-
-        Raises:
-            InputFault: if the environment's proxy cannot be used.
-        """
+        """Start the loop without opening a connection. With `secret`, a proxy must not read the requests."""
         self._url = url
         self._headers = {
             "Accept": "application/json",

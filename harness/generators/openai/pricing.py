@@ -128,7 +128,6 @@ def _begin(tokens: Sequence[bytes], text: bytes) -> int:
 
 
 def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
-    """Return the first token of a split character, which vLLM displays with its last token."""
     if tokens[number][:ahead].isascii() and not tokens[number].isascii():
         while number > 1 and not tokens[number - 1]:
             number -= 1
@@ -160,7 +159,6 @@ def _align(tokens: Sequence[bytes], text: bytes) -> int:
 
 
 def _with_unsure(tokens: Sequence[bytes], number: int, text: bytes) -> int:
-    """Return the first token that may belong to characters outside ASCII at the beginning of the text."""
     unsure, own = (_SOLID.split(part, maxsplit=1)[0] for part in (text, tokens[number]))
     if not unsure:
         return number
@@ -210,11 +208,7 @@ class Counter:
     """The tokenizer of one served model, loaded with the first count; thread-safe."""
 
     def __init__(self, path: str, settings: OpenAISettings) -> None:
-        """Check that the file, or its folder, exists.
-
-        Raises:
-            InputFault: if the file does not exist, the package tokenizers is missing, or the settings have no window.
-        """
+        """Check that the file, or its folder, exists, and that the settings have a window."""
         if not settings.window:
             what, cure = "tokenizer= needs a window", "set window=TOKENS"
             raise InputFault(what, where="openai", cure=cure)

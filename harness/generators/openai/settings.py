@@ -18,7 +18,6 @@ from ctxbench.harness.generators.fim import family
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
 OFFICIAL_KEY = "OPENAI_API_KEY"
-"""Environment variable with the key of OpenAI's own service, sent only there."""
 _OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
 _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -43,7 +42,6 @@ class OpenAISettings:
     """Whether requests go to ``/chat/completions``."""
     concurrency: int
     timeout: float
-    """Maximum seconds per try."""
     retries: int
     backoff: float
     """Seconds before the second try, doubled for every further try."""
@@ -254,7 +252,6 @@ def header_fields(text: str) -> dict[str, str]:
 
 
 def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
-    """Check that JSON data contains no secrets, because specs are stored and displayed."""
     if isinstance(value, dict):
         for key, item in value.items():
             _see_no_secret(parameter, item, key)
@@ -281,7 +278,6 @@ class Credentials:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers of every request, with the values of the variables that the spec names."""
     secrets: re.Pattern[str] | None = field(default=None, repr=False)
-    """Pattern of the secrets in a server's text."""
 
     @classmethod
     def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:

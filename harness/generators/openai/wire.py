@@ -49,7 +49,6 @@ def answer_behind(text: str) -> str | None:
 
 Body = dict[str, Any]
 SHORT, LONG = "max_tokens", "max_completion_tokens"
-"""Names of the field with the token limit."""
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
 _CALLED = ("tool_calls", "function_call")
 _CUT = ("length", "max_tokens", "model_length")
@@ -377,7 +376,6 @@ def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> No
 
 
 def _tokens(reply: Any) -> tuple[int | None, int | None]:
-    """Return the tokens read and written. xAI and Gemini count thoughts only in the total."""
     read, written, total = (_count(reply, key) for key in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if written is not None and read and total is not None:
         written = max(written, total - read)
