@@ -4,10 +4,11 @@ The user's entries are searched first. A cutoff in a generator's spec overrides 
 
 A file has one table ``[[cutoff]]`` per entry:
 
-============== ======================================================================================= ``match``
-pattern, or list of patterns, of the model's name or of the generator's spec; required ``day`` last day of the model's
-training data; required ``source`` where the model's maker states the day ==============
-=======================================================================================
+==============  =======================================================================================
+``match``       pattern, or list of patterns, of the model's name or of the generator's spec; required
+``day``         last day of the model's training data; required
+``source``      where the model's maker states the day
+==============  =======================================================================================
 """
 
 from __future__ import annotations

@@ -60,8 +60,6 @@ class Prospect:
         """Return the prospect for samples of one repository.
 
         Args:
-            samples: the samples.
-            generator: the model's spec.
             metric: metric that decides; None for the default ranking metric.
             pairs: number of strategies that are compared with the first.
         """
@@ -196,8 +194,6 @@ def answer_of(
     """Compare complete runs with the first and return the report.
 
     Args:
-        home: the home, for the cutoffs of models.
-        store: the store with the runs.
         sample_set: the runs' samples, of one repository.
         summaries: summaries of two or more runs; the first must not be a control.
         metric: metric that decides; None for the default ranking metric.

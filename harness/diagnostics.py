@@ -1,7 +1,4 @@
-"""Static diagnostics: how useful and costly a context is, and which names a completion invents; see docs/metrics.md.
-
-No model is asked. Boards rank by these values only on request, or if no model completes anything.
-"""
+"""Static diagnostics, without a model: use and cost of a context, and names that a completion invents."""
 
 from __future__ import annotations
 
@@ -198,13 +195,7 @@ class Diagnostics:
         self._lock = threading.RLock()
 
     def of_prompt(self, sample: Sample, prompt: Prompt, target: str) -> Scores:
-        """Return `RECALL` and `WASTE` (0 to 1, or None) and the values of `definition_scores`.
-
-        Args:
-            sample: the task.
-            prompt: the final prompt.
-            target: the reference text after the cursor.
-        """
+        """Return `RECALL` and `WASTE` (0 to 1, or None) and `definition_scores`. `target` is the reference text."""
         with self._lock:
             return {
                 RECALL: api_recall(sample.uses, prompt, self._original_names(sample)),
@@ -249,7 +240,6 @@ class Diagnostics:
         """Return `HALLUCINATED` (share of a completion's project names that do not exist) and `MADE_UP` (number).
 
         Args:
-            sample: the task.
             text: the completion: a whole function, or, for a line sample, text that is truncated to the target's lines.
             target: the reference; only its number of lines is used.
         """
@@ -317,7 +307,6 @@ def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]
 
     Args:
         uses: names that the target needs. Of ``rules`` and ``rules.round_up`` only the latter counts.
-        prompt: the prompt that the model read.
         originals: name in the file -> original name, for imports ``a as b``. Either name counts.
     """
     apis = {use.name.rpartition(".")[2] for use in needed(uses)}
@@ -336,9 +325,7 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
     none.
 
     Args:
-        prompt: the prompt that the model read, with its dropped blocks.
         target: the reference text after the cursor.
-        language: language of the target.
         lines: function that returns the lines of a place.
 
     Returns:

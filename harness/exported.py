@@ -22,7 +22,6 @@ def rows(
     """Yield one prediction record per sample, in the plan's order, without missing samples.
 
     Args:
-        run: the completions.
         shape: name of a prediction format in `bench.formats.prediction_names`.
         sample_set: samples of the run; required if `needs_samples(shape)`.
         repeat: answers that the scorer expects per task. If the run has fewer, they are repeated.

@@ -198,7 +198,9 @@ class BoardQuery(RunQuery):
     def board(self, tables: Sequence[RunTable] | None = None) -> Board:
         """Return the leaderboard of `tables`, or of the selected runs.
 
-        With ``published="all"``, the board may have no stored runs. Raises:
+        With ``published="all"``, the board may have no stored runs.
+
+        Raises:
             InputFault: as in `tables`, and if no run has the metric or baseline, or the file of cutoffs is invalid.
         """
         from ctxbench.harness import cutoffs

@@ -1,8 +1,4 @@
-"""Result tables of runs, as columns, for leaderboards and queries; and the rules for which samples count.
-
-Values, arrays and database columns all work in `status_cases` and `value_cases`, so Python and SQL apply the same
-rules.
-"""
+"""Result tables of runs, as columns, for leaderboards and queries; and the rules for which samples count."""
 
 from __future__ import annotations
 
@@ -39,8 +35,6 @@ def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: An
     """Return the cases that replace a sample's stored status by excluded or missing.
 
     Args:
-        excluded: whether the sample is excluded.
-        missing: whether the sample has no result.
         tested: whether tests judge the sample. It is then missing until every completion has a verdict.
         judged: number of completions with a verdict.
         n: completions per sample.
@@ -53,14 +47,7 @@ def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: An
 
 
 def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Cases:
-    """Return the cases that select a sample's value. Samples of other statuses have none.
-
-    Args:
-        scored: whether the status is `Status.SCORED`.
-        model_failed: whether the status is `Status.MODEL_FAILED`.
-        own: value of the sample.
-        worst: value of a model-failed sample; None to use its own value.
-    """
+    """Return the cases that select a sample's value: `own`, or `worst` if the model failed and `worst` is not None."""
     return (scored, own), (model_failed, own if worst is None else worst)
 
 
@@ -300,8 +287,6 @@ def without_parts(
     Args:
         columns: metric -> sample -> value, None if undefined.
         scored: samples with scores under the default profile.
-        remarks: remarks of the run.
-        profile: metric profile of the columns.
     """
     whole = dict(columns)
     for measure in left_out(remarks):

@@ -1,12 +1,4 @@
-"""Cells: isolated processes in which strategies run, separated from samples, references and one another.
-
-The repository and the model stay in ctxbench's own process (the trusted side), which a cell queries over a socket. Each
-cell serves one sample and is deleted with everything that the strategy stored. With Landlock, a cell cannot open the
-home folder or the network, and writes only to a private folder. Without Landlock, `describe` returns ``isolation:
-process``.
-
-A cell does not protect against a strategy file that contains the answers.
-"""
+"""Cells: isolated processes that run strategies without access to samples and references; see docs/isolation.md."""
 
 from __future__ import annotations
 

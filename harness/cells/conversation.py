@@ -1,8 +1,4 @@
-"""The trusted side of the messages with one cell: checks them, answers repository questions, and enforces limits.
-
-Limits apply to processor time, waiting and memory of the cell's processes. Only time in which none of them could run
-counts as waiting, so a busy machine costs a strategy nothing. Without ``/proc``, all time counts as waiting.
-"""
+"""The trusted side of a cell's messages: checks them, answers questions, and enforces time and memory limits."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Linux calls for cells: drop privileges permanently, create namespaces, and measure processes.
-
-In its namespaces a cell sees only its own processes, a private temporary folder and the read-only files that it needs.
-``/proc``, ``/sys`` and ``/dev/shm`` are absent, because they show the machine and other cells. Requires root, or a
-kernel that permits user namespaces.
-"""
+"""Linux calls for cells: drop privileges, create namespaces, and measure processes. Needs root or user namespaces."""
 
 from __future__ import annotations
 
@@ -294,11 +289,7 @@ class Work:
         return any(self._unclaimed)
 
     def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the processor seconds since the last call.
-
-        The time of an ended child moves to its parent when the parent waits for it. Otherwise, only the time measured
-        earlier is counted.
-        """
+        """Return the processor seconds since the last call, including what was measured of ended children."""
         before, self.processes = self.processes, processes
         ended = [counts for process, counts in before.items() if process not in processes]
         ticks = claimed_ticks = claimed_faults = 0

@@ -115,10 +115,7 @@ class ForkedCells:
         return StrategyCard.of(self.registrations.bound(spec))
 
     def registration(self, name: str) -> Registration:
-        """Return a strategy's registration, read in a cell.
-
-        Args:
-            name: an installed strategy, or ``file.py@name``.
+        """Return the registration of a strategy (installed name, or ``file.py@name``), read in a cell.
 
         Raises:
             InputFault: if the strategy does not exist, or cannot be imported.

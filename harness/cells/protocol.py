@@ -1,9 +1,4 @@
-"""Interface, limits and messages of cells. A message is JSON with its length in front.
-
-A strategy controls the content of its messages, so every number and key is checked and nothing is pickled. Exceeding a
-limit is the strategy's fault, for that sample alone. Each limit is at least twenty times what the two papers'
-strategies use on real repositories; see docs/isolation.md.
-"""
+"""Interface, limits and messages of cells; docs/isolation.md explains the limits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The fork server of cells: ``python -m ctxbench.harness.cells.server FD``.
-
-A fresh, single-threaded interpreter that never sees a sample. It drops its privileges, then forks one process per job,
-which reads the job from its own socket. It ends with the trusted side and leaves no process behind.
-"""
+"""The fork server of cells: ``python -m ctxbench.harness.cells.server FD`` forks one process per job."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Converts the objects in messages between a cell and the trusted side to and from JSON data.
-
-Functions that read a cell's message raise `ProtocolError` if a part is missing, of another type, or over a limit.
-"""
+"""Converts cells' messages to and from JSON data. Invalid data raises `ProtocolError`."""
 
 from __future__ import annotations
 

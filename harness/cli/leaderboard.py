@@ -203,8 +203,6 @@ def printed(
     """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv``, ``markdown`` or ``latex``.
 
     Args:
-        board: the board.
-        form: one of `FORMS`.
         columns: columns of a ``table``; empty for the default columns.
         explain: print all notes below a ``table``.
         diagnostics: include the diagnostics of contexts and invented names.

@@ -1,9 +1,4 @@
-"""Handles Ctrl-C, and shows the progress of long work.
-
-The first Ctrl-C gives a command `SECONDS` to end cleanly; the second ends it at once. Python raises an interrupt only
-between two steps of Python code in the main thread, so a separate thread also watches for interrupts. Ending the
-process loses nothing: each finished sample is a transaction, and sandboxes and cells end with it.
-"""
+"""Handles Ctrl-C, and shows the progress of long work on a terminal, in a notebook or in a log."""
 
 from __future__ import annotations
 

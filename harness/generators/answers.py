@@ -1,8 +1,4 @@
-"""Extracts completions from models' answers: the end of a line, a line from a chat model, a whole function.
-
-The message that asks a chat model for a line is InferCom's, word for word. For a function, a model may continue the
-prompt, or write the function in a code fence, between tags or as bare code.
-"""
+"""Extracts completions from models' answers: the end of a line, a line from a chat model, a whole function."""
 
 from __future__ import annotations
 

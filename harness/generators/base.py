@@ -1,11 +1,7 @@
 """The interface and registry of generators, and their files of prices and training cutoffs.
 
-A generator is registered by a factory function, whose keyword-only parameters a spec may set: ``openai(model=…,
-url=…)``. The factory only checks them; weights, processes and connections start with the first request. Parameters that
-affect only speed (``concurrency``, ``workers``) are not part of the canonical spec, nor is ``cutoff``, which every spec
-accepts.
-
-A table of prices or cutoffs has a ``match``: one or more shell patterns for the model's name or the whole spec.
+A factory function registers a generator, and its keyword-only parameters may be set in a spec: ``openai(model=…,
+url=…)``. It only checks them; weights, processes and connections start with the first request.
 """
 
 from __future__ import annotations
@@ -247,7 +243,6 @@ def generator(
     """Register a factory function as the generator `name`.
 
     Args:
-        name: the name in specs.
         machine: parameters that do not affect the content of answers.
         shorthand: a short spelling, such as ``name:MODEL``.
 
@@ -325,8 +320,6 @@ def read_tables(
     """Return the tables ``[[name]]`` of a TOML file.
 
     Args:
-        path: the file.
-        name: name of the tables.
         faults: yields the faults of a table, except those of its ``match``.
         cure: last part of the error message.
 

@@ -1,8 +1,4 @@
-"""Chooses the faster number format for a model with 16-bit weights on this processor.
-
-Some processors multiply 16-bit numbers several times as fast as 32-bit numbers, others many times slower. Two products
-are timed once per processor and torch version, and the result is stored in the folder of models.
-"""
+"""Chooses the faster number format for a model with 16-bit weights on this processor, by timing two products once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`Prefill`: reads texts with a transformer, and reads the common beginning of consecutive texts only once.
-
-Each text is read alone, because a padded token takes as long as any other on a CPU. To decode answers together,
-`merged` combines the keys and values of several texts into one batch.
-"""
+"""`Prefill`: reads texts with a transformer, and reads the common beginning of consecutive texts only once."""
 
 from __future__ import annotations
 

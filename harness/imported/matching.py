@@ -70,8 +70,6 @@ def matched(
     """Return the runs of a file, one per strategy and generator, in the order of appearance.
 
     Args:
-        recorded: records of the file.
-        shape: format of the file.
         file: name of the file in messages.
         stem: generator label if neither the caller nor the file has one.
         labels: labels that replace the file's labels.

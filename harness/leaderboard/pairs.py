@@ -165,11 +165,7 @@ def corrected(
 ) -> list[Difference]:
     """Test the pairs of one question together, and return their differences with p-values and intervals.
 
-    Args:
-        family: the pairs' `differences`.
-        aligned_pairs: the same pairs; all use the same codes of units.
-        scale: scale of the metric.
-        seed: the seed given to `differences`.
+    `family` are the `differences` of these pairs, computed with the same `seed`. All pairs use the same codes of units.
     """
     tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:
@@ -210,11 +206,7 @@ def _within(difference: Difference, interval: tuple[float, float], scale: Scale)
 
 
 def _visible(difference: Difference, error: float | None, critical: float | None) -> float | None:
-    """Return the difference that is significant with about 80% power, given standard error and critical statistic.
-
-    Uses Student's t, whose scatter is itself estimated: simulated power is 68% with 6 repositories, and 76 to 79% with
-    7 to 20 (docs/statistics.md).
-    """
+    """Return the difference that is significant with about 80% power, given standard error and critical statistic."""
     count = difference.units
     # Without variation the sensitivity is unknown, which does not mean that any difference would be significant.
     if not difference.decidable or error is None or error <= _NOISE or critical is None or critical**2 >= count:
@@ -225,11 +217,7 @@ def _visible(difference: Difference, error: float | None, critical: float | None
 
 
 def _needed(difference: Difference, error: float | None) -> int | None:
-    """Return how many units like these would show a mean difference as large as this one.
-
-    Uses Student's t at 5% divided by the number of pairs, which with many units needs slightly more units than the
-    flips.
-    """
+    """Return how many units like these would show a mean difference as large as this one."""
     mean, count = abs(difference.mean or 0.0), difference.units
     # Fewer units give no standard error over units.
     if error is None or count < stats.FEWEST or mean <= _NOISE:

@@ -70,7 +70,6 @@ def table(
     """Return the board as text for terminals: per group a headline, a line per row, and warnings.
 
     Args:
-        board: the board to print.
         width: maximum characters per line. Columns that do not fit are dropped from the right, except the ranking
             metric and its test.
         terminal: print headings in bold; False gives plain text.
@@ -229,7 +228,6 @@ def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
     """Return the board as a data frame, whose `attrs` contain ``headline`` and ``notes``.
 
     Args:
-        board: the board.
         columns: columns of CSV or of the table; by default at most `MOST_FRAME`.
 
     Raises:

@@ -361,9 +361,7 @@ def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> 
     """Return the unweighted mean of the means of levels.
 
     Args:
-        table: samples of the group.
         level: level of the group; only CoderEval's ``all`` and the paper's three levels have such a mean.
-        values: sample -> value.
 
     Returns:
         None if a level has no value: a mean over fewer levels would be another number with the same name.

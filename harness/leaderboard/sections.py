@@ -1,8 +1,4 @@
-"""Splits a board into printable sections with a title, text tables and notes, and computes curves over a parameter.
-
-Each group is a section. Single CoderEval levels become a table of the whole group, unless they are requested. Curves
-compare strategies that differ only in a parameter, such as ``budget={256,512,1024}``.
-"""
+"""Splits a board into printable sections with a title, text tables and notes, and computes curves over a parameter."""
 
 from __future__ import annotations
 
@@ -99,7 +95,6 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
     """Yield the sections of a board, in order.
 
     Args:
-        board: the board to print.
         diagnostics: add a table of the contexts' use and cost, and of invented names.
         full: print each CoderEval level as its own group, with its ranking.
         by: add a table of strategies by the values of this parameter, for strategies that differ only in it.
@@ -350,7 +345,6 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
     """Return a group's ranking for a screen, one line per row.
 
     Args:
-        group: the group.
         keys: columns or metrics after the strategy, if the group has them. By default: the ranking metric, the
             difference with its test, tokens, and the means of other metrics.
         page: whether the table is for a web page, which draws the interval of the ranking metric and adds a verdict,

@@ -104,7 +104,6 @@ def estimate(
     """Estimate the mean of values, with an interval over repositories.
 
     Args:
-        values: one number per sample.
         repos: repository of each sample.
         seed: seed of the bootstrap.
         bounds: range of the values, if any, which limits the interval. If all values equal one bound, or all

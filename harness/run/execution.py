@@ -1,9 +1,4 @@
-"""Execution in the sandbox: `Executor` judges generated functions by tests, `Programs` runs strategies' programs.
-
-No verdict is computed twice: verdicts are stored, and equal work of several threads or processes runs once. A test that
-ends `BROKEN` raises a machine fault and is not stored, so that it is repeated. A strategy's program runs in a fresh
-sandbox with only a Python interpreter; its output decides no verdict.
-"""
+"""Execution in the sandbox: `Executor` judges generated functions by tests, `Programs` runs strategies' programs."""
 
 from __future__ import annotations
 
@@ -191,13 +186,7 @@ class Executor:
 
 @contextlib.contextmanager
 def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, SampleJudge]]:
-    """Open a sandbox and a judge that uses it.
-
-    Args:
-        home: contains the repositories.
-        sample_set: the samples to judge.
-        sandbox: name of a back end; None for the default.
-        width: maximum number of parallel tests.
+    """Open a sandbox and a judge with at most `width` parallel tests. `sandbox` None means the default.
 
     Raises:
         SandboxUnavailable: if the back end is not available.

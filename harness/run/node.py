@@ -1,8 +1,4 @@
-"""`NodeWorker`: completes units of runs on a cluster node that has nothing but ctxbench.
-
-It creates a temporary home folder from the files that it receives, keeps cells, indices and sandboxes open between
-units, and returns shards. It removes its folder at the end, and the folders of killed workers at the start.
-"""
+"""`NodeWorker`: completes units of runs on a cluster node that has nothing but ctxbench."""
 
 from __future__ import annotations
 

@@ -113,14 +113,7 @@ class Resources:
         snapshots: Mapping[str, Snapshot],
         ahead: Ahead = lambda _, __: None,
     ) -> Asker:
-        """Return an `Asker` for a strategy, which completes samples with the model.
-
-        Args:
-            card: the strategy's properties.
-            store: for answers.
-            snapshots: name -> repository.
-            ahead: called with each final prompt before the model is asked.
-        """
+        """Return an `Asker` for a strategy. `ahead` is called with each final prompt before the model is asked."""
         return Asker(
             self.cells,
             self.batcher,

@@ -122,7 +122,6 @@ class Runs:
         """Store a run, unless it is stored already, and return an attempt at it.
 
         Args:
-            card: the strategy's properties.
             repetition: index of the run among those with successive seeds, from 0.
             mine: the run's samples for this process.
             store: for the results; None for the store of the model's answers.
@@ -275,13 +274,7 @@ def run(  # noqa: PLR0913 - what to run, and the progress of it
     """Run strategies over a sample set, one after the other.
 
     Args:
-        home: contains the repositories.
-        store: for the results.
-        sample_set: the samples to complete.
         strategies: specs of strategies, or names of controls.
-        generator: the generator's spec.
-        choices: the run's options.
-        progress: displays each strategy's progress.
         report: called with each strategy's summary when the strategy ends.
         share: the part of the samples for this process; None for all.
         cluster: the machines that do the work; None for this machine.

@@ -1,8 +1,4 @@
-"""Divides a run's samples into units for processes, shares for machines, and batches for threads and the store.
-
-A unit contains samples of one repository, so that its process reads one repository and builds its indices once. The
-division does not affect the results.
-"""
+"""Divides a run's samples into units for processes, shares for machines, and batches for threads and the store."""
 
 from __future__ import annotations
 
@@ -160,8 +156,6 @@ def apart(
     """Process a batch. If it fails, process its items separately, so that a fault affects only its own item.
 
     Args:
-        work: processes some items.
-        part: the batch.
         works: returns whether other items can succeed after a fault. If not, they are not tried.
 
     Yields:

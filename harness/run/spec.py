@@ -1,8 +1,4 @@
-"""`RunSpec`: the choices that identify a run, the samples that it plans, and the command that repeats it.
-
-Options that affect only speed or access, such as workers or the key's variable, are not stored. Another version of
-ctxbench, of a strategy or of the sample set changes the id.
-"""
+"""`RunSpec`: the choices that identify a run, the samples that it plans, and the command that repeats it."""
 
 from __future__ import annotations
 

@@ -188,15 +188,8 @@ def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:
 def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, progress: Progress) -> int:
     """Add a profile's missing metrics to the completions of a run. Return the number of changed completions.
 
-    A sample gets no scores if it has no reference, or the profile is not defined for it. After an interrupt, the next
-    call continues.
-
-    Args:
-        store: contains the run.
-        run: id of the run.
-        sample_set: the run's samples.
-        profile: a name in `harness.metrics.PROFILES`.
-        progress: displays the progress.
+    `profile` is a name in `harness.metrics.PROFILES`. A sample gets no scores if it has no reference, or the profile is
+    not defined for it. After an interrupt, the next call continues.
     """
     names = metrics.metrics(profile)
     samples = {sample.id: sample for sample in sample_set.samples}

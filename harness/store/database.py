@@ -1,9 +1,4 @@
-"""Database connections with the settings of SQLite and PostgreSQL, one-line faults for their errors, and run locks.
-
-A reader sees one state and never blocks a writer. SQLite allows one writer at a time; PostgreSQL several. A process
-locks the run that it works on, with an open file in ``DATABASE-locks`` for SQLite or a session's advisory lock for
-PostgreSQL. The lock is released when the process ends, even after a crash.
-"""
+"""Database connections with the settings of SQLite and PostgreSQL, one-line faults for their errors, and run locks."""
 
 from __future__ import annotations
 

@@ -188,7 +188,6 @@ def run_tables(
     are unknown; for reference results, only the time.
 
     Args:
-        store: the results.
         samples: name of a sample set, including its limited runs; None for all.
         profile: the profile of the metrics. Metrics of `CONTEXT` and pass@k are always included. Several completions of
             a sample are averaged.

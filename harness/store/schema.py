@@ -1,14 +1,20 @@
 """The database's tables and views. Rows are appended and never changed.
 
-    run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score block 1─* block_gain (measured later, by
-    `ctxbench diagnose`) run 1─* attempt 1─0..1 outcome, 1─* fault (the only tables with times) attempt 1─* construction
-    (seconds per repository and stage) prompt 1─* generation, bits (caches by content, shared by all runs) pack 1─*
-    prompt (prompts that were stored together, compressed) verdict 1─* judged *─1 completion (verdicts by content,
-    shared by all runs) run 1─0..1 imported, 1─* remark (its import file; remarks for its readers) result 1─* engine_use
-    (what context engines did for a sample) result 1─0..1 access (what its strategy read) run 1─* summarised *─1
-    generation (summaries of APIs, which belong to no sample) mark (samples excluded from scores, by set) dated (the
-    days of samples' code, by set) run 1─* named (names that users give it) cutoff (last day of a generator's training
-    data, from its spec)
+    run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
+    block 1─* block_gain                             (measured later, by `ctxbench diagnose`)
+    run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables with times)
+    attempt 1─* construction                         (seconds per repository and stage)
+    prompt 1─* generation, bits                      (caches by content, shared by all runs)
+    pack 1─* prompt                                  (prompts that were stored together, compressed)
+    verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
+    run 1─0..1 imported, 1─* remark                  (its import file; remarks for its readers)
+    result 1─* engine_use                            (what context engines did for a sample)
+    result 1─0..1 access                             (what its strategy read)
+    run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
+    mark                                             (samples excluded from scores, by set)
+    dated                                            (the days of samples' code, by set)
+    run 1─* named                                    (names that users give it)
+    cutoff                                           (last day of a generator's training data, from its spec)
 
 A planned sample without a result row is missing. A result row is written in one transaction with all rows below it. Its
 key prevents a second one.

@@ -1,8 +1,4 @@
-"""`ShardStore`: a store that also writes its finished samples to shards, for another process to merge.
-
-A sample counts as finished only when a shard contains it. Answers, bits and verdicts are kept in a database of the
-process, so that a unit can be repeated without new requests after a crash. A lost database is restored from the shards.
-"""
+"""`ShardStore`: a store that also writes its finished samples to shards, for another process to merge."""
 
 from __future__ import annotations
 
@@ -273,9 +269,7 @@ def open_share(
     """Open the store for a share of the runs over a sample set. Existing shards are continued.
 
     Args:
-        share: the part of the work.
         folder: folder of the shards, and of the database unless `url` is given; created if missing.
-        sample_set: the set.
         url: URL of another database.
 
     Raises:

@@ -1,7 +1,7 @@
 """`Store`: opens a database, appends rows, and looks up what runs need. It never changes a row.
 
 With `open_reader`, a dashboard or report can read while another process writes. Only one process works on a run at a
-time. A row that another run has already stored, such as an answer, stays.
+time.
 """
 
 from __future__ import annotations
@@ -159,7 +159,6 @@ class Store:
         """Record the start of an attempt; return its number.
 
         Args:
-            run: id of the run.
             isolation: how strategies are isolated, and where tests run.
             load: concurrency of the attempt; None if no times are measured.
             locked: whether this process holds the run's lock until the attempt ends.
@@ -252,9 +251,7 @@ class Store:
         """Append finished samples of a run in one transaction; return the number of new samples.
 
         Args:
-            run: id of the run.
             coder: spec and version of the model that measured the bits.
-            finished: the samples.
             generations: their answers that may not be stored yet.
             verdicts: their verdicts that may not be stored yet.
         """
@@ -271,12 +268,8 @@ class Store:
         return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
-        """Run an appending function in a transaction. Repeat it if another process stores the same row first.
-
-        Args:
-            append: the function.
-            together: whether other writers may run meanwhile, because `append` skips rows that they append.
-        """
+        """Run `append` in a transaction, again if another process stores a same row first. `together` allows other
+        writers."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
                 return append(connection)

@@ -1,8 +1,4 @@
-"""Creates the tables, protects rows from changes, and deletes runs and verdicts.
-
-A database with another schema number is refused, never migrated. Deleting a run keeps the model's answers, because
-other runs use them too.
-"""
+"""Creates the tables, protects rows from changes, and deletes runs and verdicts."""
 
 from __future__ import annotations
 

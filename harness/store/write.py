@@ -1,7 +1,4 @@
-"""Records for the store (finished samples, completions, verdicts, faults), and functions that append their rows.
-
-Many rows are inserted as tuples by one prepared statement, four times as fast as SQLAlchemy's insert.
-"""
+"""Records for the store (finished samples, completions, verdicts, faults), and functions that append their rows."""
 
 from __future__ import annotations
 

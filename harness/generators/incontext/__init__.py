@@ -1,8 +1,4 @@
-"""The built-in copy model: a deterministic model that copies from its prompt, in a pool of processes.
-
-Its scores measure the context, not a language model's skill. numpy is imported with the first answer, so that listing
-generators stays fast.
-"""
+"""The built-in copy model: a deterministic model that copies from its prompt, to measure contexts."""
 
 from __future__ import annotations
 

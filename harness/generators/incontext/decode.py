@@ -1,11 +1,7 @@
 """Completes a line or a function's body by beam search over the copy model.
 
-A line ends at a newline with balanced brackets. Of the finished lines, the line with the least expected loss is chosen,
-under the model's probabilities (minimum Bayes risk; Kumar and Byrne 2004). The loss combines edit similarity and
-identifier F1.
-
-A Python body ends at the first line that is indented no further than the function, a Java body at its closing brace.
-The likeliest body that parses is chosen.
+Of the finished lines, the line with the least expected loss is chosen (minimum Bayes risk; Kumar and Byrne 2004). The
+loss combines edit similarity and identifier F1. Of the finished bodies, the likeliest that parses is chosen.
 """
 
 from __future__ import annotations

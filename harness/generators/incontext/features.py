@@ -1,9 +1,4 @@
-"""Features of the copy model's candidates: groups of exclusive cases, with one weight per case.
-
-Each group assigns a case to every source position. A position's score is the sum of its cases' weights. The prior and
-the spelling of unseen tokens are two more candidates, scored by the gate groups. `scores` computes the same sums
-faster.
-"""
+"""Features of the copy model's candidates: groups of exclusive cases, with one weight per case."""
 
 from __future__ import annotations
 

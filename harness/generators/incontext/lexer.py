@@ -1,8 +1,7 @@
 """Splits Python or Java text into tokens, joins them, and tracks brackets, lines and indentation.
 
-A token includes the whitespace before it on its line, so joining all tokens returns the text. Every line begins with an
-indentation token (perhaps empty) and ends with a newline token. No token spans lines: a triple quote is a separate
-token, so truncated code can be split too.
+A token includes the whitespace before it on its line, so joining all tokens returns the text. No token spans lines: a
+triple quote is a separate token, so truncated code can be split too.
 """
 
 from __future__ import annotations
@@ -331,18 +330,7 @@ _VALUE_WORDS = frozenset(["True", "False", "None", "this", "super", "true", "fal
 def space_before(
     before: Token | None, earlier: Token | None, text: str, kind: TokenClass, frame: Frame, language: Language
 ) -> str:
-    """Return the whitespace to expect before a token.
-
-    The rule depends only on the tokens to the left, so whitespace costs the same with every prompt.
-
-    Args:
-        before: the previous token.
-        earlier: the token before it.
-        text: text of the token.
-        kind: class of the token.
-        frame: the state before the token.
-        language: the language.
-    """
+    """Return the whitespace to expect before a token, given the two previous tokens and the state before it."""
     if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
         return ""
     if before.kind in (TokenClass.INDENT, TokenClass.NEWLINE) or before.text in _TIGHT_AFTER:

@@ -1,8 +1,4 @@
-"""The copy model: next-token probabilities at a point, and bits of a text.
-
-Every source position, the prior and the spelling of unseen tokens are candidates with log-linear scores. A token's
-probability is the share of the candidates that produce it. All numbers are the same to the last bit on every processor.
-"""
+"""The copy model: next-token probabilities and bits of a text, equal to the last bit on every processor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`ScoreTables`: the scores of all source positions at a point, computed faster than by `features`.
-
-It looks up a group's most frequent case for all positions at once, caches it for other points, and corrects only
-positions with another case. Weights are integers, so the order of the sums does not matter.
-"""
+"""`ScoreTables`: the scores of all source positions at a point, computed faster than by `features`."""
 
 from __future__ import annotations
 

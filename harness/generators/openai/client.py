@@ -234,8 +234,6 @@ class Client:
         between tries double.
 
         Args:
-            path: path below the server's address.
-            body: fields of the request.
             read: converts the reply into an answer.
             largest: maximum bytes of the reply.
 

@@ -1,7 +1,4 @@
-"""`Connections`: sends requests to one server, directly or through the environment's proxy, with httpx.
-
-Each request has its own connection, so replies cannot be confused. Redirects, cookies and `.netrc` are ignored.
-"""
+"""`Connections`: sends requests to one server, directly or through the environment's proxy, with httpx."""
 
 from __future__ import annotations
 
