@@ -324,10 +324,6 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
     counted as comments. A dropped API counts as much as the average API in the prompt, or as its first line if there is
     none.
 
-    Args:
-        target: the reference text after the cursor.
-        lines: function that returns the lines of a place.
-
     Returns:
         None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
     """

@@ -40,7 +40,6 @@ def fitting(seconds: float, per_sample: float, *, most: int) -> int:
     Args:
         seconds: available time.
         per_sample: seconds per sample, summed over all strategies.
-        most: number of samples available.
     """
     sizes = [size for size in _SIZES if size < most and size * per_sample <= seconds]
     return most if most * per_sample <= seconds else max(sizes, default=0)
@@ -90,12 +89,9 @@ class TimeBudget:
         return counted
 
     def planned(self, now: float, seconds: Sequence[float], *, most: int) -> int:
-        """Return how many samples fit into the remaining time.
+        """Return how many samples fit into the time left after a pilot that ended at `now`; at most `most`.
 
-        Args:
-            now: end of the pilot.
-            seconds: seconds per sample of each strategy.
-            most: number of samples available.
+        `seconds` are the seconds per sample of each strategy.
 
         Raises:
             InputFault: if not even the smallest allowed number fits.

@@ -1,7 +1,4 @@
-r"""Prints a board as LaTeX in ASCII: one float per group with booktabs tables and its notes.
-
-Needs only ``\usepackage{booktabs,graphicx}``. Tables wider than the line are shrunk.
-"""
+r"""Prints a board as LaTeX in ASCII: one float per group with booktabs tables and its notes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Estimates power before a run: how many repositories and samples the board's test needs to show a difference.
 
-Model: a sample's paired difference is the true difference, plus an effect of its repository (variance *between*), plus
-an effect of the sample (variance *within*), both about normal. Stored runs give the variances. The mean over m samples
-of a repository has variance between + within / m.
-
-Source: S. R. Searle, G. Casella and C. E. McCulloch, Variance Components (1992), section 3.6 (analysis of variance of
-unbalanced data).
+Stored runs give the variances between and within repositories, estimated as in S. R. Searle, G. Casella and C. E.
+McCulloch, Variance Components (1992), section 3.6.
 """
 
 from __future__ import annotations
@@ -229,11 +225,9 @@ def plans(
     """Estimate what shows a difference from a baseline, for each group of stored runs with the baseline.
 
     Args:
-        tables: stored runs, oldest first.
         baseline: a strategy (spec or name), or a run id.
         effect: the difference to detect, in the board's unit, above 0.
         metric: metric of the difference; None for the ranking metric.
-        rows: rows of the planned board, including the baseline.
 
     Returns:
         The plans, and the reasons why other groups have none.

@@ -1,9 +1,4 @@
-"""The data classes of a leaderboard: groups of comparable rows, their tests and levels.
-
-Every output takes its sentences about tests from `Family` and `pair_verdict`, so that they agree. Source of the means
-of levels: for CoderEval, the ICL-strategies paper prints the unweighted mean of a language's levels class, file and
-project, and the mean of both languages' means.
-"""
+"""The data classes of a leaderboard: groups of comparable rows, their tests and levels."""
 
 from __future__ import annotations
 

@@ -1,14 +1,7 @@
 """Tests differences by sign flips of whole repositories, for single pairs or families of pairs, and ranks rows.
 
-Under the null hypothesis, the sign of a repository's summed difference is random. All samples of a repository flip
-together: tests over samples (McNemar, paired t) report false differences if the advantage varies between repositories.
-
-Pairs share rows and repositories, so their tests are strongly dependent. Bonferroni's and Holm's corrections ignore
-this and lose power. `step_down` flips whole repositories in all pairs at once, and compares a pair with the largest
-statistic that this pair and those with smaller statistics reach under the same flip. This controls the family-wise
-error.
-
-Source: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
+docs/statistics.md explains the method. Family-wise error is controlled as in P. H. Westfall and S. S. Young,
+Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
 """
 
 from __future__ import annotations

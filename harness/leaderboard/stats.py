@@ -1,10 +1,6 @@
-"""Means and 95% intervals of values clustered by a unit, and Student's t.
+"""Means and 95% intervals of values clustered by a unit (repository or file), and Student's t.
 
-The unit is the repository, or the file if all samples are from one repository. Samples of a unit resemble each other,
-so an interval that treats them as independent is too narrow.
-
-Student's t is implemented here because boards must be equal to the last bit on every processor, and scipy's quantiles
-are not. The tests compare the results with scipy's.
+Student's t is implemented here because scipy's quantiles differ between processors in the last bits.
 """
 
 from __future__ import annotations

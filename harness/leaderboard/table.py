@@ -1,9 +1,4 @@
-"""Builds the leaderboard from stored runs; see docs/statistics.md.
-
-Runs are ranked together only within one sample set (by digest), language, level, generator and metric profile. Pairs
-are compared on samples that both completed. Reference results and imported runs are tested among themselves, so
-importing does not change the user's numbers.
-"""
+"""Builds the leaderboard from stored runs; see docs/statistics.md."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
 """`Batcher`: batches the requests of many threads, sends equal requests once, and stores every answer.
 
-The bookkeeper thread looks requests up in the store and stores answers, so that no model waits for a disk. A lane
-thread sends requests without a stored answer to the generator, when a batch is full, every member waits, or no request
-arrived for `LINGER` seconds. A ``concurrent`` generator has `batch_size` lanes, which send one request each, so that no
-request waits for a batch. A fault of one request does not affect the others.
-
-A request is *asked* (to be looked up), *pending* (to be sent), under way, *answered* (to be stored), and then settled.
-One lock protects these states.
+One thread reads and writes the store; others send batches to the generator. A request is *asked* (to be looked up),
+*pending* (to be sent), under way, *answered* (to be stored), and then settled. One lock protects these states.
 """
 
 from __future__ import annotations

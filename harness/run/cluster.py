@@ -1,8 +1,6 @@
 """`Cluster`: completes units of runs on the nodes of a Ray cluster, with one long-lived worker per node.
 
-Nodes need ctxbench, but no shared disk and no database. A node receives each file once, keeps its indices and
-sandboxes, and returns shards. If a worker is lost, its units are repeated elsewhere. Only the loss of the machine that
-started the run ends it. Models must be servers or the built-in copy model.
+Nodes need ctxbench, but no shared disk and no database. Units of a lost worker are repeated on other nodes.
 """
 
 from __future__ import annotations

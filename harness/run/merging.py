@@ -1,11 +1,6 @@
 """Merges shards (results of other processes) into a store, each checked and added in one transaction.
 
-The home must contain the shard's sample set, built from the same repositories. Values that the store has already are
-skipped. If a value differs from the stored one, the whole shard is refused. So the order and repetition of shards do
-not matter.
-
-The shard's author is trusted: answers, prompts and scores are not checked. Its verdicts count only for its own run, and
-the run's rows record their source.
+A shard that contradicts a stored value is refused; its answers, prompts and scores are not checked otherwise.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`SampleScorer`: scores completed samples with metrics, context gain and diagnostics.
 
-Context gain is how many bits fewer the reference costs with the context than without. A model, called the coder,
-measures these costs (`Pricer`). If the coder is the generator itself, it measures a prompt while reading it. Another
-coder works while the generator writes.
+Context gain is how many bits fewer the reference costs with the context than without, as measured by a model, the
+coder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Work after a run: judge completions in files or stored runs, compute missing scores, and measure blocks.
-
-The gain of a block is the number of bits that are lost if only this block is left out. Two blocks with equal content
-each gain little, because the other remains. So gains of blocks do not add up to the context gain.
-"""
+"""Work after a run: judge completions in files or stored runs, compute missing scores, and measure blocks."""
 
 from __future__ import annotations
 
