@@ -36,7 +36,6 @@ PAGES = {
     "samples, searched": {"words": "repo07", "order": "lowest of A"},
     "runs": {},
 }
-"""Visit -> parameters in the page's URL, in addition to `CHOICE`."""
 _LITTLE = 0.05
 CHOICE = {"samples": "set0", "language": "python", "generator": "model0"}
 

@@ -1,8 +1,7 @@
 """The cost of a job in a pool of sandboxes: processor time of client, engine and sandbox together.
 
-As root with Docker, the engine is private and in its own control group, so the numbers are accurate on a busy machine
-too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its runner and problems. `JOBS=10000` sets the number of jobs in
-one pool at the end.
+As root with Docker, the engine is private and measured exactly. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its
+runner and problems. `JOBS=10000` sets the number of jobs in one pool at the end.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ class PageInfo:
     """A page of the site."""
 
     name: str
-    """Module name in `dashboard.pages`, and last part of the URL."""
     title: str
     icon: str
     says: str

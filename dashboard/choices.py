@@ -1,8 +1,4 @@
-"""Choices of the pages, stored in the URL's query, so that views can be shared, bookmarked and revisited.
-
-A choice comes from the URL, from the same choice on another page, or from the default. `flush` writes all choices to
-the URL at once, so that a click is one step in the browser's history.
-"""
+"""Choices of the pages, stored in the URL's query, so that views can be shared, bookmarked and revisited."""
 
 from __future__ import annotations
 
@@ -64,13 +60,11 @@ def choose(  # noqa: PLR0913 - the options, and their looks
 
     Args:
         label: name of the choice; never stored text.
-        options: at least one option.
         name: the choice's name in the URL.
         default: the choice if the URL contains none; None for the first option.
         label_of: returns an option's text on the page, which may be stored text.
         key_of: returns an option's unique text in the URL; None for `label_of`.
         help: hover text; never stored text.
-        where: a Streamlit container.
         tabs: show all options side by side, without the label.
     """
     spelled = {(key_of or label_of)(option): option for option in options}

@@ -1,8 +1,4 @@
-"""The data of the pages. Only this module opens the store, read-only, and caches results until rows are added.
-
-Streamlit runs a page again at each click, in a new thread. So results are cached per process, under a key that changes
-with the database (`stamp`). Cached values are frozen.
-"""
+"""The data of the pages. Only this module opens the store, read-only, and caches results until rows are added."""
 
 from __future__ import annotations
 
@@ -66,10 +62,7 @@ def stamp() -> str:
 def cached(question: Callable[..., T], *arguments: object, **named: object) -> T:
     """Return ``question(store(), …)``, computed again only after rows are added. Callers must not change the result.
 
-    Args:
-        question: a module-level function whose first argument is the store.
-        arguments: further arguments, with distinct `repr`.
-        named: further keyword arguments, with distinct `repr`.
+    `question` is a module-level function. The other arguments must have distinct `repr`.
     """
     call = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
     answer: T = _cached((database(), stamp(), call), lambda: question(store(), *arguments, **named))

@@ -29,7 +29,6 @@ class RowOrigin:
     run: str
     facts: tuple[tuple[str, str], ...]
     command: str
-    """Shell command; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,6 @@ def page(template: str, *, css: str = "", script: str = "", **values: object) ->
         template: name of the template.
         css: file with additional style.
         script: file of the page's script; empty for none.
-        values: the template's variables.
     """
     own = files("ctxbench.dashboard")
     sheet, code = (

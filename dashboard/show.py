@@ -65,9 +65,7 @@ def text(value: str, *, language: str | None = None, key: str, limit: int = 20_0
     """Show stored text verbatim; of a long text only the start, with a button to save all of it.
 
     Args:
-        value: the text.
         language: language of syntax colours, such as ``python``; None for no colours.
-        key: unique key of the button on the page.
         limit: maximum characters displayed.
     """
     part = value[:limit]
@@ -99,7 +97,6 @@ def frame(
     Args:
         rows: each maps the same columns to cells.
         help: column -> hover text of its heading; never stored text.
-        key: unique key of the table on the page.
         config: column -> a column of `st.column_config`, if a plain column is not enough.
     """
     columns = list(rows[0]) if rows else list(help)

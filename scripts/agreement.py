@@ -33,7 +33,6 @@ PLANNED = 144
 JUDGE, LARGER = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
 """The model that judges all rows and lines, and the model that shows how well two models agree."""
 _METRICS = {GAIN: (CONTEXT, 1.0), "es": ("ctxbench", 100.0), "id_f1": ("ctxbench", 100.0)}
-"""Metric -> its profile, and its factor to the displayed unit."""
 _BASE = "lc.infile"
 _CONTRASTS = (
     ("lc.infercom(encoder=bm25, fsr=false)", "lc.infercom(encoder=bm25, fsr=false, uer=false)"),

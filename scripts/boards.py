@@ -1,8 +1,4 @@
-"""Writes every board of some databases in every format: ``python -m scripts.boards OUT FOLDER...``.
-
-FOLDER contains a ``results.db``. To check that a change keeps every byte, run it before and after, and compare: ``diff
--r BEFORE AFTER``.
-"""
+"""Writes all boards of databases, to compare before and after a change: ``python -m scripts.boards OUT FOLDER...``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Compares ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/metrics.md.
-
-Each name that a Python reference uses from another file is looked up by `Diagnostics.definitions` and by jedi's
-``goto``.
-"""
+"""Compares ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/metrics.md."""
 
 from __future__ import annotations
 

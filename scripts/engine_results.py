@@ -1,8 +1,7 @@
 """Measures the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
 
-Builds the standard set NAME in HOME, completes missing runs, and writes docs/results.md. With a LIMIT, it runs the
-third-party engines over the first LIMIT samples with GENERATOR (by default the copy model), and also writes
-docs/engines.md.
+Completes runs over the standard set NAME, and writes docs/results.md. With a LIMIT, it runs the third-party engines
+over the first LIMIT samples, and also writes docs/engines.md.
 """
 
 from __future__ import annotations

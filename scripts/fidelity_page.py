@@ -454,8 +454,6 @@ def _drive(path: str) -> None:
 
 @dataclass(slots=True)
 class _Tally:
-    """Number of equal prompts, and the differences of other prompts."""
-
     equal: int = 0
     of: int = 0
     differ: Counter[str] = dataclasses.field(default_factory=Counter)

@@ -24,7 +24,6 @@ _MEASURED = {
     Kind.LINE: (("EM", "ctxbench", "em", 100.0), ("ES", "ctxbench", "es", 100.0), ("gain in bits", CONTEXT, GAIN, 1.0)),
     Kind.FUNCTION: (("pass@1", "ctxbench", "pass", 100.0), ("ES", "ctxbench", "es", 100.0)),
 }
-"""Heading, profile, metric, factor."""
 Held: TypeAlias = Mapping[str, tuple[ReferenceRun, int]]
 """Sample -> a strategy's run with the sample, and the sample's index in the run's columns."""
 

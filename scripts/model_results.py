@@ -36,7 +36,6 @@ class Plan:
     """The rows to measure with a model. The shipped file has the plan's name."""
 
     model: str
-    """A name in `ctxbench model list`, or the built-in model."""
     kind: Kind = Kind.LINE
     limits: tuple[int, ...]
     """Numbers of samples, chosen from the repositories in turn. Each contains the previous samples."""

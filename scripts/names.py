@@ -18,7 +18,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("bench", "harness", "sandbox", "strategies", "dashboard")
 LIMIT = 0.005
-"""Maximum share of a package's bound names that may be vague."""
 VAGUE = frozenset(
     (
         *("one", "ones", "each", "found", "made", "wanted", "known", "said", "told", "given", "shown", "kept"),

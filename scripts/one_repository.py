@@ -1,8 +1,8 @@
 """Measures the test within one repository: ``python -m scripts.one_repository HOME``.
 
-Runs two strategies over line samples of each repository of the standard set, and writes the test's rates of false and
-true findings into docs/statistics.md. ``HOME/commits.json`` may contain the commit that last changed each sample's
-line: repository -> sample -> commit. ``--tables`` skips the runs.
+Runs two strategies over each repository of the standard set, and writes the rates of false and true findings into
+docs/statistics.md. ``HOME/commits.json`` may contain repository -> sample -> last commit of its line. ``--tables``
+skips the runs.
 """
 
 from __future__ import annotations

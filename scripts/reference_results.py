@@ -85,7 +85,6 @@ BEGIN, END = "<!-- board: python -m scripts.reference_results -->\n", "<!-- end 
 LANGUAGES = {"python": "Python", "java": "Java"}
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 _METRICS = {Kind.LINE: {"ES": "es", "EM": "em", "ID-F1": "id_f1"}, Kind.FUNCTION: {"pass@1": "pass@1", "ES": "es"}}
-"""Heading -> metric."""
 _DRAWN = {Kind.LINE: (COPYABLE, "copyable bits"), Kind.FUNCTION: ("es", "edit similarity in percent")}
 """Metric of a kind's picture, and its name. Bits are undefined for the ICL paper's prompts, which end before the
 function."""
@@ -134,10 +133,7 @@ def groups_of(name: str, kind: Kind) -> list[Group]:
 
 
 def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str:
-    """Return a language's board as a Markdown table.
-
-    `columns` maps headings to functions that return a row's cell, for additional columns.
-    """
+    """Return a language's board as a Markdown table. `columns` maps further headings to functions that return a cell."""
     head = f"| rank | group | strategy | copyable bits | {' | '.join(columns)} |"
     lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
     for row in group.rows:

@@ -69,8 +69,6 @@ def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterab
     """Return the stored runs with their choices, the latest first.
 
     Args:
-        home: the home folder.
-        db: URL of the database; None for the home's own.
         samples: only runs over this sample set.
         columns: as for `ResultFrame.chosen`; by default the first 20.
 

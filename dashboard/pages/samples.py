@@ -260,7 +260,6 @@ class Side:
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _answers(root: str) -> Answers:
-    """Return the home's sample sets, cached because opening them indexes their records."""
     return Answers(Home(Path(root)))
 
 

@@ -24,7 +24,6 @@ from ctxbench.harness.results import RunInfo, RunTable
 FEW, MOST_RUNS = 3, 6
 """Default and maximum number of compared runs, including the baseline."""
 MOST_ROWS = 100
-"""Maximum samples in the table of the largest differences."""
 
 Row = dict[str, object]
 

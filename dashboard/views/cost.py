@@ -189,7 +189,6 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
 
     Args:
         points: cost and value of each point; points without both are ignored.
-        lower_is_better: whether a lower value is better. A lower cost always is.
     """
     sign = -1.0 if lower_is_better else 1.0
     candidates = [

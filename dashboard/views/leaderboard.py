@@ -93,7 +93,6 @@ class Bars:
     """The drawn intervals of a table."""
 
     at: int
-    """Index of the column before the bars."""
     axis: Axis
     bars: tuple[Bar | None, ...]
     """Bar of each row; None for an empty cell."""

@@ -29,9 +29,7 @@ STEP = 500
 CURSOR = "▏"
 
 PAGE = 25
-"""Samples on one page of a list."""
 ANY = "any"
-"""Name of the option that matches everything."""
 NONE = "none"
 PASSES = "pass@1"
 HELP: Mapping[str, str] = {

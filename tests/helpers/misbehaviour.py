@@ -63,7 +63,6 @@ class Misbehaviour:
     """Bytes that the server sends, or its actions. It closes the connection after anything but a `Whole` reply."""
     outcome: Outcome
     words: str = ""
-    """Words that the answer or the fault must contain."""
     slow: bool = False
     """Whether only the time limit ends the request."""
 

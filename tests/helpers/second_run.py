@@ -56,10 +56,7 @@ class Counting(Scripted):
 
 
 def every_spec() -> list[str]:
-    """Return a spec of every installed strategy, every preset with a cheap encoder, and every control.
-
-    Strategies that other tests registered in this process are excluded.
-    """
+    """Return a spec of every strategy that is installed outside tests, preset with a cheap encoder, and control."""
     found = [str(with_encoder(specs.parse(row.strategy), "hashed")) for row in presets().values() if row.strategy]
     covered = {specs.parse(spec).name for spec in found}
     # `engine` needs a sandbox. Its searches are repeated, and its answers stored like those of every strategy.

@@ -78,9 +78,7 @@ class FakeVLLM:
         """
         self.following, self.text, self.ends, self.log = following, text, ends, log
         self.started: list[types.SimpleNamespace] = []
-        """The arguments of every engine."""
         self.calls: list[list[types.SimpleNamespace]] = []
-        """The parameters of every call of an engine."""
         self.threads: set[str] = set()
         self.mains: set[str] = set()
         """The main module's spec at each start, which tells spawned workers the script to run."""
