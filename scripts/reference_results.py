@@ -133,7 +133,7 @@ def groups_of(name: str, kind: Kind) -> list[Group]:
 
 
 def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str:
-    """Return a language's board as a Markdown table. `columns` maps further headings to functions that return a cell."""
+    """Return a language's board as a Markdown table. `columns` maps more headings to functions that return a cell."""
     head = f"| rank | group | strategy | copyable bits | {' | '.join(columns)} |"
     lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
     for row in group.rows:
