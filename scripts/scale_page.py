@@ -73,7 +73,7 @@ def _up(rate: float) -> float:
 
 
 def main() -> None:
-    """Measure, simulate, and write both into the docs."""
+    """Measure, simulate, and write the table and the picture into the docs."""
     merge = measured_merge().merge
     settings = curves(merge)
     write_section(PAGE, _BEGIN, _END, table(settings, merge))

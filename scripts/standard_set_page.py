@@ -130,7 +130,7 @@ def picture(repositories: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Write both into the docs."""
+    """Write the tables and the picture into the docs."""
     home = Home(Path(sys.argv[1]))
     repositories, tested = (samples.manifest_of(home, name)["repositories"] for name in (NAME, FUNCTIONS))
     code = {name: code_lines(part) for name, part in samples.snapshots(home, samples.load(home, NAME)).items()}

@@ -69,22 +69,22 @@ def _load_stored(data: Mapping[str, Any]) -> StoredContext:
 
 
 def dump_hits(hits: tuple[WindowHit, ...]) -> list[Any]:
-    """Return retrieved windows as JSON data."""
+    """Return similar windows as JSON data."""
     return [[hit.text, hit.score, [_dump_place(place) for place in hit.places]] for hit in hits]
 
 
 def load_hits(data: list[Any]) -> tuple[WindowHit, ...]:
-    """Return the windows that `dump_hits` wrote."""
+    """Return the similar windows that `dump_hits` wrote."""
     return tuple(WindowHit(text=text, score=score, places=_load_places(places)) for text, score, places in data)
 
 
 def dump_found(hits: tuple[Hit, ...]) -> list[Any]:
-    """Return retrieved units as JSON data."""
+    """Return search hits as JSON data."""
     return [[_dump_place(hit.place), hit.text, hit.score, hit.name, hit.matched] for hit in hits]
 
 
 def load_found(data: list[Any]) -> tuple[Hit, ...]:
-    """Return the units that `dump_found` wrote."""
+    """Return the search hits that `dump_found` wrote."""
     return tuple(
         Hit(place=Place(path=path, start=start, end=end), text=text, score=score, name=name, matched=matched)
         for (path, start, end), text, score, name, matched in data

@@ -188,7 +188,7 @@ def unmarked(prompt: Prompt) -> Prompt:
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
-    """Return a strategy's prompt, with blocks of the harness's own kinds as plain text."""
+    """Return a strategy's prompt. Blocks whose kind only the harness may use become plain text."""
     if not any(block.kind in _OURS for block in prompt.blocks):
         return prompt
     blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)

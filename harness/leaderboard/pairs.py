@@ -110,7 +110,7 @@ class Paired:
 
     @property
     def codes(self) -> Codes:
-        """Code of each sample's unit."""
+        """Integer code of each sample's unit (repository or file)."""
         return self.of.codes[self.places]
 
     @property
@@ -231,7 +231,7 @@ def _needed(difference: Difference, error: float | None) -> int | None:
 
 @lru_cache(maxsize=4096)
 def reach(units: int, pairs: int) -> float:
-    """Return the mean that is detected with 80% power, in standard deviations between units."""
+    """Return the mean difference that is detected with 80% power, in standard deviations between units."""
     df = units - 1
     t = stats.quantile(1 - signflip.ALPHA / (2 * pairs), df) + stats.quantile(stats.POWER, df)
     return t / math.sqrt(units)

@@ -117,7 +117,7 @@ class GroupBuilder:
         cutoffs: Cutoffs,
         whole: Collection[int] | None = None,
     ) -> None:
-        """Choose ranking metric, ranked rows and baseline. `whole` contains the `id` of each complete run's object."""
+        """Choose ranking metric, ranked rows and baseline. `whole` contains Python's ``id()`` of each complete run."""
         self.tables = tables
         self.all_pairs = all_pairs
         self.first = first = tables[0].run

@@ -97,7 +97,7 @@ class Executor:
         return self.wait(self.submit(sample, text))
 
     def wait(self, future: Future[T]) -> T:
-        """Return the result of `submit`, or raise a fault of `verdict`."""
+        """Wait for a future from `submit` and return its verdict; raises like `verdict`."""
         try:
             return future.result()
         except CancelledError:

@@ -175,7 +175,7 @@ class Asker:
 
         @contextlib.contextmanager
         def elsewhere() -> Iterator[None]:
-            """Stop the strategy's clock, and let another strategy run, while it waits."""
+            """Stop the strategy's clock inside the context, and let another strategy run meanwhile."""
             nonlocal worked, since
             worked += time.perf_counter() - since
             self._slots.release()

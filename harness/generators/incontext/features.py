@@ -1,4 +1,4 @@
-"""Features of the copy model's candidates: groups of exclusive cases, with one weight per case."""
+"""Features of the copy model's candidates: each function returns a case per source position, and cases have weights."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def above(p: TokenPoint) -> object:
 
 
 def matched(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the length of the matching suffix."""
+    """Return how many preceding tokens match those before the point."""
     return MATCH[p.exact] * 4 + c.region
 
 
 def loose(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the length of the matching suffix, with names matched by class."""
+    """Return how many preceding tokens match those before the point, with names compared by class only."""
     return (LOOSE[p.loose] * 3 + np.minimum(p.exact, 2)) * 4 + c.region
 
 
 def recent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return which of the last three tokens match."""
+    """Return which of the last three preceding tokens match."""
     bits = sum((c.before[k + 1] == id_before(c, p, k)).astype(np.int32) << k for k in range(3))
     return bits + 8 * before(p, 0).kind
 
@@ -80,7 +80,7 @@ def kinds(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Return how the surrounding brackets compare. `same`: positions that follow the same token as the point."""
+    """Return how the surrounding brackets compare with the point's. `same`: positions that follow the same token."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -93,7 +93,7 @@ def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
 
 
 def line(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how the lines compare: first token, kind, and column."""
+    """Return how the line compares with the point's: first token, kind, and column."""
     first = c.number(p.frame.line[0]) if p.frame.line else 0
     offset = np.minimum(np.abs(c.column - len(p.frame.line)), 3)
     return (c.first == first) + 2 * (c.line_kind == p.frame.line_kind) + 4 * offset

@@ -218,7 +218,7 @@ def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
 
 
 def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
-    """Return the calls that the signatures allow, as whole lines: ``f(a, b)`` for ``def f(a, b)``."""
+    """Return calls of the functions that are declared in `tokens`, as whole lines: ``f(a, b)`` for ``def f(a, b)``."""
     forms = _python(tokens) if language.indented else _java(tokens)
     texts: list[str] = []
     for receiver, name, arguments in forms:
