@@ -113,7 +113,7 @@ def show(page: str, home: Path, url: str, **query: str) -> tuple[float, Statemen
 
 
 def measure(shape: str, home: Path, url: str, small: str) -> None:
-    """Visit the pages of a database, in a process that has visited those of a small one."""
+    """Measure visits to the pages of a database, and print the results. Visit those of the `small` database first."""
     # Streamlit warns that no browser is connected.
     logging.disable(logging.WARNING)
     for name in PAGES:

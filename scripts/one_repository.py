@@ -103,7 +103,7 @@ class Differences:
 
     @property
     def offered(self) -> bool:
-        """Return whether the board would test this repository over its files."""
+        """Return whether the board would test differences within this repository, with files as units."""
         names = {str(place): str(code) for place, code in enumerate(self.groups["file"].tolist())}
         return pairs.units_of(dict.fromkeys(names, self.repo), names)[0].noun == "file"
 

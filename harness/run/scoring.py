@@ -259,7 +259,7 @@ def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
 
 
 class Bits:
-    """Measures and stores the bits of references after prompts of one sample set; thread-safe."""
+    """Measures and stores how many bits references cost after prompts, for one sample set; thread-safe."""
 
     def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer) -> None:
         self._store, self._references, self._pricer, self.coder = store, references, pricer, pricer.name

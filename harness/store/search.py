@@ -72,7 +72,7 @@ class FoundSample:
 def search(
     store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
-    """Return the number of matching samples and one page of them. The order ``difference`` needs a filter with `other`."""
+    """Return the number of matching samples and one page of them. Order ``difference`` needs the filter's `other`."""
     matching = _found(sample_filter)
     by = _by(matching, order)
     total = select(func.count()).select_from(matching).scalar_subquery()

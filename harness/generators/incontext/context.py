@@ -259,7 +259,7 @@ class TokenContext:
 
     @property
     def subwords(self) -> list[tuple[str, ...]]:
-        """The words of each distinct token of the prompt."""
+        """The sub-words of each distinct token of the prompt."""
         present = np.flatnonzero(self.counts)
         inside = present[present < self.static_size].tolist()
         return [self._lexicon.subwords[number] for number in (*inside, *self._own.tolist())]

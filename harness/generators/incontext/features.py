@@ -52,13 +52,13 @@ def _last_texts(p: TokenPoint) -> object:
 
 
 def above(p: TokenPoint) -> object:
-    """Return what determines the next line's indentation, if the current line has ended."""
+    """Return the state that determines the next line's indentation; empty if the line has not ended."""
     frame = p.frame
     return (frame.ended, frame.began, frame.above, bool(frame.stack)) if _kind(p) is TokenClass.NEWLINE else ()
 
 
 def matched(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how many preceding tokens match those before the point."""
+    """Return how many preceding tokens match those before the point, and the region of the prompt."""
     return MATCH[p.exact] * 4 + c.region
 
 
