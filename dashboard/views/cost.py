@@ -184,7 +184,7 @@ def amount(number: float | None, name: str = "") -> Figure | None:
 def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_better: bool = False) -> frozenset[int]:
     """Return the indices of the points on the Pareto front, which no other point dominates.
 
-    A point dominates another if it is no worse in cost and value, and better in one of them. Points with equal cost and
+    A point dominates another if it is better in cost or value, and not worse in the other. Points with equal cost and
     value do not dominate each other, so both or neither are on the front.
 
     Args:

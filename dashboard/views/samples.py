@@ -96,7 +96,7 @@ def _metric(name: str, stored_profile: str, metric: str, profile: str) -> Metric
 
 
 def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
-    """Return the available metric by which the leaderboard ranks; None if there is none."""
+    """Return the available metric that ranks the leaderboard; None if there is none."""
     ranking = (PASSES, *([COPYABLE] if only_copies(generator) else []), "es", "em")
     named = {metric.name: metric for metric in available}
     own = sorted(available, key=lambda metric: (metric.measure.profile == CONTEXT, metric.name != HEADLINE))

@@ -62,7 +62,7 @@ def line_answer(request: Request, text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The rules by which an answer ends: before a stop text, or after its first line."""
+    """The rules for the end of an answer: before a stop text, or after its first line."""
 
     stops: tuple[str, ...] = ()
     line: bool = False
@@ -80,7 +80,7 @@ class End:
 
 
 def end_of(request: Request, *, chat: bool) -> End:
-    """Return the rules by which an answer to a request ends. A `chat` model's line ends at a tag."""
+    """Return the rules for the end of an answer to a request. A `chat` model's line ends at a tag."""
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)
 

@@ -105,7 +105,7 @@ def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
 
 
 def ranking_column(row: PaperRow, language: str) -> str:
-    """Return the column by which the papers' rows are ordered."""
+    """Return the column that orders the papers' rows."""
     columns = columns_of(row, language)
     return "es" if "es" in columns else columns[-1]
 

@@ -75,7 +75,7 @@ def smallest_p(repositories: int) -> float:
 
 
 LEAST = next(count for count in range(1, EXACT_UP_TO + 1) if smallest_p(count) <= ALPHA)
-"""Minimum repositories with which a difference can be significant."""
+"""Minimum number of repositories for a significant difference."""
 
 
 def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:

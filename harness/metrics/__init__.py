@@ -188,7 +188,7 @@ RETRIEVAL = (
         lower_is_better=False,
     ),
 )
-"""Metrics of which definitions that the reference uses are in the context."""
+"""Metrics about the definitions that the reference uses: whether the context contains them."""
 DIAGNOSTICS = (
     *RETRIEVAL,
     _diagnostic(

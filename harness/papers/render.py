@@ -117,7 +117,7 @@ def _heads(*texts: str) -> tuple[ColumnHead, ...]:
 
 
 def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return an SVG of which strategies solve which samples.
+    """Return an SVG that shows the samples that each strategy solves.
 
     Raises:
         InputFault: if no two strategies completed the same samples with a metric of 0 and 1.

@@ -329,7 +329,7 @@ def uncollected() -> Iterator[None]:
 _TRIES, _PAUSE = 5, 0.1
 """Attempts to take a file lock, and seconds between them. Readers that check a lock hold it for a moment."""
 _KEEP_ALIVE = ("tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3")
-"""Settings with which PostgreSQL drops a vanished machine's locks after one minute instead of hours."""
+"""Settings that make PostgreSQL drop a vanished machine's locks after one minute instead of hours."""
 _HOLDERS = """
     SELECT (l.classid::bigint << 32 | l.objid::bigint) AS at, a.application_name
     FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid

@@ -25,7 +25,7 @@ NOT_PLAIN = "not plain"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """The metric by which samples are searched and compared."""
+    """The metric for searching and comparing samples."""
 
     profile: str
     metric: str
@@ -247,7 +247,7 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """The values by which the samples of a run can be filtered, each sorted."""
+    """The values that can filter a run's samples, each field sorted."""
 
     languages: tuple[str, ...]
     repos: tuple[str, ...]
@@ -258,7 +258,7 @@ class Facets:
 
 
 def facets(store: Store, run: str) -> Facets:
-    """Return the values by which the samples of a run can be filtered."""
+    """Return the values that can filter a run's samples."""
     p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
