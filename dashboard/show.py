@@ -1,7 +1,6 @@
 """Widgets that display stored text, which is untrusted, as plain text. Pages use only these widgets for it.
 
-Streamlit interprets Markdown in labels, captions, metrics and cells of `st.table`, so `plain` escapes it; not in cells
-of `frame`, options of choices and code blocks (`text`).
+`plain` escapes Markdown, which Streamlit interprets in labels, captions, metrics and cells of `st.table`.
 """
 
 from __future__ import annotations

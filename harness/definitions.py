@@ -56,7 +56,6 @@ def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scor
     """Return recall and precision of definitions at each token budget, and the reciprocal rank of the first.
 
     Args:
-        definitions: definitions that the answer uses.
         prompt: the prompt; its retrieved blocks, best first, are truncated at each of `BUDGETS`.
 
     Returns:

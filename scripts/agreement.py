@@ -133,8 +133,7 @@ def by_sample(ruler: Rows, judge: Rows) -> Answer:
 def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> float:
     """Return the rank correlation of two models' gains within repositories, pooled over all repositories.
 
-    Both arrays have the shape (strategies, lines). `codes` are the repositories of the lines. The correlation is
-    Pearson's, of ranks from -1 to 1.
+    Pearson's, of ranks from -1 to 1. Arrays have the shape (strategies, lines); `codes` are the lines' repositories.
     """
     ranks: tuple[list[stats.Array], list[stats.Array]] = ([], [])
     for code in np.unique(codes):

@@ -216,8 +216,7 @@ def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
 def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[RunTable]:
     """Return the runs compared by default, at most `FEW` including the baseline, without controls.
 
-    These are the best other strategies of the baseline's generator, by mean; if there are none, its strategy with other
-    generators; otherwise the best of all.
+    The best other strategies of the baseline's generator; if none, its strategy with other generators; else the best.
     """
     generators = dict.fromkeys(table.run.generator for table in tables)
     newest = [

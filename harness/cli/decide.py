@@ -186,10 +186,7 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None
 
 
 def _check_strategies(home: Home, specs: Sequence[str]) -> None:
-    """Check that the strategies and engines exist and can be compared.
-
-    Refused are a strategy given twice, and controls as the first strategy or as all others.
-    """
+    """Check that the strategies exist and can be compared: none twice, and not only controls on either side."""
     from ctxbench.bench.engines import recipe
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS

@@ -72,7 +72,6 @@ def matched(
     Args:
         file: name of the file in messages.
         stem: generator label if neither the caller nor the file has one.
-        labels: labels that replace the file's labels.
         sample_set: the samples of the ids; None if the file describes its samples.
         language: language of the samples; None for all.
 

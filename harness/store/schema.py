@@ -259,7 +259,7 @@ GAIN_FACT = _fact(
     "block_gain",
     Column("key", Integer, primary_key=True, autoincrement=False),
     _number("ordinal"),
-    # The coder that priced it; another version of the coder may price it again.
+    # The coder that measured it; another version of the coder may measure it again.
     Column("coder", String(500), primary_key=True),
     Column("gain", Float, nullable=False),
     ForeignKeyConstraint(["key", "ordinal"], ["block_fact.key", "block_fact.ordinal"]),
