@@ -1,1 +1,1 @@
-"""Ratios of time or memory against a reference, measured together. `make bench` prints them all. They are not tests."""
+"""Benchmarks: ratios of time or memory to a reference measured at the same time. `make bench` prints them all."""

@@ -1,7 +1,7 @@
-"""Ages of lines compared with the earlier method, `git blame -w -M -C` over the whole history of the same files.
+"""Finding the ages of lines, compared with `git blame -w -M -C` over the whole history of the same files.
 
-``python -m benchmarks.ages CLONE DAY [FILES]`` finds the age of every line of up to FILES (40) files that changed after
-a day, in one process at a time, and prints processor seconds.
+``python -m benchmarks.ages CLONE DAY [FILES]`` measures up to FILES (40) files that changed after a day, and prints
+processor seconds.
 """
 
 from __future__ import annotations

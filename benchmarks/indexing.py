@@ -1,9 +1,8 @@
-"""The index of each target file, started with the files without an answer, compared with a new index per file.
+"""Extending an index for each target file, compared with building a new index per file.
 
-`python -m benchmarks.indexing HOME [ENGINE …]`: HOME has `ctxbench-2-lite` and its repositories. The benchmark indexes
-target files of drawn repositories in both ways, queries them one after the other, and compares the places. PAUSE=0.5 is
-a model's time per sample in seconds. As root, a control group counts processor time, which is accurate on a busy
-machine too, unlike the seconds that a sample waits.
+`python -m benchmarks.indexing HOME [ENGINE …]`: HOME has `ctxbench-2-lite` and its repositories. Both indices are
+queried, and their places compared. PAUSE=0.5 is a model's seconds per sample. As root, a control group counts processor
+time, which is accurate on a busy machine too.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Time and memory of the dashboard's pages on a database of 1,000,000 scores, compared with their SQL alone.
 
-The reference is the database itself: the driver alone repeats every query of the page and discards the rows. The
-shapes: ``sets`` (five sets by two generators; a page shows one group of five runs), ``group`` (25 strategies over 4,000
-samples, all on one page), ``long`` (two runs over 50,000 samples) and ``many`` (2,000 runs over 50 sets of ten samples,
-400,000 scores). Databases are SQLite files, and with ``--postgresql`` also in a private server. A process that has
-opened the pages of a small database opens each page for the first time.
+For the reference, the driver repeats every query of the page and discards the rows. `ALL` lists the databases: SQLite
+files, and with ``--postgresql`` also a private server.
 """
 
 from __future__ import annotations
@@ -39,7 +36,6 @@ PAGES = {
     "samples, searched": {"words": "repo07", "order": "lowest of A"},
     "runs": {},
 }
-"""Visit -> parameters in the page's URL, besides those of all pages."""
 _LITTLE = 0.05
 CHOICE = {"samples": "set0", "language": "python", "generator": "model0"}
 
@@ -56,7 +52,7 @@ class StatementLog:
             self.statements.append((statement, parameters))
 
     def again(self, url: str) -> tuple[float, int]:
-        """Return the seconds of the driver alone, and the number of rows."""
+        """Repeat the queries with the driver alone. Return the seconds and the number of rows."""
         rows = 0
         with contextlib.closing(_connected(url)) as connection:
             began = time.perf_counter()
@@ -117,7 +113,7 @@ def show(page: str, home: Path, url: str, **query: str) -> tuple[float, Statemen
 
 
 def measure(shape: str, home: Path, url: str, small: str) -> None:
-    """Visit the pages of a database, in a process that has visited those of a small one."""
+    """Measure visits to the pages of a database, and print the results. Visit those of the `small` database first."""
     # Streamlit warns that no browser is connected.
     logging.disable(logging.WARNING)
     for name in PAGES:

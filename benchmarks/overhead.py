@@ -1,8 +1,7 @@
 """The cost of a run compared with a bare loop that sends the same requests and discards the answers.
 
-The server is a separate process that answers after a fixed time. Both keep 64 requests in flight over connections that
-stay open. The run is complete: a cell for each sample's strategy, batcher, generator, metrics, transactions. Context
-gain with the built-in copy model is a second model's work, so runs are timed with and without it.
+The server is a separate process that answers after a fixed time. Both keep 64 requests in flight. Runs are timed with
+and without context gain, which is a second model's work.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _REPLY = {
 
 
 class Free(Scripted):
-    """Prices every text at no cost."""
+    """A generator whose bits cost no time."""
 
     def __init__(self) -> None:
         super().__init__(lambda _: "", version="1")

@@ -1,7 +1,7 @@
 """Seconds until each page of the dashboard is complete in Chromium, compared with the page over eight samples.
 
-`python -m benchmarks.pages HOME` on a quiet machine. HOME should contain the runs of a dozen strategies. The first load
-reads the database, the second uses the server's cache. Each includes 0.3 s of waiting until nothing moves.
+`python -m benchmarks.pages HOME` on a quiet machine; HOME should contain the runs of a dozen strategies. The first load
+reads the database, the second the server's cache. Each includes 0.3 s of waiting until nothing moves.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """`hf` or `vllm` compared with its library's own loop: `python -m benchmarks.reading FOLDER [FILES] [vllm]`.
 
-The prompts are sources of the standard library up to a line. Some follow code of another file, and some begin alike.
-Each line is completed, and priced after its prompt and after the file alone. The loop of transformers reads every
-prompt once and singly: `generate` for a completion, one call of the model for the file alone. vLLM's loop passes all
-prompts to its engine at once, then all files with `prompt_logprobs`. Both do less: they do not price lines after the
-completed prompts. Each runs three times, in turn. The printed medians are wall and processor seconds. Processor seconds
-are more reliable on a busy machine.
+Lines of the standard library are completed, and measured in bits after two prompts. The library's loop does less: it
+measures only after the file alone. Each runs three times, in turn. The printed medians are wall and processor seconds;
+the latter are more reliable on a busy machine.
 """
 
 from __future__ import annotations
@@ -123,7 +120,7 @@ class Loop:
     def run(
         self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
     ) -> list[str]:
-        """Write `written` tokens after each prompt, and price the texts after the files. Return the completions."""
+        """Write `written` tokens after each prompt, and measure the texts after the files. Return the completions."""
         # Without the extra for models, the type checker does not find torch.
         torch: Any = importlib.import_module("torch")
         answers = []
@@ -141,7 +138,7 @@ class Loop:
         return answers
 
     def needed(self, asked: Sequence[Request], files: Sequence[Prompt], texts: Sequence[str]) -> int:
-        """Return the number of tokens of prompts and priced texts, counting shared prefixes once."""
+        """Return the number of tokens of prompts and measured texts, counting shared prefixes once."""
         prompts = [*(request.prompt for request in asked), *files]
         read = sorted(
             self._ids(f"{prompt.text}{text}\n")[:-1] for prompt, text in zip(prompts, [*texts, *texts], strict=True)
@@ -168,7 +165,7 @@ class VLLMLoop(Loop):
     def run(
         self, asked: Sequence[Request], written: Sequence[int], files: Sequence[Prompt], texts: Sequence[str]
     ) -> list[str]:
-        """Write and price the same as `Loop`."""
+        """Do the same work as `Loop.run`."""
         answers = self._made([request.prompt.text for request in asked], [{"max_tokens": count} for count in written])
         priced = [f"{prompt.text}{text}\n" for prompt, text in zip(files, texts, strict=True)]
         self._made(priced, [{"max_tokens": 1, "prompt_logprobs": 0}] * len(priced))

@@ -1,8 +1,4 @@
-"""Search by words compared with a plain loop over the texts, as BM25 and Jaccard similarity are defined.
-
-The loops were written for this benchmark. Both sides split their texts into words beforehand, and rank the same
-functions and windows for the same queries. The benchmark compares their results.
-"""
+"""Search by words compared with a plain loop over the texts, by the definitions of BM25 and Jaccard similarity."""
 
 from __future__ import annotations
 

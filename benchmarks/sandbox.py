@@ -1,8 +1,7 @@
-"""The cost of a job in a pool of boxes and elsewhere: processor time of client, engine and box together.
+"""The cost of a job in a pool of sandboxes: processor time of client, engine and sandbox together.
 
-As root with Docker, the engine is private and in its own control group, so that the numbers are accurate on a busy
-machine too. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its runner and problems. `JOBS=10000` sets the number of
-jobs in one pool at the end.
+As root with Docker, the engine is private and measured exactly. `HUMAN_EVAL=<checkout of openai/human-eval>` adds its
+runner and problems. `JOBS=10000` sets the number of jobs in one pool at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def tests(given):
 """
 }
 REUSE = 1000
-"""Jobs per box, which share the costs of its start and end."""
+"""Jobs per sandbox, which share the costs of its start and end."""
 TESTS = "".join(f"def test_{n}():\n    assert {n} + 1 == {n + 1}\n\n\n" for n in range(20)).encode()
 _LOADED = "argparse ast code difflib doctest fnmatch inspect pdb pytest tempfile textwrap unittest xml.dom"
 PRELOAD = tuple(_LOADED.split())
@@ -98,7 +97,7 @@ def _compare(name: str, meter: Meter, cache: Path, base: str) -> None:
 
 
 def _pooled(meter: Meter, opened: Callable[[], Any], jobs: list[Job]) -> float:
-    """Return the processor seconds per job, including the boxes' start and end."""
+    """Return the processor seconds per job, including the sandboxes' start and end."""
     began = meter.read()
     with opened() as pool:
         for job in jobs:

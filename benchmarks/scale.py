@@ -1,8 +1,7 @@
 """A simulated run on 1 to 1,000 workers: throughput and bottleneck. `python -m scripts.scale_page` draws it.
 
-A discrete simulation (simpy) of `harness/run/cluster.py` and batch schedulers: workers with one core receive units,
-query model servers and deliver shards, and one process merges the shards. `Costs` and `SETTINGS` contain all costs with
-their sources. The cost of merging is measured here, in processor seconds, before the simulation.
+A discrete simulation (simpy) of Ray clusters and batch schedulers: workers with one core receive units, query model
+servers and deliver shards, and one process merges the shards. The cost of merging is measured on this machine.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ WARM, HORIZON = 300.0, 900.0
 CHUNKS = 2
 """Parts of a unit whose requests go together to one server, which then has proportionally fewer slots."""
 LIMIT = 0.9
-"""Share of its capacity from which a resource counts as saturated."""
+"""Share of its capacity above which a resource counts as saturated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,7 @@ class Costs:
     sample: float = 0.024
     """One finished line sample with a mock model and all measurements (the same run: 13.7 s for 450)."""
     tests: float = 0.0
-    """The tests of one function in a box; 0 without tests."""
+    """The tests of one function in a sandbox; 0 without tests."""
     answer: float = 0.0
     """One answer, on one of a server's slots; 0 without a server."""
     servers: int = 0
@@ -53,7 +52,7 @@ class Costs:
     image: float = 0.0
     """One image from a registry for one worker: 300 MB at 1 Gbit/s and unpacking; 0 without pulls."""
     pulls: int = 32
-    """Concurrent pulls of a registry. More are refused for now (harbor 1424: 429)."""
+    """Concurrent pulls of a registry. More are refused for a while (harbor 1424: 429)."""
     merge: float = 0.0
     """Merging one sample of a shard into a database; measured by `measured_merge`."""
     merges_whole: bool = True
@@ -90,7 +89,7 @@ class Site:
             self.busy[name] += seconds
 
     def worker(self) -> Generator[Any, Any, Any]:
-        """Do units forever. Start a second unit while waiting for the answers of the first."""
+        """Complete units forever. Start a second unit while waiting for the answers of the first."""
         costs, env = self.costs, self.env
         if costs.image:
             yield env.process(self.use(self.registry, "registry", costs.image))
@@ -152,7 +151,7 @@ def simulate(costs: Costs, workers: int) -> Point:
 
 
 def curves(merge: float) -> dict[str, list[Point]]:
-    """Return the points of every setting. `merge` is the cost of merging a sample."""
+    """Return setting -> its points. `merge` is the cost of merging a sample, in seconds."""
     return {
         name: [simulate(costs if costs.merge else replace(costs, merge=merge), workers) for workers in WORKERS]
         for name, costs in SETTINGS.items()

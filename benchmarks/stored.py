@@ -54,7 +54,7 @@ SHAPES = {
     "sets": DatabaseShape(sets=5, generators=2, strategies=5, samples=1_000, metrics=LINE_METRICS),
     "group": DatabaseShape(sets=1, generators=1, strategies=25, samples=4_000, metrics=PAGE_METRICS),
 }
-"""A million scores each: in many groups, of which one page shows one, and in a single group."""
+"""Name -> shape with a million scores: in many groups, or in a single group."""
 
 
 def fill(store: Store, shape: DatabaseShape) -> None:

@@ -1,9 +1,4 @@
-"""Window retrieval compared with a plain loop over token sets, like the loop in RepoCoder's release.
-
-The loop was written for this benchmark. For each window, it divides the size of the intersection by the size of the
-union, sorts stably, and reads the top from the end. Both sides tokenize the query, and have their windows tokenized
-beforehand.
-"""
+"""Window retrieval compared with a plain loop over token sets, like the loop in RepoCoder's release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site: its list of pages, their common frame, and errors as one line."""
+"""The web site: its list of pages, their layout, and errors as one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class PageInfo:
     """A page of the site."""
 
     name: str
-    """Module name in `dashboard.pages`, and last part of the URL."""
     title: str
     icon: str
     says: str
@@ -41,12 +40,12 @@ STYLE = """<style>
 button[data-variant=segmented_control] { color: inherit !important; }
 button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; }
 </style>"""
-"""Corrections of Streamlit's style, where text is too pale, too small, or too far below the top."""
+"""Corrections of Streamlit's style: contrast, text size and space at the top."""
 
 
 def main() -> None:
-    """Show the page in the URL; Streamlit runs this at each click."""
-    # Set the icon first: Streamlit would fetch its own from another machine.
+    """Show the page in the URL. Streamlit runs this at each click."""
+    # Set the icon first: Streamlit would fetch its own from another server.
     st.set_page_config(page_icon=icon(), layout="wide")
     pages = [
         st.Page(_page(info), title=info.title, icon=info.icon, url_path=info.name, help=info.says) for info in PAGES
@@ -61,7 +60,7 @@ def main() -> None:
 
 
 def icon() -> Any:
-    """Return the site's icon, three bars, 32 by 32 pixels; Streamlit would fetch its own icons from another machine."""
+    """Return the site's icon, three bars, 32 by 32 pixels. Streamlit would fetch its own icon from another server."""
     pixels = np.zeros((32, 32, 4), dtype=np.uint8)
     for x, y, colour in ((3, 14, 0x5F6B6D), (12, 4, 0x0072B2), (21, 19, 0xB58900)):
         pixels[y:30, x : x + 8] = (colour >> 16, colour >> 8 & 255, colour & 255, 255)
@@ -82,7 +81,7 @@ def _page(info: PageInfo) -> Callable[[], None]:
 
 
 def show_page(name: str) -> None:
-    """Show a page; show an error of the user or the machine as one line."""
+    """Show a page, with an error of the user or the machine as one line."""
     info = next(page for page in PAGES if page.name == name)
     st.html(STYLE)
     st.title(info.title, anchor=False)

@@ -1,9 +1,4 @@
-"""Choices of the pages, kept in the URL's query so that views can be shared, bookmarked and revisited.
-
-A choice comes from the URL, from the same choice on another page, or from the default. A page refuses unknown values
-and says so. When the page is complete, `flush` writes all choices to the URL at once, so that a click is one step in
-the browser's history.
-"""
+"""Choices of the pages, stored in the URL's query, so that views can be shared, bookmarked and revisited."""
 
 from __future__ import annotations
 
@@ -26,7 +21,7 @@ _WIDGET = "url/widget/"
 
 
 def enter(page: str) -> None:
-    """Begin a run of a page; after a change of page, widgets start from the URL."""
+    """Begin a run of a page. After a change of page, widgets start from the URL."""
     state: Any = st.session_state
     state.setdefault(_REMEMBERED, {})
     state[_NOW] = {}
@@ -39,7 +34,7 @@ def enter(page: str) -> None:
 
 
 def flush() -> None:
-    """End a run of a page; write its choices to the URL."""
+    """End a run of a page, and write its choices to the URL."""
     state: Any = st.session_state
     now = {name: values for name, values in state[_NOW].items() if values}
     state[_WRITTEN] = now
@@ -65,13 +60,11 @@ def choose(  # noqa: PLR0913 - the options, and their looks
 
     Args:
         label: name of the choice; never stored text.
-        options: at least one option.
         name: the choice's name in the URL.
-        default: the choice unless the URL names another; without a default, the first option.
-        label_of: option -> text on the page; may be stored text.
-        key_of: option -> unique text in the URL; None for `label_of`.
+        default: the choice if the URL contains none; None for the first option.
+        label_of: returns an option's text on the page, which may be stored text.
+        key_of: returns an option's unique text in the URL; None for `label_of`.
         help: hover text; never stored text.
-        where: a Streamlit container.
         tabs: show all options side by side, without the label.
     """
     spelled = {(key_of or label_of)(option): option for option in options}
@@ -167,7 +160,7 @@ def put(name: str, value: str | int | list[str]) -> None:
 def link(page: str, **query: str | Sequence[str]) -> str:
     """Return the URL of a page of this site with choices in its query."""
     filled = {name: value for name, value in query.items() if value}
-    # Behind a proxy the site may start below its root.
+    # Behind a proxy, the site may start below its root.
     place = "/".join(["", *filter(None, [str(st.get_option("server.baseUrlPath") or "").strip("/"), page])])
     return f"{place}?{urlencode(filled, doseq=True)}" if filled else place
 
@@ -231,7 +224,7 @@ def profile(where: Any) -> str:
 
 
 def after(where: Any) -> date | None:
-    """Let the reader enter a day; only samples with code dated after it are shown. None shows all samples."""
+    """Let the reader enter a day that selects samples with newer code. None selects all samples."""
     written = text(
         "Newer than",
         name="after",

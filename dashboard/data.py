@@ -1,8 +1,4 @@
-"""The data of the pages. Only this module opens the store, read-only; it caches results until rows are added.
-
-Streamlit runs a page again at each click, in a new thread. So results are cached per process, under a key that changes
-with the database (`stamp`). Cached values are frozen, and all readers share them.
-"""
+"""The data of the pages. Only this module opens the store, read-only, and caches results until rows are added."""
 
 from __future__ import annotations
 
@@ -66,10 +62,7 @@ def stamp() -> str:
 def cached(question: Callable[..., T], *arguments: object, **named: object) -> T:
     """Return ``question(store(), …)``, computed again only after rows are added. Callers must not change the result.
 
-    Args:
-        question: a module-level function whose first argument is the store.
-        arguments: further arguments, with distinct `repr`.
-        named: further keyword arguments, with distinct `repr`.
+    `question` is a module-level function. The other arguments must have distinct `repr`.
     """
     call = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
     answer: T = _cached((database(), stamp(), call), lambda: question(store(), *arguments, **named))
@@ -107,7 +100,7 @@ def tables(
     invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> list[RunTable]:
-    """Return the runs over one sample set as columns.
+    """Return the runs over one sample set as columns. `after` selects samples with newer code.
 
     Raises:
         InputFault: if no sample is dated after that day.
@@ -118,9 +111,9 @@ def tables(
     own = matching[0].samples.removesuffix(f" {matching[0].digest[:12]}")
     is_part = "[:" in own
     if matching[0].generators == (generator,) and not is_part:
-        # These are the same runs; all pages then share one cached copy.
+        # These are the same runs, so that all pages share one cached copy.
         generator = None
-    # Runs over a part of the set are shown beside runs over more of it.
+    # Display runs over a part of the set beside runs over more of it.
     label = None if is_part else own
     selection = RunFilter(samples=label, digest=matching[0].digest, language=language, generator=generator)
     runs = over(_tables((database(), stamp()), matching[0].name, selection, profile, invalid), own)
@@ -150,12 +143,7 @@ def board(  # noqa: PLR0913 - what is ranked, and how
     invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> Board:
-    """Return the leaderboard of `tables`, with published rows of the same benchmarks; see `harness.leaderboard.board`.
-
-    Raises:
-        UnknownName: if no run has the metric or strategy.
-        InputFault: as in `tables`.
-    """
+    """Return the leaderboard of `tables` and the papers' rows of the same benchmarks; see `leaderboard.board`."""
     stated = cutoffs.of_home(home())
 
     def rank() -> Board:
@@ -172,7 +160,7 @@ def _board(key: tuple[str, str, str], _rank: Callable[[], Board]) -> Board:  # n
 
 
 def leader(samples: str, language: str, generator: str, profile: str) -> tuple[str, str]:
-    """Return the ids of a board's leading run and of its baseline; empty if missing."""
+    """Return the ids of a board's leading run and of its baseline; an id is empty if there is none."""
     runs = tables(samples, language, generator, profile=profile)
     names = metrics(runs)
     if not names:

@@ -1,8 +1,4 @@
-"""The leaderboard as one self-contained HTML file, with all texts escaped, no scripts and no external files.
-
-`report` describes a board and its runs as frozen texts and positions; `html` writes them. Texts may come from models,
-repositories and users.
-"""
+"""Writes the leaderboard as one self-contained HTML file, with all texts escaped and no scripts or external files."""
 
 from __future__ import annotations
 
@@ -27,22 +23,21 @@ from ctxbench.harness.store.work import RunWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrigin:
-    """The run behind a row, and the command that repeats it."""
+    """The run of a row, and the command that repeats it."""
 
     strategy: str
     run: str
     facts: tuple[tuple[str, str], ...]
     command: str
-    """Command that repeats the run; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSection:
-    """A section of the report: a group, or the published rows of a benchmark."""
+    """A section of the report: a group, or the papers' rows of a benchmark."""
 
     title: str
     lead: str
-    """A sentence about the leader; empty for published rows."""
+    """A sentence about the leader; empty for the papers' rows."""
     tables: tuple[DrawnTable, ...]
     notes: tuple[str, ...]
     origins: tuple[RowOrigin, ...]
@@ -59,7 +54,7 @@ class Report:
 
 
 def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) -> Report:
-    """Describe a board and its runs."""
+    """Return the content of a report on a board. `works` maps run ids to how the runs were made."""
     names = list(dict.fromkeys(group.samples for group in board.groups))
     return Report(
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
@@ -70,18 +65,17 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
 
 
 def html(report: Report) -> str:
-    """Return the report as HTML; equal reports give equal HTML."""
+    """Return the report as HTML. Equal reports give equal HTML."""
     return page("report.html", title=report.title, report=report)
 
 
 def page(template: str, *, css: str = "", script: str = "", **values: object) -> str:
-    """Return a page that allows only our style sheet, our script and inline positions.
+    """Return an HTML page whose security policy allows only the given style sheet and script, and inline positions.
 
     Args:
-        template: the name of the template.
-        css: a file with additional style.
-        script: the file of the page's script; empty for none.
-        values: the template's variables.
+        template: name of the template.
+        css: file with additional style.
+        script: file of the page's script; empty for none.
     """
     own = files("ctxbench.dashboard")
     sheet, code = (
@@ -108,7 +102,7 @@ def _time(seconds: float) -> str:
 
 
 def section(part: BoardSection, works: Mapping[str, RunWork]) -> ReportSection:
-    """Describe a section of a board; `works` is run id -> how the run was made."""
+    """Return a section of the report. `works` maps run ids to how the runs were made."""
     group = part.group
     rows = group.rows if group else ()
     tables = [DrawnTable.of(of, rows, of.caption or f"{part.title}, as printed") for of in part.tables]

@@ -1,7 +1,6 @@
-"""Widgets that show stored text as plain text. Stored text is untrusted and reaches pages only through this module.
+"""Widgets that display stored text, which is untrusted, as plain text. Pages use only these widgets for it.
 
-Streamlit reads Markdown in labels, captions, metrics and cells of `st.table`, so `plain` escapes it. It reads none in
-cells of `frame`, options of choices and code blocks (`text`).
+`plain` escapes Markdown, which Streamlit interprets in labels, captions, metrics and cells of `st.table`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 INK = {"light": "#39444A", "dark": "#E4E9ED"}
-"""Colour of text in charts; Streamlit's own is too pale on white."""
+"""Colour of text in charts. Streamlit's own is too pale on white."""
 _CHOICES = "choices"
 _LINES = 24
 _PIXELS_OF_LINE = 22
@@ -31,8 +30,8 @@ _PINNED = ("rank", "point", "letter", "strategy")
 """Columns that stay in place while the others scroll, because they identify the row."""
 _NAMES = ("strategy", "generator")
 _SHORT, _LONGEST, _NAME_WIDTH = 30, 44, 330
-"""Longest pinned name and longest name shown at natural width, in characters; width in pixels of longer names. A
-click on a cell shows the whole name."""
+"""Maximum characters of a pinned name, and of a name displayed at natural width; width in pixels of longer names. A
+click on a cell displays the whole name."""
 _JOINER = "\u2060"
 """Word joiner: invisible, and prevents Streamlit's Markdown from finding shortcodes, arrows or links."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
@@ -62,13 +61,11 @@ def plain(text: str) -> str:
 
 
 def text(value: str, *, language: str | None = None, key: str, limit: int = 20_000) -> None:
-    """Show stored text verbatim; show only the start of a long text, with a button to save all of it.
+    """Show stored text verbatim; of a long text only the start, with a button to save all of it.
 
     Args:
-        value: the text.
         language: language of syntax colours, such as ``python``; None for no colours.
-        key: unique key of the button on the page.
-        limit: most characters shown.
+        limit: maximum characters displayed.
     """
     part = value[:limit]
     tall = part.count("\n") + len(part) // 120 > _LINES
@@ -94,12 +91,11 @@ def frame(
     key: str,
     **config: Any,
 ) -> None:
-    """Show a table that can be sorted and searched; cells are text or numbers, never markup.
+    """Show a table that can be sorted and searched. Cells are text or numbers, never markup.
 
     Args:
-        rows: column -> cell, with the same columns in each row.
+        rows: each maps the same columns to cells.
         help: column -> hover text of its heading; never stored text.
-        key: unique key of the table on the page.
         config: column -> a column of `st.column_config`, if a plain column is not enough.
     """
     columns = list(rows[0]) if rows else list(help)
@@ -132,8 +128,7 @@ def _written(rows: list[dict[str, object]]) -> Any:
         return rows
     import pandas as pd  # noqa: PLC0415 - comes with Streamlit, loads late
 
-    # Plain numeric columns would lose texts and empty cells, and turn whole numbers into fractions.
-    # cell would become fractions.
+    # Plain numeric columns would lose texts and empty cells, and turn integers into fractions.
     return pd.DataFrame(rows, dtype=object).style.format(_cell)
 
 
@@ -165,19 +160,19 @@ def answer(sentence: str, *of: str, then: str = "") -> None:
 
 
 def choices() -> Any:
-    """Return the container of a page's choices, below the results; the link of `answer` leads to it."""
+    """Return the container of a page's choices, below the results. The link of `answer` leads to it."""
     where = st.container()
     where.header("Choices", anchor=_CHOICES)
     return where
 
 
 def note(sentence: str) -> None:
-    """Show a note below or beside a table; it may contain stored text."""
+    """Show a note below or beside a table. It may contain stored text."""
     notes([sentence])
 
 
 def notes(sentences: Iterable[str]) -> None:
-    """Show notes below a table, close together; they may contain stored text."""
+    """Show notes below a table, close together. They may contain stored text."""
     lines = [
         f'<p style="margin: 0.15rem 0; overflow-wrap: anywhere">{html.escape(visible(sentence))}</p>'
         for sentence in sentences
@@ -187,13 +182,13 @@ def notes(sentences: Iterable[str]) -> None:
 
 
 def empty(what: str, command: str) -> None:
-    """Say that there is nothing to show, and show a command that helps."""
+    """Show a message that there is nothing to display, and a command that helps."""
     st.info(plain(what), icon=":material/info:")
     st.code(command, language="shell", wrap_lines=True)
 
 
 def no_scores() -> None:
-    """Say that no run over the sample set has scores of the metric profile, and show how to get scores."""
+    """Show a message that no run over the sample set has scores of the metric profile, and commands that add them."""
     empty(
         "No run over this sample set has scores of this metric profile yet. The first command scores stored "
         "completions. The Runs page has the command that continues a run.",
@@ -202,7 +197,7 @@ def no_scores() -> None:
 
 
 def fault(error: CtxbenchError) -> None:
-    """Show an error: what is wrong, where, and its cure."""
+    """Show an error: what is wrong, where, and what to do."""
     head = f"{error.where}: {error.what}" if error.where else error.what
     st.error(plain(head), icon=":material/error:")
     if error.cure:

@@ -1,13 +1,13 @@
-"""Training cutoffs of models, as their makers state them: the built-in cutoffs, and the user's, which come first.
+"""Training cutoffs of models, from a built-in TOML file and the user's `cutoffs.toml`.
 
-A cutoff in a generator's spec overrides both; it is part of `harness.results.RunInfo`.
+The user's entries are searched first. A cutoff in a generator's spec overrides both.
 
-A file is TOML with one table ``[[cutoff]]`` per entry; all faults of a file are reported at once.
+A file has one table ``[[cutoff]]`` per entry:
 
 ==============  =======================================================================================
 ``match``       pattern, or list of patterns, of the model's name or of the generator's spec; required
 ``day``         last day of the model's training data; required
-``source``      where the day is stated
+``source``      where the model's maker states the day
 ==============  =======================================================================================
 """
 
@@ -25,30 +25,29 @@ from ctxbench.harness.generators import base
 from ctxbench.harness.results import spec_of_label
 
 FILE = "cutoffs.toml"
-"""Name of the user's file in the home folder."""
 _BUILTIN = Path(__file__).parent / "cutoffs.toml"
 _KEYS = ("match", "day", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutoff:
-    """The last day of the training data of all matching models."""
+    """The last day of training data for all matching models."""
 
     match: tuple[str, ...]
     """Shell patterns, in the syntax of `harness.generators.base`."""
     day: date
     source: str = ""
-    """Where the day is stated."""
+    """Where the model's maker states the day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """A list of cutoffs; the first that matches a generator applies."""
+    """A list of cutoffs. The first that matches a generator applies."""
 
     entries: tuple[Cutoff, ...] = ()
 
     def day(self, generator: str) -> date | None:
-        """Return the cutoff of a generator, given its label on leaderboards; None if unknown."""
+        """Return the last training day of a generator, given its leaderboard label; None if unknown."""
         spec = spec_of_label(generator)
         model = base.settings_of(spec).get("model", "")
         return next((entry.day for entry in self.entries if base.fits(entry.match, model, spec)), None)
@@ -64,7 +63,7 @@ def builtin() -> Cutoffs:
 
 
 def of_home(home: Home) -> Cutoffs:
-    """Return the cutoffs of a home: those of its file, if any, then the built-in cutoffs.
+    """Return the cutoffs in a home's file, if any, followed by the built-in cutoffs.
 
     Raises:
         InputFault: if the file cannot be read or is invalid; names every fault.

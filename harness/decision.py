@@ -1,4 +1,4 @@
-"""The answer of `ctxbench decide` from runs over one repository: a sentence, a table, samples and costs."""
+"""Builds the report of `ctxbench decide` from runs over one repository: a sentence, a table, samples and costs."""
 
 from __future__ import annotations
 
@@ -29,41 +29,38 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import RunCosts
 
 WITHOUT_MODEL = "none"
-"""Spec of the generator that completes nothing."""
+"""Spec for runs without a model: nothing is completed."""
 _SHOWN, _PLACES = 3, 4
-"""Most samples shown, and most places shown per sample if no model answered."""
 _BETTER, _WORSE = "better", "worse"
 
 
 class Decision(IntEnum):
-    """Result of the tests of the other strategies against the first; its value is the command's exit code."""
+    """Whether another strategy beats the first one. The value is the command's exit code."""
 
     BETTER = 0
-    """At least one strategy is better than the first."""
+    """At least one strategy is significantly better than the first."""
     NOT_SHOWN = 10
     WORSE = 11
-    """All strategies are worse than the first."""
+    """Every strategy is significantly worse than the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospect:
-    """The samples of a decision, and the difference that they are expected to show before anything has run."""
+    """The samples of a decision, and the smallest difference that they can probably show. Computed before the runs."""
 
     samples: int
     files: int
     metric: str
     difference: float | None
-    """A difference that is significant in four of five cases, if answers vary as in other repositories; None if the
-    metric has no known variance, or no test is possible."""
+    """Difference that is significant in four of five cases, if answers vary as in other repositories. None if the
+    metric's variance is unknown or no test is possible."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample], generator: str, metric: str | None, *, pairs: int) -> Prospect:
-        """Return the prospect of samples of one repository.
+        """Return the prospect for samples of one repository.
 
         Args:
-            samples: the samples.
-            generator: the model's spec.
-            metric: the deciding metric; None for the board's ranking metric.
+            metric: metric that decides; None for the default ranking metric.
             pairs: number of strategies that are compared with the first.
         """
         sizes = Counter(sample.path for sample in samples)
@@ -74,7 +71,6 @@ class Prospect:
         return cls(samples=len(samples), files=len(sizes), metric=metric, difference=difference)
 
     def __str__(self) -> str:
-        """Return the prospect as a line of output."""
         drawn = f"{self.samples} samples of {self.files} files"
         if self.difference is None:
             return drawn
@@ -87,41 +83,39 @@ class Prospect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSample:
-    """A sample at which two strategies differ most."""
+    """A sample where the leader and the first strategy differ most."""
 
     place: str
-    """Path and line."""
     difference: float
-    """Difference, in the unit of the deciding metric."""
+    """Leader minus first strategy, in the metric's unit."""
     reference: str
     answers: Mapping[str, str]
-    """Strategy -> its answer, or the places that it showed if no model was asked."""
+    """Strategy -> its answer, or the places that it retrieved if no model was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReport:
-    """The answer to the question, with its evidence."""
+    """The answer of `ctxbench decide`, with its evidence."""
 
     sample_set: SampleSet
     board: Board
     group: Group
     leader: Row
-    """Row named in the sentence: the best of those compared with the first."""
+    """The best row among those compared with the first strategy."""
     decision: Decision
     largest_differences: tuple[ShownSample, ...]
     costs: Mapping[str, str]
-    """Strategy -> cost of its run."""
     prospect: Prospect
     seconds: float
 
     @property
     def repository(self) -> str:
-        """The repository's name."""
+        """Name of the repository."""
         return str(next(iter(self.sample_set.manifest["repositories"])))
 
     @property
     def sentence(self) -> str:
-        """The answer: whether the leader is better than the first strategy, by how much, and at which cost."""
+        """Whether the leader is better than the first strategy, by how much and at what cost, in one sentence."""
         group, row = self.group, self.leader
         base = group.base
         assert base is not None
@@ -145,14 +139,14 @@ class DecisionReport:
 
     @property
     def claim(self) -> str:
-        """The limits of the answer."""
+        """For which repository and model the answer holds, as a sentence for the reader."""
         copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
         model = f"by {self.group.generator}" if self.leader.run.completions else "for retrieval without a model"
         return f"This holds for {self.repository} as it is now, {model}, and nowhere else.{copies}{self._surprise}"
 
     @property
     def _surprise(self) -> str:
-        """Return why the test could show another difference than it was expected to; empty if it need not be said."""
+        """Return why the difference that the test can show is not the predicted one; empty if both are equal."""
         expected, shown = self.prospect.difference, self.leader.difference[self.group.metric].visible
         if self.decision is not Decision.NOT_SHOWN or expected is None or shown is None:
             return ""
@@ -165,7 +159,7 @@ class DecisionReport:
         )
 
     def json(self) -> str:
-        """Return the report as a JSON object, at full precision."""
+        """Return the report as JSON with unrounded numbers."""
         [entry] = self.sample_set.manifest["repositories"].values()
         record = {
             "decision": self.decision.name.lower(),
@@ -197,19 +191,17 @@ def answer_of(
     prospect: Prospect,
     seconds: float,
 ) -> DecisionReport:
-    """Compare whole runs with the first one.
+    """Compare complete runs with the first and return the report.
 
     Args:
-        home: the home, for the cutoffs of models.
-        store: the store with the runs.
         sample_set: the runs' samples, of one repository.
         summaries: summaries of two or more runs; the first must not be a control.
-        metric: the deciding metric; None for the board's ranking metric.
-        prospect: what the samples were expected to show.
-        seconds: seconds that the command has taken so far.
+        metric: metric that decides; None for the default ranking metric.
+        prospect: the difference that the samples could show.
+        seconds: seconds since the command started.
 
     Raises:
-        UnknownName: if the runs do not have the metric.
+        UnknownName: if a run lacks the metric.
     """
     by_run = {table.run.id: table for table in run_tables(store, samples=sample_set.name)}
     tables = [by_run[summary.run] for summary in summaries]
@@ -240,7 +232,6 @@ def answer_of(
 
 
 def _cost(row: Row, costs: RunCosts) -> str:
-    """Return the cost of a row's run, with its engines' seconds."""
     index, queries = (row.n * (row.costs.get(key) or 0.0) for key in ("index_seconds", "query_seconds"))
     engine = f", of which {index:.1f} s of its index and {queries:.1f} s of its queries" if index or queries else ""
     return f"{costs}{engine}"
@@ -251,14 +242,13 @@ def _verdict(group: Group, row: Row) -> str:
 
 
 def _lead(group: Group, row: Row) -> tuple[bool, float]:
-    """Return a sort key for the compared strategies: better ones first, then by the difference."""
     difference = row.difference.get(group.metric)
     mean = (difference.mean if difference else None) or 0.0
     return _verdict(group, row) == _BETTER, -mean if group.scales[group.metric].lower_is_better else mean
 
 
 def _brought(store: Store, run: str, sample: str) -> str:
-    """Return a strategy's answer to a sample, or the first places that it showed if no model was asked."""
+    """Return a strategy's answer to a sample, or its first retrieved places if no model was asked."""
     completion = completion_texts(store, run, sample, 0)
     if completion is not None:
         return completion.text
@@ -271,7 +261,6 @@ def _brought(store: Store, run: str, sample: str) -> str:
 def _shown_samples(
     store: Store, sample_set: SampleSet, tables: Sequence[RunTable], leader: str, metric: str
 ) -> list[ShownSample]:
-    """Return the samples at which the leader differs most from the first strategy, with both answers."""
     base, other = tables[0], next(table for table in tables if table.run.id == leader)
     [pair] = compare([base, other], metric=metric)
 

@@ -1,7 +1,4 @@
-"""Definitions in other files that an answer uses, and the measures of retrieval by them.
-
-docs/metrics.md has their definitions, ranges and limits.
-"""
+"""Retrieval metrics: whether a prompt contains the definitions that an answer uses; see docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -16,31 +13,30 @@ from ctxbench.strategies.api import Block, BlockKind, Prompt
 
 Scores = dict[str, float | None]
 RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
-"""Kinds of blocks that can be left out of a prompt."""
+"""Kinds of retrieved blocks, which strategies may leave out of a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition in another file that an answer uses."""
+    """A function, class or variable of another file that an answer uses."""
 
     name: str
-    """The unqualified name in the definition."""
     path: str
     lines: tuple[tuple[int, str], ...]
-    """Lines that name the definition, with their numbers from 0. A class includes those of its constructors, and a Java
-    method those of its overloads."""
+    """Line number, from 0, and text of each line that names the definition. Includes a class's constructors and a Java
+    method's overloads."""
 
     def is_within(self, places: Iterable[Place]) -> bool:
-        """Return whether places cover a line that names the definition."""
+        """Return whether one of the places covers a line that names the definition."""
         return any(
             place.path == self.path and place.start <= at < place.end for place in places for at, _ in self.lines
         )
 
     def end_in(self, block: Block) -> int | None:
-        """Return the offset in a block's text at which the definition's line ends; None if it is not shown.
+        """Return the offset in the block's text where the definition's line ends; None if the block lacks it.
 
-        A block must cover the place and contain the line. An API entry with a rewritten signature must contain the
-        name.
+        The block's places must cover the line, and its text must contain it. In an API entry with a rewritten signature
+        the name is enough.
         """
         if not self.is_within(block.places):
             return None
@@ -51,21 +47,19 @@ class Definition:
 
 
 def needed(uses: Iterable[Use]) -> tuple[Use, ...]:
-    """Return the uses that count. Of ``rules`` and ``rules.round_up`` only the latter counts."""
+    """Drop each use that another use extends: with ``rules`` and ``rules.round_up``, keep only the latter."""
     names = {use.name for use in uses}
     return tuple(use for use in uses if not any(longer.startswith(f"{use.name}.") for longer in names))
 
 
 def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scores:
-    """Return recall and precision of definitions at each of `BUDGETS`, and the reciprocal rank of the first.
+    """Return recall and precision of definitions at each token budget, and the reciprocal rank of the first.
 
     Args:
-        definitions: definitions that the answer uses.
-        prompt: the prompt; its retrieved blocks, best first, are cut at each budget.
+        prompt: the prompt; its retrieved blocks, best first, are truncated at each of `BUDGETS`.
 
     Returns:
-        Values of `RETRIEVAL`, whose declarations have the ranges. All are None without a definition, and precision is
-        None without a retrieved block.
+        Values of `RETRIEVAL`. All are None without a definition; precision is None without a retrieved block.
     """
     ranked = retrieved(prompt)
     if all(block.score is not None for block in ranked):
@@ -87,5 +81,5 @@ def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scor
 
 
 def retrieved(prompt: Prompt) -> list[Block]:
-    """Return the blocks of a prompt that can be left out."""
+    """Return the prompt's blocks of the kinds `RETRIEVED`."""
     return [block for block in prompt.blocks if block.kind in RETRIEVED]

@@ -1,8 +1,4 @@
-"""Static diagnostics: the use and cost of a context, and the names that a completion invents. No model is asked.
-
-docs/metrics.md has definitions, ranges and limits. The values are stored beside context gain for every metric
-profile. They rank only on request, or if no model completes anything.
-"""
+"""Static diagnostics, without a model: use and cost of a context, and names that a completion invents."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ _ASSIGNED = r"^\s*(?:[\w, =]+[,=]\s*)?{name}\s*(?:,[\w, ]+)?(?::[^=]+)?=(?!=)"
 _DECLARED = r"^(?!\s*(?:\*|//|/\*)).*(?<![\w.]){name}\s*(?:=(?!=)|[,;({{]|$)"
 _RENAMED = re.compile(r"\b(\w+)\s+as\s+(\w+)")
 Lines = Callable[[Place], Sequence[str]]
-"""A function: place -> its lines in the sample's view."""
+"""Function from a place to the source lines there, as the sample shows them."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _SKIPPED = re.compile(
     r'"""(?:\\.|.)*?"""|\'\'\'(?:\\.|.)*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*', re.S
@@ -40,10 +36,10 @@ _SKIPPED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CompletionExcerpt:
-    """A completion with the code that resolves its names, and the position in it where the completion begins.
+    """A completion with just enough code around it to resolve its names, and its start position in that code.
 
-    The code is the file's imports, the heads of the classes around the completion, and its function up to the cursor.
-    Reading it is about thirty times faster than reading the file, which matters for every sample.
+    The code is the imports, the heads of the surrounding classes, and the function up to the cursor. Parsing it is
+    about thirty times faster than parsing the file.
     """
 
     code: str
@@ -52,7 +48,7 @@ class CompletionExcerpt:
 
 
 class OutlinedFile:
-    """A file of a repository, outlined for excerpts."""
+    """A repository's file, parsed into functions and classes."""
 
     def __init__(self, text: str, language: Language) -> None:
         self.lines, self.language = text.split("\n"), language
@@ -64,14 +60,14 @@ class OutlinedFile:
         self.original_names = original_names(text, language)
 
     def excerpt(self, sample: Sample, completion: str) -> CompletionExcerpt | None:
-        """Return a completion with the code around it.
+        """Return a completion with the code that resolves its names.
 
         Args:
-            sample: the task; its masked lines are not read.
+            sample: the task; its hidden lines are not read.
             completion: the text after the cursor; for a function sample the whole function, indented as in the file.
 
         Returns:
-            None if the sample was not made from this file.
+            None if the sample's prefix differs from this file.
         """
         row, column = sample.cursor.line, sample.cursor.column
         before = sample.prefix.rpartition("\n")[2]
@@ -90,8 +86,7 @@ class OutlinedFile:
     def definition(self, path: str, name: str) -> Definition | None:
         """Return the definition of a qualified name, such as ``Outer.Inner``; None if the file has none.
 
-        Functions and classes come from the outline. Other names are variables of a module or class, found where they
-        are assigned or declared.
+        Names other than functions and classes are looked up where a module or class assigns or declares them.
         """
         bare = name.rpartition(".")[2]
         rows = self._definitions.get(name) or list(self._variable_rows(name.rpartition(".")[0], bare))[:1]
@@ -147,7 +142,7 @@ class OutlinedFile:
 
 
 def import_statements(lines: Sequence[str], language: Language) -> list[tuple[int, int]]:
-    """Return the lines ``[start, end)`` of import statements, including multi-line ones."""
+    """Return the line ranges ``[start, end)`` of import statements, including multi-line ones."""
     spans, end = [], 0
     for row, line in enumerate(lines):
         if row >= end and language.import_line.match(line):
@@ -159,14 +154,14 @@ def import_statements(lines: Sequence[str], language: Language) -> list[tuple[in
 
 
 def original_names(code: str, language: Language) -> dict[str, str]:
-    """Return name in the file -> name where it is defined, for renaming imports."""
+    """Return alias -> original name, for every import ``a as b``."""
     lines = code.split("\n")
     statements = ("\n".join(lines[start:end]) for start, end in import_statements(lines, language))
     return {bound: name for statement in statements for name, bound in _RENAMED.findall(statement)}
 
 
 def closed(code: str) -> str:
-    """Close open brackets of Python code, and add a body after a final colon."""
+    """Make unfinished Python code parseable: close its open brackets, and add a body after a final colon."""
     open_: list[str] = []
     for sign in re.findall(r"[()\[\]{}]", _SKIPPED.sub("", code)):
         if sign in _PAIRS:
@@ -183,8 +178,6 @@ def _indent(line: str) -> int:
 
 @dataclass(slots=True)
 class _Repository:
-    """A repository with a cache of its outlined files."""
-
     snapshot: Snapshot
     project: ProjectNames | None
     files: dict[str, OutlinedFile] = field(default_factory=dict)
@@ -193,22 +186,16 @@ class _Repository:
 
 
 class Diagnostics:
-    """The diagnostics of a set's samples; thread-safe."""
+    """Computes the diagnostics of a set's samples; thread-safe."""
 
     def __init__(self, snapshots: Callable[[], Mapping[str, Snapshot]]) -> None:
-        """Create diagnostics; `snapshots` is called when the first sample is measured."""
+        """Create diagnostics. `snapshots` loads the repositories when the first sample is measured."""
         self._snapshots = snapshots
         self._repositories: dict[str, _Repository | None] = {}
         self._lock = threading.RLock()
 
     def of_prompt(self, sample: Sample, prompt: Prompt, target: str) -> Scores:
-        """Return `RECALL` and `WASTE`, 0 to 1 or None, and the values of `definition_scores`.
-
-        Args:
-            sample: the task.
-            prompt: the final prompt.
-            target: the answer after the cursor.
-        """
+        """Return `RECALL` and `WASTE` (0 to 1, or None) and `definition_scores`. `target` is the reference text."""
         with self._lock:
             return {
                 RECALL: api_recall(sample.uses, prompt, self._original_names(sample)),
@@ -217,9 +204,10 @@ class Diagnostics:
             }
 
     def definitions(self, sample: Sample) -> tuple[Definition, ...]:
-        """Return the distinct definitions in other files that a sample's answer uses.
+        """Return the distinct definitions in other files that a sample's reference uses.
 
-        Modules, definitions in the target file or in hidden files, and names that the repository lacks are left out.
+        Excludes modules, definitions in the sample's own or hidden files, and names that the repository does not
+        define.
         """
         with self._lock:
             repository = self._repository(sample.repo) if sample.uses else None
@@ -249,12 +237,11 @@ class Diagnostics:
         return None
 
     def of_completion(self, sample: Sample, text: str, target: str) -> Scores:
-        """Return `HALLUCINATED` (share of the project's names that it reads) and `MADE_UP` (their number).
+        """Return `HALLUCINATED` (share of a completion's project names that do not exist) and `MADE_UP` (number).
 
         Args:
-            sample: the task.
-            text: the completion: a whole function, or for a line sample any text, which is cut to the target's lines.
-            target: the answer; only its number of lines is used.
+            text: the completion: a whole function, or, for a line sample, text that is truncated to the target's lines.
+            target: the reference; only its number of lines is used.
         """
         readings = self.readings(sample, text, target)
         if readings is None:
@@ -263,7 +250,7 @@ class Diagnostics:
         return {HALLUCINATED: unknown / len(readings) if readings else None, MADE_UP: float(unknown)}
 
     def readings(self, sample: Sample, text: str, target: str) -> tuple[ProjectReading, ...] | None:
-        """Return the project's names that a completion reads; None if they cannot be determined."""
+        """Return the completion's uses of project names, each with whether the name exists; None if undeterminable."""
         if sample.kind is Kind.LINE:
             text = ctxbench.unit(sample.prefix.rpartition("\n")[2], text, target)
         with self._lock:
@@ -309,22 +296,18 @@ class Diagnostics:
 
 
 def _renamed(name: str, repository: _Repository) -> Iterator[str]:
-    """Yield the original names of what files import under a name: a package may re-export a renamed definition."""
+    """Yield the names that the package's files import as ``name``: a package may re-export a renamed definition."""
     word = re.compile(rf"\b(\w+)\s+as\s+{re.escape(name)}\b")
     texts = repository.snapshot.texts
     yield from dict.fromkeys(other for path in texts for other in word.findall(texts[path]))
 
 
 def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]) -> float | None:
-    """Return the share of the target's internal APIs that retrieved blocks name.
+    """Return the share (0 to 1) of the target's internal APIs that retrieved blocks mention; None without known uses.
 
     Args:
         uses: names that the target needs. Of ``rules`` and ``rules.round_up`` only the latter counts.
-        prompt: the prompt that the model read.
-        originals: name in the file -> name where it is defined, for imports ``a as b``. Either counts.
-
-    Returns:
-        0 to 1; None if the sample does not record its uses.
+        originals: name in the file -> original name, for imports ``a as b``. Either name counts.
     """
     apis = {use.name.rpartition(".")[2] for use in needed(uses)}
     if not apis:
@@ -334,20 +317,15 @@ def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]
 
 
 def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines) -> float | None:
-    """Return the share of retrieved tokens that could not help to name what the target names.
+    """Return the share (0 to 1) of retrieved tokens without a name that the target needs; lower is better.
 
     These are the tokens of dropped blocks, and of blocks without an identifier that is in the target but not in the
-    rest of the prompt (the file, fixed text). If a dropped block's tokens are unknown, the lines of its first place
-    count, as comments. A dropped API counts as the mean shown API, or as its first line if none is shown.
-
-    Args:
-        prompt: the prompt that the model read, with its dropped blocks.
-        target: the answer after the cursor.
-        language: language of the target.
-        lines: function that returns the lines of a place.
+    rest of the prompt (the file, fixed text). If a dropped block's size is unknown, the lines of its first place are
+    counted as comments. A dropped API counts as much as the average API in the prompt, or as its first line if there is
+    none.
 
     Returns:
-        0 to 1; None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
+        None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
     """
     blocks = retrieved(prompt)
     dropped = [dropped_block for dropped_block in prompt.dropped if dropped_block.kind in RETRIEVED]

@@ -1,4 +1,4 @@
-"""Exports of a run's completions in the formats of official scorers."""
+"""Writes a run's completions as prediction files that official benchmark scorers read."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from ctxbench.harness.store.runs import Completed, Text
 def rows(
     run: Completed, shape: str, sample_set: SampleSet | None = None, *, repeat: int = 1
 ) -> Iterator[dict[str, Any]]:
-    """Yield a run's records in the plan's order, without missing samples.
+    """Yield one prediction record per sample, in the plan's order, without missing samples.
 
     Args:
-        run: the completions.
-        shape: a name of `bench.formats.prediction_names`.
+        shape: name of a prediction format in `bench.formats.prediction_names`.
         sample_set: samples of the run; required if `needs_samples(shape)`.
-        repeat: answers that the scorer expects per task; the run's answers are repeated if there are fewer.
+        repeat: answers that the scorer expects per task. If the run has fewer, they are repeated.
 
     Raises:
-        InputFault: if the format cannot express the samples, or several completions per sample.
+        InputFault: if the format does not support the samples' kind, or several completions per sample.
     """
     check(run, shape)
     form = formats.predictions(shape)
@@ -46,13 +45,13 @@ def rows(
 
 
 def needs_samples(shape: str) -> bool:
-    """Return whether a format's records contain more of a sample than its id."""
+    """Return whether a format's records need the samples themselves, not only their ids."""
     form = formats.predictions(shape)
     return form.tasks is not None or form.behind
 
 
 def check(run: Completed, shape: str) -> None:
-    """Check that a format can express a run's samples and completions.
+    """Check that a prediction format supports a run's samples and completions.
 
     Raises:
         InputFault: if the format is for another kind of sample, or for one completion per sample.
@@ -91,7 +90,6 @@ def _answer(text: Text, sample: Sample | None) -> RecordedAnswer:
 
 
 def _behind_cursor(sample: Sample, text: str) -> str:
-    """Return the text after the cursor; for a function with another head than the sample's, its body."""
     if sample.kind is Kind.LINE or not text.strip():
         return text
     head = head_of(sample)

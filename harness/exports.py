@@ -1,7 +1,4 @@
-"""Exports of whole runs in other tools' formats: prompts, answers, scores, costs, means with confidence intervals.
-
-The tools' own libraries can read these files. `harness.exported` writes predictions in benchmarks' formats.
-"""
+"""Exports a whole run to other tools' log formats; `harness.exported` writes benchmarks' prediction files."""
 
 from __future__ import annotations
 
@@ -27,20 +24,20 @@ from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import RunWork, works
 
 _OURS = ("ctxbench", "context")
-"""Profiles whose metrics are named without a profile."""
+"""Profiles whose metrics keep their plain names. Other metrics are prefixed with their profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRun:
-    """A run to export; samples are read from the store on demand."""
+    """A run to export. Samples are read from the store when needed."""
 
     store: Store
     work: RunWork
     tables: tuple[RunTable, ...]
     sample_set: SampleSet | None
-    """Samples of the run with their references; None if the home folder lacks them."""
+    """Samples and references; None if the home folder lacks them."""
     day: str | None = None
-    """Day of a package, as ``YYYY-MM-DD``; None for a run of this home."""
+    """Date (``YYYY-MM-DD``) of a package that contains the run; None for a run of this home."""
 
     @property
     def id(self) -> str:
@@ -49,23 +46,23 @@ class ExportedRun:
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """Decoding parameters of the model."""
+        """Decoding parameters, such as the temperature."""
         values: dict[str, Any] = json.loads(self.work.choices.sampling)
         return values
 
     @property
     def code(self) -> str:
-        """Version of ctxbench that made the run; the current version if an import has none."""
+        """Version of ctxbench that made the run, or the current version if the run is imported without one."""
         return self.work.versions.get("ctxbench") or version("ctxbench")
 
     @property
     def began(self) -> datetime:
-        """Start of the first attempt; 1970-01-01 without attempts."""
+        """Start of the first attempt, or the package's date; 1970-01-01 if neither is known."""
         return self._day or datetime.fromtimestamp(min((at.started for at in self.work.attempts), default=0.0), UTC)
 
     @property
     def ended(self) -> datetime:
-        """End of the last attempt, or its start if no end is stored."""
+        """End of the last attempt, or its start if no end is stored; the date for a package."""
         ends = [attempt.ended or attempt.started for attempt in self.work.attempts]
         return self._day or datetime.fromtimestamp(max(ends, default=0.0), UTC)
 
@@ -74,7 +71,7 @@ class ExportedRun:
         return None if self.day is None else datetime.fromisoformat(self.day).replace(tzinfo=UTC)
 
     def details(self) -> Iterator[Detail]:
-        """Yield the planned samples, language by language, in the plan's order."""
+        """Yield the details of all planned samples, one language after the other."""
         for table in self.tables:
             for sample in table.sample:
                 yield detail(self.store, self.id, sample)
@@ -85,17 +82,17 @@ class ExportedRun:
         return None if texts is None else texts.text
 
     def target(self, sample: str) -> str:
-        """Return the reference text of a sample; empty without a sample set."""
+        """Return the reference text of a sample; empty if `sample_set` is None."""
         return "" if self.sample_set is None else self.sample_set.references[sample].target
 
     def rows(self) -> Iterator[tuple[Group, Row]]:
-        """Yield the run's means with confidence intervals: one row per language, in the units of boards."""
+        """Yield a row of means with confidence intervals per language, in the units of boards."""
         for group in board(self.tables, by_level=False).groups:
             yield from ((group, row) for row in group.rows)
 
 
 def scores_of(completion: CompletionFacts) -> dict[str, float]:
-    """Return metric -> value, in the profile's own scale; metrics outside `_OURS` are prefixed with their profile."""
+    """Return metric -> value, in the scale of the metric's profile."""
     return {
         metric if profile in _OURS else f"{profile}.{metric}": value
         for (profile, metric), value in completion.scores.items()
@@ -104,10 +101,10 @@ def scores_of(completion: CompletionFacts) -> dict[str, float]:
 
 
 def read_run(store: Store, run: str) -> ExportedRun:
-    """Read a run for export, without its sample set.
+    """Read a run for export. Its `sample_set` is None.
 
     Raises:
-        InputFault: if several ids begin with `run`.
+        InputFault: if several run ids begin with `run`.
         UnknownName: if no run matches.
     """
     id_ = find_run(store, run).id
@@ -121,9 +118,9 @@ _LOCAL = ("hf", "incontext", "vllm")
 
 
 def every_eval_ever(run: ExportedRun) -> str:
-    """Return a record of Every Eval Ever: a run's means with intervals, one result per language and metric.
+    """Return a record in the Every Eval Ever format: means with intervals, one result per language and metric.
 
-    Numbers are in the units of boards. Source: the EvalEval Coalition's ``eval.schema.json``, version 0.3.0.
+    Numbers are in the units of boards. Source: ``eval.schema.json`` 0.3.0 of the EvalEval Coalition.
     """
     choices, when = run.work.choices, str(int(run.ended.timestamp()))
     record = {
@@ -165,7 +162,6 @@ def _model(generator: str) -> str:
 
 
 def _deployment(generator: str) -> str:
-    """Return where the model ran, as the schema names it; ``unknown`` for an imported run's label."""
     name = generator.partition("(")[0]
     served = "externally_managed" if settings_of(generator).get("url") == OFFICIAL else "unknown"
     return "self_deployed" if name in _LOCAL else served
@@ -232,9 +228,9 @@ _LOG_VERSION = 2
 
 
 def inspect_log(run: ExportedRun) -> str:
-    """Return a log of Inspect, with completions as epochs and metrics as scorers.
+    """Return an Inspect log: completions are epochs, metrics are scorers, and a missing sample has an error.
 
-    A missing sample has its fault and no scores. Source: the log format of inspect_ai, version 2 (`EvalLog`).
+    Source: log format 2 of inspect_ai (`EvalLog`).
     """
     samples = [sample for detail in run.details() for sample in _samples(run, detail)]
     missing = sum(sample["error"] is not None for sample in samples)
@@ -338,7 +334,7 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
 
 
 def _calls(detail: Detail, completion: CompletionFacts) -> list[StoredCall]:
-    """Return the calls of an epoch, the scored call last; the first epoch also has the calls before the prompt."""
+    """Return the model calls of a completion. The first completion also has the calls that built the prompt."""
     before = [call for call in detail.calls if call.role != FINAL] if completion.idx == 0 else []
     own = [call for call in detail.calls if call.role == FINAL][completion.idx : completion.idx + 1]
     return [*before, *own]
@@ -372,12 +368,11 @@ def _output(run: ExportedRun, completion: CompletionFacts, text: str, calls: Seq
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFormat:
-    """A format for a whole run in one file."""
+    """An export format that writes a whole run into one file."""
 
     shape: str
-    """One sentence for the help text."""
+    """Description for the help text, one sentence."""
     write: Callable[[ExportedRun], str]
-    """Returns the content of the file."""
 
 
 RUN_FORMATS: Mapping[str, RunFormat] = {

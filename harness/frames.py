@@ -1,4 +1,4 @@
-"""`ResultFrame`: a table as columns of plain values, to write to files or convert to a pandas data frame."""
+"""`ResultFrame`: a result table as columns, with export to CSV, JSON Lines, Parquet and pandas."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.attempt import RunSummary
 
 _FORMULA = tuple("=+-@＝＋－＠")
-"""Characters that start a formula in a spreadsheet, also full-width, and also after blanks or invisible characters."""
+"""Characters that start a spreadsheet formula, even after invisible characters."""
 _UNSEEN = f"{string.whitespace}\0\xa0\u200b\u200c\u200d\u2060\ufeff"
 
 
 class ResultFrame(dict[str, tuple[Any, ...]]):
-    """Columns by name, with a value per row, None if unknown. `attrs` are texts that describe the table."""
+    """Column name -> its values, one per row; None if unknown. `attrs` contains texts that describe the table."""
 
     def __init__(self, columns: Mapping[str, Iterable[Any]], attrs: Mapping[str, str] | None = None) -> None:
-        """Create a frame from columns of equal length."""
         super().__init__({name: tuple(values) for name, values in columns.items()})
         self.attrs = dict(attrs or {})
 
     @classmethod
     def of_records(cls, records: Iterable[Mapping[str, Any]], attrs: Mapping[str, str] | None = None) -> ResultFrame:
-        """Return records as columns, in the order of first appearance; missing values are None."""
+        """Create a frame from one record per row. Columns are in order of first appearance; missing values are None."""
         rows = list(records)
         names = dict.fromkeys(name for row in rows for name in row)
         return cls({name: [row.get(name) for row in rows] for name in names}, attrs)
@@ -46,15 +45,14 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return len(next(iter(self.values()), ()))
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows as column -> value."""
+        """Yield each row as a dictionary from column to value."""
         return (dict(zip(self, row, strict=True)) for row in zip(*self.values(), strict=True))
 
     def to_csv(self) -> str:
         """Return the table as CSV with a header; None is an empty field.
 
-        A text that a spreadsheet would run as a formula gets a leading apostrophe, because strategies, models and
-        foreign
-        files choose some of the texts.
+        A text that a spreadsheet would run as a formula gets a leading apostrophe, because strategies and models can
+        choose texts.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -67,7 +65,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in self.records())
 
     def write_parquet(self, path: Path) -> None:
-        """Write the table as a Parquet file, atomically.
+        """Write the table to a Parquet file.
 
         Raises:
             InputFault: if pyarrow is not installed, or the file cannot be written.
@@ -77,7 +75,11 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         write_atomic(path, out.getvalue().to_pybytes())
 
     def chosen(self, names: str | Iterable[str], usual: Iterable[str]) -> ResultFrame:
-        """Return some columns: a list, or a text with commas; ``all`` means all columns, an empty choice means `usual`.
+        """Return a frame with some of the columns.
+
+        Args:
+            names: column names, as a list or separated by commas. ``all`` selects every column.
+            usual: columns that are selected if `names` is empty.
 
         Raises:
             InputFault: if a column does not exist.
@@ -97,7 +99,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
     def to_user(self) -> Any:
         """Return a pandas ``DataFrame``; an Arrow table without pandas; this frame without pandas and pyarrow.
 
-        `attrs` becomes the data frame's `attrs`, or the metadata of the Arrow table's schema.
+        The data frame's `attrs`, or the Arrow schema's metadata, contain this frame's `attrs`.
         """
         try:
             pandas = importlib.import_module("pandas")
@@ -114,12 +116,11 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return _library("pyarrow").table({name: list(values) for name, values in self.items()})
 
     def __repr__(self) -> str:
-        """Return the number of rows and the column names."""
         return f"Frame of {self.height} rows: {', '.join(self)}"
 
 
 def _dtype(values: Sequence[Any]) -> str | None:
-    """Return the pandas type of a column with gaps, to avoid float and object; None for pandas' default."""
+    """Return the pandas type that keeps integers and booleans in a column with gaps; None for pandas' default."""
     kinds = {type(value) for value in values}
     if type(None) not in kinds:
         return None
@@ -145,7 +146,7 @@ def _library(name: str) -> Any:
 
 
 def of_runs(tables: Iterable[RunTable]) -> ResultFrame:
-    """Return stored runs, one row per sample: facts, status, metrics in the profile's scale, and costs."""
+    """Return one row per sample of stored runs: run, status, metrics in their profile's scale, and costs."""
     return ResultFrame.of_records(record for table in tables for record in _results(table))
 
 
@@ -178,12 +179,12 @@ def _results(table: RunTable) -> Iterator[dict[str, Any]]:
 
 
 def of_summaries(summaries: Iterable[RunSummary]) -> ResultFrame:
-    """Return the summaries of runs as a frame, one row per strategy."""
+    """Return the summaries of runs, one row per strategy."""
     return _of_fields(summaries, "run", "strategy", "scored", "model_failed", "missing", "new", "unjudged")
 
 
 def of_imports(summaries: Iterable[ImportSummary]) -> ResultFrame:
-    """Return the summaries of imports as a frame, one row per run."""
+    """Return the summaries of imports, one row per imported run."""
     return _of_fields(summaries, "run", "samples", "strategy", "generator", "n", "planned", "new")
 
 
@@ -192,7 +193,7 @@ def _of_fields(values: Iterable[object], *names: str) -> ResultFrame:
 
 
 def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
-    """Return sample sets as a frame, one row each."""
+    """Return name, size and digest of sample sets, one row per set."""
     return ResultFrame.of_records(
         {
             "name": sample_set.name,
@@ -205,7 +206,7 @@ def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
 
 
 def of_samples(sample_set: SampleSet) -> ResultFrame:
-    """Return the samples of a set, one row each: place, kind, uses and reference."""
+    """Return the samples of a set, one row each, with location, kind, names used and reference."""
     return ResultFrame.of_records(
         {
             "sample": sample.id,

@@ -1,7 +1,4 @@
-"""The papers' result tables as frozen data: the strategy of each row, and the numbers as printed.
-
-The numbers come from ``paper_tables.json``, one row per line, written by ``scripts/paper_tables.py``.
-"""
+"""The papers' printed result tables, read from ``paper_tables.json``; `scripts/paper_tables.py` writes that file."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from ctxbench.bench.types import Kind
 
 ICL, INFERCOM = "ICL-strategies paper", "InferCom paper"
 LEVELS = ("class", "file", "project")
-"""Levels of the function tables, in CoderEval's short names."""
 ORIGINS = {
     "measured_by_paper": "measured",
     "rerun_by_paper_authors": "rerun",
@@ -31,13 +27,13 @@ STATUSES = {
 }
 _FUNCTION, _LINE = ("tokens", *LEVELS, "avg"), ("em", "es", "id_em", "id_f1")
 SUMMARISER = "Llama3-8B-Instruct"
-"""Summariser of the InferCom paper, for all completing models."""
+"""Model that writes all summaries in the InferCom paper."""
 _SUMMARISED = ("lc.infercom", "aim(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperRow:
-    """A row of a table, named by its preset."""
+    """A row of a paper's table, with its printed numbers."""
 
     preset: str
     table: str
@@ -46,21 +42,19 @@ class PaperRow:
     method: str
     model: str
     origin: str
-    """Origin of the numbers, a key of `ORIGINS`."""
     strategy: str = ""
-    """Spec of the strategy; empty for an external row, which ctxbench does not compute."""
+    """Strategy spec that reproduces the row; empty if ctxbench does not include the method."""
     encoder: str = ""
-    """Encoder named by the paper; may be empty."""
+    """Encoder that the paper names; empty if it names none."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Language -> column -> number; the language ``both`` is the mean of two."""
+    """Language -> column -> number. The language ``both`` is the mean of two."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Language -> column -> reason for a missing number, a key of `STATUSES`."""
     flags: Mapping[str, str] = field(default_factory=dict)
-    """``language.column`` -> description of a doubt about that number."""
+    """``language.column`` -> why this number is doubtful."""
     remarks: tuple[str, ...] = ()
-    """Remarks on the whole row."""
     inferred_n: int | None = None
-    """Number of tasks, inferred from the numbers because the paper does not print it."""
+    """Number of tasks, derived from the numbers because the paper does not print it."""
 
     @property
     def summariser(self) -> str:
@@ -69,24 +63,24 @@ class PaperRow:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages with printed or missing numbers, without ``both``."""
+        """Languages with printed or missing numbers; excludes ``both``."""
         return tuple(name for name in ("python", "java") if name in self.printed or name in self.missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineGain:
-    """A mean gain stated in a paper's text, over a table's benchmarks, models and languages."""
+    """A mean improvement that a paper states in its text, over all benchmarks, models and languages of a table."""
 
     name: str
     over: Mapping[str, tuple[str, ...]]
-    """Method -> baselines; the best baseline counts in each column."""
+    """Method -> its baselines. In each column it is compared with the best of them."""
     stated: Mapping[str, float]
-    """Column -> points, as printed."""
+    """Column -> improvement in points, as printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperTable:
-    """A table of a paper."""
+    """A paper's result table."""
 
     name: str
     paper: str
@@ -133,7 +127,7 @@ NAMES = tuple(table.name for table in _TABLES)
 
 @functools.cache
 def rows() -> tuple[PaperRow, ...]:
-    """Return the rows of all papers' tables, in the papers' order."""
+    """Return the rows of all tables, in the papers' order."""
     text = files("ctxbench.harness").joinpath("paper_tables.json").read_text(encoding="utf-8")
     return tuple(_row(record) for record in json.loads(text))
 
@@ -143,12 +137,12 @@ def _row(record: Mapping[str, Any]) -> PaperRow:
 
 
 def paper_of(row: PaperRow) -> str:
-    """Return the paper that prints a row."""
+    """Return the name of the paper that prints a row."""
     return next(listed.paper for listed in _TABLES if listed.name == row.table)
 
 
 def table(name: str) -> PaperTable:
-    """Return a table with its rows.
+    """Return the table of this name, with its rows.
 
     Raises:
         UnknownName: if the table does not exist.

@@ -1,6 +1,6 @@
-"""Rates of models, prices in US dollars computed from them, and files of rates.
+"""Token and machine prices of models, from a built-in TOML file and the user's `prices.toml`.
 
-A file is TOML with one table ``[[rate]]`` per rate; all faults of a file are reported at once.
+A file has one table ``[[rate]]`` per price:
 
 ==============  =======================================================================================
 ``match``       pattern, or list of patterns, of the model's name or of the generator's spec; required
@@ -32,7 +32,7 @@ from ctxbench.harness.generators import base
 _MILLION = 1_000_000
 _HOUR = 3600.0
 _TIER = "service_tier"
-"""Request field that selects a cheaper or faster service."""
+"""Request field that selects a service tier with other prices."""
 FILE = "prices.toml"
 _BUILTIN = Path(__file__).parent / "prices.toml"
 _NUMBERS = ("input", "cached", "output", "per_hour")
@@ -43,22 +43,20 @@ _CURE = "write each table as [[rate]] with match = 'gpt-4o*', input = 2.5, outpu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """The price of matching models: per token, per hour of the machine, or both."""
+    """The price of matching models: per token, per machine hour, or both."""
 
     match: tuple[str, ...]
-    """Shell patterns (``*``, ``?``); one must match the model's name or the generator's whole spec."""
+    """Shell patterns (``*``, ``?``). One must match the model's name or the whole generator spec."""
     url: str = ""
-    """Service with these prices; empty for any service."""
+    """Base URL of the only service with this price; empty for any service."""
     input: float = 0.0
-    """Dollars per million tokens of prompts."""
+    """US dollars per million prompt tokens; so too `cached` and `output`, for cached prompt tokens and answer tokens.
+    """
     cached: float = 0.0
-    """Dollars per million cached tokens of prompts."""
     output: float = 0.0
-    """Dollars per million tokens of answers."""
     per_hour: float = 0.0
-    """Dollars per hour of the machine."""
     at_once: int = 1
-    """Answers that the machine computes at once; each pays an equal share."""
+    """Answers that the machine computes in parallel; they share its price equally."""
     looked_up: date
     source: str = ""
 
@@ -71,14 +69,14 @@ class Rate:
         return is_named and (not self.url or _same_service(settings.get("url", ""), self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
-        """Return the price in dollars, linear in all arguments; `tokens_in` includes the `cached` tokens."""
+        """Return the price in US dollars. `tokens_in` includes the `cached` tokens."""
         tokens = (tokens_in - cached) * self.input + cached * self.cached + tokens_out * self.output
         return tokens / _MILLION + seconds / _HOUR * self.per_hour / self.at_once
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """A list of rates; the first that matches a generator applies."""
+    """A list of rates. The first that matches a generator applies."""
 
     rates: tuple[Rate, ...] = ()
 
@@ -89,14 +87,14 @@ class Prices:
     def price(
         self, generator: str, *, tokens_in: float, tokens_out: float, cached: float, seconds: float
     ) -> float | None:
-        """Return the price of a generator's answers in dollars; None if its rate is unknown."""
+        """Return the price of a generator's answers in US dollars; None if its rate is unknown."""
         rate = self.rate(generator)
         if rate is None:
             return None
         return rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=cached, seconds=seconds)
 
     def before(self, others: Sequence[Rate]) -> Prices:
-        """Return these rates followed by others, which apply only if none of these matches."""
+        """Return these rates followed by `others`, which apply only if none of these matches."""
         return Prices((*self.rates, *others))
 
 
@@ -116,7 +114,7 @@ def builtin() -> Prices:
 
 
 def of_home(home: Home) -> Prices:
-    """Return the rates of a home: those of its file, if any, then the built-in rates.
+    """Return the rates in a home's file, if any, followed by the built-in rates.
 
     Raises:
         InputFault: if the file cannot be read or is invalid.
@@ -126,7 +124,7 @@ def of_home(home: Home) -> Prices:
 
 
 def load(path: Path) -> Prices:
-    """Return the rates of a file, then the built-in rates.
+    """Return the rates in a file, followed by the built-in rates.
 
     Raises:
         InputFault: if the file cannot be read or is invalid; names every fault.

@@ -1,4 +1,4 @@
-"""`RunQuery` and `BoardQuery`: a user's choice of stored runs, and of a board of them."""
+"""`RunQuery` and `BoardQuery`: which stored runs a user selects, and how to rank them. Used by commands and the API."""
 
 from __future__ import annotations
 
@@ -22,37 +22,36 @@ NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples
 
 
 class NothingStored(InputFault):
-    """Raised if no stored run matches."""
+    """Raised if no stored run matches the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """A user's choice of stored runs, one field per option."""
+    """A user's selection of stored runs; fields correspond to command options."""
 
     home: Home
     db: str | None = None
     samples: str | None = None
     generator: str | None = None
-    """Only runs of this generator, given by its spec, its name or its model."""
+    """Spec, name or model of a generator; other generators' runs are excluded."""
     profile: str = "ctxbench"
     ks: tuple[int, ...] = ()
     invalid: Literal["exclude", "include"] = "exclude"
     after: date | None = None
-    """Only samples dated after this day; None for all, dated or not."""
+    """Select only samples whose code is newer than this day; None for all samples."""
     prices: Path | None = None
-    """File of rates that price the runs' tokens."""
     strict: bool = False
-    """Whether completions that passed but are not plain count as failed."""
+    """Count a completion as failed if it passed its tests but is not plain code."""
 
     @property
     def url(self) -> str:
-        """URL of the runs' database."""
+        """URL of the runs' database; by default the home's."""
         return self.db or self.home.database
 
     def ids_of(self, runs: Sequence[str]) -> list[str]:
         """Return the ids of runs, each given by name, id, start of an id, or strategy (its newest complete run).
 
-        Strategies are looked up together, in one sample set and generator: those of the other named runs, if any.
+        All strategies are looked up in the same sample set and generator: those of the other named runs, if any.
 
         Raises:
             InputFault: if several ids begin with a text, or no set and generator has a complete run of every strategy.
@@ -83,13 +82,13 @@ class RunQuery:
     def compared(
         self, runs: Sequence[str], *, metric: str | None = None, seed: int = 0
     ) -> tuple[list[Compared], list[str]]:
-        """Return the differences between the first run and the others, and the omitted languages.
+        """Return the differences between the first run and the others, and the languages that cannot be compared.
 
         Runs are named as for `ids_of`. A language is omitted unless the first run and another run have samples in it.
 
         Raises:
             InputFault: if the runs cannot be compared, or share no metric.
-            UnknownName: as in `ids_of`, and if the runs do not share the metric.
+            UnknownName: as in `ids_of`, and if the runs do not share `metric`.
         """
         from ctxbench.harness.leaderboard.compare import compare
         from ctxbench.harness.leaderboard.repetitions import pooled
@@ -128,12 +127,12 @@ class RunQuery:
         return open_reader(self.url)
 
     def tables(self) -> list[RunTable]:
-        """Return the stored runs, oldest first.
+        """Return the selected runs, oldest first.
 
         Raises:
             UnknownName: if no run has the sample set or generator, or the profile does not exist.
             NothingStored: if no run matches.
-            InputFault: if the file of rates is invalid, or no sample is dated after the given day.
+            InputFault: if the file of prices is invalid, or no sample is dated after the given day.
         """
         from ctxbench.harness.leaderboard.scales import newer
         from ctxbench.harness.leaderboard.selection import is_generator, over
@@ -186,18 +185,20 @@ class RunQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardQuery(RunQuery):
-    """A user's choice of stored runs and of their board."""
+    """A user's selection of stored runs, with the options of their leaderboard."""
 
     metric: str | None = None
     baseline: str | None = None
     by_level: bool | None = None
     all_pairs: bool = False
-    """Whether to test all pairs of rows, instead of each of the user's rows against the baseline."""
+    """Test all pairs of rows, instead of each of the user's rows against the baseline."""
     published: Literal["auto", "all", "none"] = "auto"
     seed: int = 0
 
     def board(self, tables: Sequence[RunTable] | None = None) -> Board:
-        """Return the board of these runs, or of all chosen runs; with ``published=all``, even without stored runs.
+        """Return the leaderboard of `tables`, or of the selected runs.
+
+        With ``published="all"``, the board may have no stored runs.
 
         Raises:
             InputFault: as in `tables`, and if no run has the metric or baseline, or the file of cutoffs is invalid.

@@ -1,8 +1,4 @@
-"""The tables that the leaderboard reads: results of one run in one language, as columns. Frozen data, no I/O.
-
-Only this module defines how a sample counts (`status_cases`, `value_cases`). Its operators work on values, arrays and
-database columns, so Python and SQL apply the same rules. It also defines what a run may omit (`Measurement`).
-"""
+"""Result tables of runs, as columns, for leaderboards and queries; and the rules for which samples count."""
 
 from __future__ import annotations
 
@@ -20,28 +16,26 @@ from ctxbench.harness.metrics import COPY_MODEL, COPYABLE, DEFAULT, DIAGNOSTICS,
 
 
 class Status(StrEnum):
-    """The outcome of a sample of a run."""
+    """Outcome of a sample in a run."""
 
     SCORED = "scored"
     MODEL_FAILED = "model-failed"
-    """The model wrote nothing usable; counts as the worst value and is never skipped."""
+    """The model wrote nothing usable. Counts as the worst value."""
     INFRA_FAILED = "infra-failed"
-    """The machine failed or the run was interrupted; counts as missing, never as 0, and is tried again."""
+    """The machine failed or the run was interrupted. Counts as missing, never as 0; the next run tries again."""
     EXCLUDED = "excluded"
-    """Excluded because the sample is invalid."""
+    """The sample is invalid, for example because its reference fails the tests."""
 
 
 Cases = tuple[tuple[Any, Any], ...]
-"""Pairs (condition, result); the first true condition decides."""
+"""Pairs (condition, result). The first true condition decides."""
 
 
 def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: Any) -> Cases:
-    """Return the cases in which a sample's status differs from its stored status: excluded, or missing.
+    """Return the cases that replace a sample's stored status by excluded or missing.
 
     Args:
-        excluded: whether the sample is excluded.
-        missing: whether the sample has no result.
-        tested: whether tests judge the sample, which is then missing until every completion has a verdict.
+        tested: whether tests judge the sample. It is then missing until every completion has a verdict.
         judged: number of completions with a verdict.
         n: completions per sample.
     """
@@ -53,35 +47,28 @@ def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: An
 
 
 def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Cases:
-    """Return the cases of a sample's value; only scored and model-failed samples have a value.
-
-    Args:
-        scored: whether the status is `Status.SCORED`.
-        model_failed: whether the status is `Status.MODEL_FAILED`.
-        own: value of the sample.
-        worst: value of a model-failed sample; None to use its own value.
-    """
+    """Return the cases that select a sample's value: `own`, or `worst` if the model failed and `worst` is not None."""
     return (scored, own), (model_failed, own if worst is None else worst)
 
 
 def samples_label(name: str, *, limit: int | None = None, after: date | str | None = None) -> str:
-    """Return the label of a sample set or a part of it on leaderboards: ``demo[after 2024-06-01][:10]``."""
+    """Return the leaderboard label of a sample set or part of it, such as ``demo[after 2024-06-01][:10]``."""
     parts = [f"after {after}"] if after else []
     parts += [] if limit is None else [f":{limit}"]
     return name + "".join(f"[{part}]" for part in parts)
 
 
 _RELEASED = ", asked as released"
-"""Suffix of a summariser's version if the release's template was used."""
+"""Suffix of a summariser's label if it was asked with the paper's released template."""
 
 
 def asked_by(version: str, templates: Mapping[str, str]) -> str:
-    """Return a summariser's version, with a suffix if the release's templates were used."""
+    """Return a summariser's label; it has a suffix if `templates` (released by the paper) is not empty."""
     return version + _RELEASED * bool(templates)
 
 
 def is_released(version: str) -> bool:
-    """Return whether a summariser of that version used the release's templates."""
+    """Return whether a label from `asked_by` has the suffix for released templates."""
     return version.endswith(_RELEASED)
 
 
@@ -94,12 +81,7 @@ def generator_label(
     released_template: bool = False,
     tokenizer: str = "",
 ) -> str:
-    """Return the label of a generator on leaderboards, with all choices of the run that no other label shows.
-
-    These are: fill in the middle, a separate summariser, summaries of tests' APIs, the release's template, and budgets
-    in
-    p50k_base tokens.
-    """
+    """Return the leaderboard label of a generator: its spec and the run's other choices that affect its answers."""
     remarks = ["fim"] if fim else []
     how = ", of tests too" * summarises_tests + _RELEASED * released_template
     remarks += [f"summaries by {summariser}{how}"] if summariser else []
@@ -108,7 +90,7 @@ def generator_label(
 
 
 def file_label(strategy: str) -> str:
-    """Return the label of a strategy: the spec, without the folder of a strategy file."""
+    """Return the leaderboard label of a strategy: its spec, without the folder of a strategy file."""
     try:
         parsed = parse(strategy)
     except InputFault:
@@ -119,17 +101,17 @@ def file_label(strategy: str) -> str:
 
 
 def spec_of_label(label: str) -> str:
-    """Return the generator's spec in a label."""
+    """Return the generator spec contained in a `generator_label`."""
     return label.partition(" [budgets in ")[0].partition(" [summaries by ")[0].removesuffix(" [fim]")
 
 
 def only_copies(generator: str) -> bool:
-    """Return whether the generator is the built-in copy model, not a language model."""
+    """Return whether the generator is the built-in copy model, which is not a language model."""
     return spec_of_label(generator).partition("(")[0] == COPY_MODEL
 
 
 class Origin(StrEnum):
-    """The origin of a row's numbers."""
+    """Where a row's numbers come from."""
 
     RUN = "run"
     IMPORTED = "imported"
@@ -140,16 +122,15 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Load:
-    """The concurrency of an attempt; seconds measured under different loads cannot be compared."""
+    """How many tasks an attempt ran in parallel. Seconds measured under different loads cannot be compared."""
 
     workers: int
-    """Strategies and function tests that run at once."""
+    """Strategies and function tests in parallel."""
     requests: int
-    """Model requests at once; 1 if sequential."""
+    """Model requests in parallel; 1 if sequential."""
     cores: int
 
     def __str__(self) -> str:
-        """Describe the load."""
         strategies, requests, cores = (
             f"{count} {singular if count == 1 else plural}"
             for count, singular, plural in (
@@ -163,76 +144,73 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """A run: all choices that affect its numbers."""
+    """A run's identity: all choices that affect its numbers."""
 
     id: str
     samples: str
-    """Label of the sample set or a part of it; see `samples_label`."""
     samples_digest: str
     language: str
     strategy: str
     generator: str
     set_size: int = 0
-    """Samples of the whole set, in all languages; 0 if unknown."""
+    """Samples in the complete set, all languages together; 0 if unknown."""
     origin: Origin = Origin.RUN
     profile: str = "ctxbench"
     ranked: bool = True
-    """False for controls and published rows, which are shown but never ranked."""
+    """False for controls and published rows: they are displayed but not ranked."""
     control: bool = False
-    """Whether the run used the answer, or its author declares it a control; controls are never tested."""
+    """Whether the strategy used the reference, or its author declares it a control. Controls are never tested."""
     functions: bool = False
-    """Whether the samples are functions, which tests judge."""
     completions: int = 1
     sampling: str = ""
-    """Decoding parameters, as JSON; empty if unknown."""
+    """Decoding parameters as JSON; empty if unknown."""
     benchmark: str = ""
-    """Benchmark of the samples, such as ``codereval``; ``ctxbench`` for sets built by ctxbench."""
+    """Benchmark such as ``codereval``; ``ctxbench`` for sets that ctxbench built."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Strategy, generator, coder, tokenizer, ctxbench -> version at the start of the run, if known."""
+    """Component (strategy, generator, coder, tokenizer, ctxbench) -> its version when the run started."""
     loads: tuple[Load | None, ...] = ()
-    """Distinct loads of the measured seconds; None for attempts without a recorded load; empty without attempts."""
+    """Distinct loads under which seconds were measured; None for an attempt with an unknown load."""
     remarks: tuple[str, ...] = ()
-    """Sentences for readers of the run's numbers, shown below the table and in JSON."""
+    """Sentences that boards print below the table, such as limits of the numbers."""
     offline: Mapping[str, float | None] = field(default_factory=dict)
-    """Name of `OFFLINE_COSTS` -> cost of API summaries, which belong to no sample; may be empty."""
+    """Name in `OFFLINE_COSTS` -> cost of API summaries, which are written once per repository."""
     cutoff: str | None = None
-    """Training cutoff in the generator's spec (``YYYY-MM-DD``); None without one."""
+    """Last training day (``YYYY-MM-DD``) stated in the generator's spec; None if not stated."""
     repetitions: tuple[str, ...] = ()
-    """Ids of the pooled runs, which differ only in the seed, ordered by seed; empty for a single run."""
+    """Ids of pooled runs that differ only in their seed, ordered by seed; empty for a single run."""
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of the stored runs that these numbers come from."""
+        """Ids of the stored runs that the numbers come from."""
         return self.repetitions or (self.id,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTable:
-    """The samples of a run in one language, as aligned columns."""
+    """The samples of a run in one language, as columns of equal length."""
 
     run: RunInfo
     sample: tuple[str, ...]
     repo: tuple[str, ...]
     level: tuple[str, ...]
-    """``single-line`` / ``next-line``, or the CoderEval level."""
+    """``single-line``, ``next-line`` or a CoderEval level."""
     status: tuple[Status, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
-    """Metric -> values in the profile's own scale; None for a sample without a score."""
+    """Metric -> values in the scale of its profile; None for a sample without a score."""
     context_tokens: tuple[float | None, ...]
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
     path: tuple[str, ...] = ()
-    """File of each sample; empty if unknown."""
     dated: tuple[str | None, ...] = ()
-    """Day of each sample's code, as ``YYYY-MM-DD`` or None; empty if all are unknown."""
+    """Date of each sample's code (``YYYY-MM-DD`` or None); empty if all are unknown."""
     mark: tuple[str, ...] = ()
-    """``broken``, ``vacuous`` or an empty text per sample; empty if the set has no invalid sample."""
+    """``broken``, ``vacuous`` or empty per sample; the column is empty if no sample is invalid."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    """Name of `COSTS` -> cost of each sample, over all its model calls; None if unknown."""
+    """Name in `COSTS` -> cost per sample over all its model calls; None if unknown."""
     outcomes: tuple[tuple[Status, ...], ...] = ()
     """Status of each sample in each pooled run; empty for a single run."""
     repeated: Mapping[str, tuple[tuple[float | None, ...], ...]] = field(default_factory=dict)
-    """Metric -> value of each sample in each pooled run, or None; `metrics` contains their means."""
+    """Metric -> values of each sample in each pooled run. `metrics` contains their means."""
 
 
 PRICE = "price"
@@ -245,34 +223,33 @@ COSTS = (
     "generator_seconds",
     "test_seconds",
 )
-"""Costs per sample: tokens of all calls, cached tokens among them, US dollars, and seconds of strategy, model and
-tests."""
+"""Names of costs per sample: tokens, cached tokens, US dollars, and seconds of strategy, model and tests."""
 ENGINE_COSTS = ("index_seconds", "query_seconds", "engine_calls", "places", "places_cut", "index_bytes")
-"""Costs of a sample's context engines; an index counts for the sample that caused it to be built."""
+"""Names of context engines' costs. An index counts for the sample that triggered its building."""
 ACCESS = ("explored_recall", "explored_files")
-"""What a strategy read for a sample: the share (0..1) of the definitions used in the answer, and the number of files.
-These values are stored like costs and never tested for significance."""
+"""What a strategy read for a sample: share (0 to 1) of the definitions that the reference uses, and number of files.
+Never tested for significance."""
 SUMMARY_COSTS = ("summary_calls", "summary_tokens_in", "summary_tokens_out", "summary_price")
-"""Costs of a sample's separate summariser, which `COSTS` exclude."""
+"""Costs per sample of a separate summariser. `COSTS` exclude them."""
 OFFLINE_COSTS = ("offline_calls", "offline_tokens_in", "offline_tokens_out", "offline_price")
 
 
 class Measurement(StrEnum):
-    """A measurement that a run makes at once, or leaves to `ctxbench rescore`; it does not affect the run's identity.
+    """A measurement that a run may leave to `ctxbench rescore`. It does not affect the run's identity.
 
-    Scores under the default profile are always computed.
+    Scores of the default profile are always computed.
     """
 
     GAIN = "gain"
-    """Context gain: bits of the reference with and without the context."""
+    """Bits that the context saves for the reference."""
     DIAGNOSTICS = "diagnostics"
     """Use and cost of the context, and invented names."""
     PROFILES = "profiles"
-    """Scores under the published profiles, besides the default profile."""
+    """Scores of the published profiles, in addition to the default profile."""
 
     @property
     def remark(self) -> str:
-        """The remark on a run without this measurement; boards show it until every sample has the measurement."""
+        """The sentence that boards print until every sample has this measurement."""
         return (
             f"{_NAMES[self]} not measured for every sample, and not shown: "
             f"`ctxbench rescore --measure {self}` does it; no model is asked to write."
@@ -286,16 +263,15 @@ _NAMES = {
     Measurement.PROFILES: "Scores of published profiles are",
 }
 ALWAYS = "em"
-"""A metric that every sample with a known answer has under the default profile."""
+"""Metric of the default profile that every sample with a known reference has."""
 BITS = "bits"
-"""A metric that every sample with a priced context has."""
+"""Metric that every sample has for which context gain is measured."""
 GAINS = (GAIN, COPYABLE, BITS)
 CHECKS = tuple(metric.name for metric in DIAGNOSTICS)
-"""Names of the metrics of `Measurement.DIAGNOSTICS`."""
 
 
 def left_out(remarks: Collection[str]) -> list[Measurement]:
-    """Return the measurements that a run left out, according to its remarks."""
+    """Return the measurements that a run left out, recognized by its remarks."""
     return [measure for measure in Measurement if measure.remark in remarks]
 
 
@@ -306,13 +282,11 @@ def without_parts(
     *,
     profile: str,
 ) -> tuple[dict[str, Mapping[str, float | None]], tuple[str, ...]]:
-    """Remove columns that only some samples have, and remarks on measurements that are complete.
+    """Drop columns of incomplete measurements, and remarks on complete measurements.
 
     Args:
         columns: metric -> sample -> value, None if undefined.
         scored: samples with scores under the default profile.
-        remarks: remarks of the run.
-        profile: metric profile of the columns.
     """
     whole = dict(columns)
     for measure in left_out(remarks):

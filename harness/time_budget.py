@@ -1,4 +1,4 @@
-"""Plan `ctxbench decide --budget`: how many samples fit in a time, and what to say if it is too short."""
+"""Plans `ctxbench decide --budget`: how many samples fit into the time limit, and the faults if it is too short."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from ctxbench.bench.files import sha256, write_atomic
 from ctxbench.bench.home import Home
 
 MOST = 1000
-"""Most samples with a time budget."""
 _FEWEST = 20
 _SIZES = (*range(_FEWEST, 100, 10), *range(100, 300, 25), *range(300, MOST + 1, 50))
-"""Numbers of samples. They are few, so that a budget gives the same samples on the next commit."""
+"""Allowed numbers of samples. They are few, so that a later commit usually gets the same samples."""
 WARM, PILOT = 2, 16
-"""Numbers of samples that warm up the model and the engines, and that are timed."""
+"""Number of samples that warm up model and engines, and number of samples that are timed."""
 _MARGIN = 0.85
-"""Share of the time left after the pilot that is planned, as samples vary in their time."""
+"""Share of the time after the pilot that is planned; the rest is reserve."""
 _PILOT_SHARE, _RUN_SHARE = 0.6, 1.2
-"""Shares of the budget after which the pilot, and the run, are ended."""
+"""Shares of the budget after which the pilot, and the run, are stopped."""
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -36,12 +35,11 @@ def read_time(text: str) -> float | None:
 
 
 def fitting(seconds: float, per_sample: float, *, most: int) -> int:
-    """Return how many samples fit in some seconds: `most`, or a smaller planned size; 0 if not even the fewest.
+    """Return how many samples fit into a time: `most`, or a smaller allowed number; 0 if none fits.
 
     Args:
-        seconds: seconds for all samples.
-        per_sample: seconds per sample, for all strategies together.
-        most: number of samples available.
+        seconds: available time.
+        per_sample: seconds per sample, summed over all strategies.
     """
     sizes = [size for size in _SIZES if size < most and size * per_sample <= seconds]
     return most if most * per_sample <= seconds else max(sizes, default=0)
@@ -49,34 +47,34 @@ def fitting(seconds: float, per_sample: float, *, most: int) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class TimeBudget:
-    """The time of a command, and the completions that its strategies have finished."""
+    """The time limit of a command, and its progress in completions."""
 
     seconds: float | None
-    """None: without a limit."""
+    """Time limit; None for no limit."""
     began: float
-    """Start of the command, as all times here in seconds of `time.monotonic`."""
+    """Start of the command, in `time.monotonic` seconds like all times here."""
     strategies: int
     finished: int = 0
-    """Completions since `start`, of all strategies."""
+    """Completions since `start`, summed over all strategies."""
     _since: float = 0.0
     _total: int = 0
 
     @property
     def pilot_end(self) -> float:
-        """The latest end of the pilot."""
+        """Time at which the pilot is stopped."""
         return self.began + _PILOT_SHARE * (self.seconds or math.inf)
 
     @property
     def end(self) -> float:
-        """The latest end of the run."""
+        """Time at which the run is stopped."""
         return self.began + _RUN_SHARE * (self.seconds or math.inf)
 
     def start(self, now: float, samples: int) -> None:
-        """Count anew, for a part of the work with this number of samples."""
+        """Restart the count of completions for the next phase, over `samples` samples."""
         self.finished, self._since, self._total = 0, now, samples * self.strategies
 
     def counting(self, progress: Progress) -> Progress:
-        """Return the same progress, which also counts what is finished."""
+        """Wrap `progress` so that it also counts completions in `finished`."""
 
         @contextlib.contextmanager
         def counted(label: str, total: int) -> Iterator[Tick]:
@@ -91,15 +89,12 @@ class TimeBudget:
         return counted
 
     def planned(self, now: float, seconds: Sequence[float], *, most: int) -> int:
-        """Return the number of samples for the rest of the time.
+        """Return how many samples fit into the time left after a pilot that ended at `now`; at most `most`.
 
-        Args:
-            now: the end of the pilot.
-            seconds: each strategy's seconds per sample.
-            most: number of samples available.
+        `seconds` are the seconds per sample of each strategy.
 
         Raises:
-            InputFault: if not even the smallest number fits.
+            InputFault: if not even the smallest allowed number fits.
         """
         per_sample, left = sum(seconds), self.began + (self.seconds or math.inf) - now
         count = fitting(left * _MARGIN, per_sample, most=most)
@@ -111,7 +106,7 @@ class TimeBudget:
         return count
 
     def too_slow(self, now: float) -> InputFault:
-        """Return the fault of a pilot that has not ended in time."""
+        """Return the fault for a pilot that exceeded its time."""
         fewest, spent = _FEWEST * self.strategies, now - self.began
         if not self.finished:
             what = f"no completion was finished in {spent:.0f} s, and {fewest} are the fewest for an answer"
@@ -123,26 +118,26 @@ class TimeBudget:
         return InputFault(f"{what} {seconds / 60:.0f} min", where="--budget", cure=_cure(whole))
 
     def unfinished(self, now: float) -> InputFault:
-        """Return the fault of a run that has not ended in time."""
+        """Return the fault for a run that exceeded its time."""
         what = f"{self.finished} of {self._total} completions were finished in {(now - self.began) / 60:.1f} min"
         return InputFault(what, where="--budget", cure="run the same command again: it does only what is missing")
 
 
 def _cure(needed: float) -> str:
-    """Return what to type if a command takes `needed` seconds; 0 if that is unknown."""
+    """Return the advice for a command that needs `needed` seconds; 0 if unknown."""
     longer = f"--budget {math.ceil(needed / 60 + 0.5)}m" if needed else "a much longer --budget"
     return f"give {longer}, a smaller model, or --generator none"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """The number of samples chosen for a budget, stored so that the same command draws the same samples."""
+    """The stored number of samples for a budget. The same command then draws the same samples again."""
 
     home: Home
     key: tuple[str, ...]
 
     def count(self) -> int | None:
-        """Return the stored number; None without one."""
+        """Return the stored number; None if there is none."""
         try:
             text = self._file.read_text(encoding="ascii")
         except (OSError, ValueError):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def write_section(page: Path, begin: str, end: str, text: str) -> None:
-    """Replace the text between two marks of a page.
+    """Replace the text between two marker lines of a page.
 
     Raises:
-        ValueError: if the page lacks a mark, or contains the first mark twice.
+        ValueError: if the page lacks a marker, or contains the first marker twice.
     """
     before, behind = page.read_text(encoding="utf-8").split(begin)
     _, after = behind.split(end, 1)

@@ -1,7 +1,6 @@
 """The agreement study: do `incontext`'s measurements predict published models? ``python -m scripts.agreement``.
 
-The rules in scripts/agreement.md were fixed before the first run. This script writes the results of the shipped files
-into docs/agreement.md, and its two pictures.
+Writes docs/agreement.md and its pictures from the shipped results. The rules are in scripts/agreement.md.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ BEGIN, END = "<!-- python -m scripts.agreement -->\n", "<!-- end of the study --
 PLANNED = 144
 """Number of lines in the rules."""
 JUDGE, LARGER = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
-"""The model for all rows and lines, and the model that shows how much two models agree."""
+"""The model that judges all rows and lines, and the model that shows how well two models agree."""
 _METRICS = {GAIN: (CONTEXT, 1.0), "es": ("ctxbench", 100.0), "id_f1": ("ctxbench", 100.0)}
-"""Metric -> its profile, and its factor to the displayed unit."""
 _BASE = "lc.infile"
 _CONTRASTS = (
     ("lc.infercom(encoder=bm25, fsr=false)", "lc.infercom(encoder=bm25, fsr=false, uer=false)"),
@@ -45,7 +43,7 @@ _SEED = "agreement"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question of the rules, and the threshold that the answer must pass."""
+    """A question of the rules, and the threshold that the answer must reach."""
 
     name: str
     text: str
@@ -88,7 +86,7 @@ class Rows:
         return np.asarray(self.values[metric].mean(axis=1))
 
     def gap(self, better: str, worse: str, metric: str = GAIN) -> stats.Array:
-        """Return one strategy's lead over another, line by line."""
+        """Return one strategy's values minus another's, line by line."""
         places = [self.strategies.index(name) for name in (better, worse)]
         return np.asarray(self.values[metric][places[0]] - self.values[metric][places[1]])
 
@@ -105,18 +103,18 @@ class Rows:
 
 
 def order(ruler: Rows, judge: Rows) -> Answer:
-    """A1: order of rows by gain."""
+    """Answer A1: do both models order the rows equally by gain?"""
     return _correlation([float(spearmanr(ruler.means(), judge.means()).statistic)], 0.9)
 
 
 def order_of_scores(ruler: Rows, judge: Rows) -> Answer:
-    """A2: order of rows by gain against their order by scores of the completions."""
+    """Answer A2: does the order of rows by gain equal their order by scores of the completions?"""
     found = [float(spearmanr(ruler.means(), judge.means(metric)).statistic) for metric in ("es", "id_f1")]
     return _correlation(found, 0.8)
 
 
 def signs(ruler: Rows, judge: Rows) -> Answer:
-    """A3: pairs that differ significantly for the ruler, under the judge's gain and edit similarity."""
+    """Answer A3: do pairs that differ significantly for the ruler have the same sign for the judge?"""
     told = ruler.told()
     if not told:
         return Answer("none is significant", None)
@@ -126,7 +124,7 @@ def signs(ruler: Rows, judge: Rows) -> Answer:
 
 
 def by_sample(ruler: Rows, judge: Rows) -> Answer:
-    """A4: gain over the file alone per line, as ranks within repositories, pooled over strategies."""
+    """Answer A4: do gains per line correlate within repositories, pooled over strategies?"""
     others = [name for name in ruler.strategies if name != _BASE]
     these, those = (np.stack([rows.gap(name, _BASE) for name in others]) for rows in (ruler, judge))
     return _correlation([pooled_ranks(these, those, ruler.codes)], 0.5)
@@ -135,8 +133,7 @@ def by_sample(ruler: Rows, judge: Rows) -> Answer:
 def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> float:
     """Return the rank correlation of two models' gains within repositories, pooled over all repositories.
 
-    Both arrays have the shape (strategies, lines). `codes` are the repositories of the lines. The correlation is
-    Pearson's, of ranks from -1 to 1.
+    Pearson's, of ranks from -1 to 1. Arrays have the shape (strategies, lines); `codes` are the lines' repositories.
     """
     ranks: tuple[list[stats.Array], list[stats.Array]] = ([], [])
     for code in np.unique(codes):
@@ -148,7 +145,7 @@ def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> 
 
 
 def contrasts(ruler: Rows, judge: Rows) -> Answer:
-    """A5: two contrasts that the papers discuss: the same sign, or significant in neither."""
+    """Answer A5: do two differences that the papers discuss have the same sign, or are they insignificant for both?"""
     told = [rows.apart([pair])[0] for pair in _CONTRASTS for rows in (ruler, judge)]
     gaps = [float(rows.gap(*pair).mean()) for pair in _CONTRASTS for rows in (ruler, judge)]
     texts, fine = [], []
@@ -305,7 +302,7 @@ def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
 
 
 def pictures(both: Mapping[str, tuple[Rows, Rows]]) -> dict[str, str]:
-    """Return the SVG of each picture."""
+    """Return picture name -> SVG."""
     axes = ("mean gain by incontext, bits", f"by {JUDGE}, bits")
     rows = {
         language: list(zip(ruler.means().tolist(), judge.means().tolist(), ruler.strategies, strict=True))

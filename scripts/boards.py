@@ -1,8 +1,4 @@
-"""Write every board of some databases in every format: ``python -m scripts.boards OUT FOLDER...``.
-
-FOLDER contains a ``results.db``. To check that a change keeps every number and byte, run the script before and after
-the change over the same folders and compare: ``diff -r BEFORE AFTER``. Pages are written as the browser's input.
-"""
+"""Writes all boards of databases, to compare before and after a change: ``python -m scripts.boards OUT FOLDER...``."""
 
 from __future__ import annotations
 
@@ -40,7 +36,7 @@ seen = 2026-01-01
 
 
 def boards(home: Path) -> Iterator[tuple[str, str]]:
-    """Yield a name and a text for each board of a home."""
+    """Yield (name, text) for each board of a home."""
     rates = home / "rates.toml"
     rates.write_text(TOKENS, encoding="utf-8")
     for form in FORMATS:

@@ -1,8 +1,4 @@
-"""Compare ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/metrics.md.
-
-The script looks up each name of another file in the reference of a Python line twice: with
-`ctxbench.harness.diagnostics.Diagnostics.definitions`, and with jedi's ``goto`` in the true file.
-"""
+"""Compares ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ SAME = "same file and line"
 
 
 class Jedi:
-    """Asks jedi about files of repositories, which are written to a folder."""
+    """Looks up names with jedi, in files of repositories that are written to a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._projects = folder, dict[str, jedi.Project]()
@@ -49,7 +45,7 @@ class Jedi:
         return self._projects[repo]
 
     def places(self, repo: str, snapshot: Snapshot, path: str, line: int, column: int) -> list[tuple[str, int]]:
-        """Return the repository's files and lines that define the name at a position."""
+        """Return the repository's (file, line) pairs that define the name at a position."""
         project = self._project(repo, snapshot)
         script = jedi.Script(snapshot.texts[path], path=project.path / path, project=project)
         names = script.goto(line + 1, column, follow_imports=True, follow_builtin_imports=False)

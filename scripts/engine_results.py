@@ -1,9 +1,7 @@
-"""Measure the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
+"""Measures the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
 
-Build the standard set NAME (``ctxbench-2-lite`` by default) in HOME, complete missing runs, and write the results into
-docs/results.md: the engines compared with ctxbench's strategies, and for the default set the gains of the engines'
-shared mode and of larger budgets. With a LIMIT, run the installed third-party engines over the first LIMIT samples with
-GENERATOR (the built-in copy model by default), and also write docs/engines.md.
+Completes runs over the standard set NAME, and writes docs/results.md. With a LIMIT, it runs the third-party engines
+over the first LIMIT samples, and also writes docs/engines.md.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ DRAWN = 180
 """Number of samples for the curves and the shared mode: ten of each repository of the lite set."""
 TREES, SHOWN, PLACES, ASKED, MISSING = 6, 5, 4, 8, 10
 """Every `TREES`-th repository is indexed twice. The page of engines shows `SHOWN` samples with `PLACES` places per
-engine. A recipe asks for `ASKED` identifiers. A row may lack one of `MISSING` samples."""
+engine. A recipe searches for `ASKED` identifiers. A row may lack one of `MISSING` samples."""
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 
 
@@ -125,7 +123,7 @@ _COLUMNS = {
 
 
 def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
-    """Yield a table of each engine's gain from its shared mode over its per-file mode, over the same samples."""
+    """Yield the lines of a table: each engine's gain in shared mode compared with per-file mode."""
     yield f"| shared less per-file, bits | {' | '.join(LANGUAGES.values())} |"
     yield "|---|---|---|"
     for engine in ENGINES:
@@ -145,7 +143,7 @@ def _table(tables: Sequence[RunTable], engine: str, language: str) -> RunTable:
 
 
 def budget_text(group: Group) -> str:
-    """Return the curves of a language as a Markdown table."""
+    """Return the curves over budgets in a language as a Markdown table."""
     drawn = curves(group)
     assert isinstance(drawn, Curves), drawn
     table = drawn.table()
@@ -171,7 +169,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
     yield "#### What an engine gains that may remember"
     yield "\n".join(leak_lines(tables))
     yield "#### What a budget buys"
-    # A spec leaves out the default budget.
+    # A spec omits the default budget.
     drawn = [table for table in tables if table.run.samples != name and SHARED not in table.run.strategy]
     yield f"Of the first {DRAWN} samples, ten of each repository:"
     boards = {group.language: group for group in board(drawn).groups}
@@ -182,7 +180,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """Cost of an engine's index, as the maximum over trees, and whether a second index gives the same answers."""
+    """Cost of an engine's index (maximum over trees), and whether a second index gives the same answers."""
 
     memory: int
     disk: int
@@ -192,7 +190,7 @@ class Built:
 
 
 def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], engine: str) -> Built:
-    """Index the tree of each sample's file twice in fresh boxes, and query both."""
+    """Index the tree of each sample's file twice in fresh sandboxes, and query both."""
     recipe, sandbox = read(engine), back_end(home, None)
     sandbox.prepare(living(recipe.environment), lambda _: None)
     snapshots = sets.snapshots(home, sample_set, {sample.repo for sample in samples})
@@ -217,7 +215,7 @@ def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], eng
 
 
 def built_lines(home: Home, name: str, first: int) -> Iterator[str]:
-    """Yield a table of each third-party engine's cost, over a sample of each of the first repositories."""
+    """Yield the lines of a table of each third-party engine's cost, over one sample per repository."""
     sample_set = sets.load(home, name)
     samples = list({sample.repo: sample for sample in planned_samples(sample_set.samples, first)}.values())[::TREES]
     yield "| engine | memory, MB | index, MB | two cold indices answer alike |"
@@ -240,7 +238,7 @@ def _place_cell(piece: StoredPiece, prompt: str, names: Sequence[str]) -> str:
 
 
 def page_lines(home: Home, name: str, first: int) -> Iterator[str]:
-    """Yield the page with each engine's results for some samples, side by side."""
+    """Yield the lines of the page with each engine's results for some samples, side by side."""
     sample_set = sets.load(home, name)
     planned = [sample for sample in planned_samples(sample_set.samples, first) if sample.uses]
     samples = list({sample.repo: sample for sample in planned}.values())

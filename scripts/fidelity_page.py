@@ -1,15 +1,14 @@
-"""Write the differences from the papers into docs/fidelity.md: ``python -m scripts.fidelity_page``.
+"""Writes the differences from the papers into docs/fidelity.md: ``python -m scripts.fidelity_page``.
 
-With checkouts of the authors' programs, count again how many prompts are equal:
+With checkouts of the authors' programs, it counts again how many prompts are equal:
 
     python -m scripts.fidelity_page --repocoder CodeT --infercom InferCom --p50k p50k_base.json --home HOME
 
-The programs run in their own processes over samples of a set in HOME. Both sides get the same results instead of a
-model or a service: a draft, summaries, and vectors of the encoder `hashed`. Only the counts are stored, in
-``fidelity_counts.json`` in this folder.
+The programs run in their own processes over samples of a set in HOME. Fixed drafts, summaries and vectors replace
+models and services on both sides. Only the counts are stored, in ``fidelity_counts.json`` in this folder.
 
-InferCom's commit is its first. Later commits read the position of a block in another form than RepoCoder's program
-writes it, and have no other difference that is counted.
+InferCom's commit is its first. Later commits cannot read the block positions that RepoCoder's program writes, and are
+otherwise equal.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ behind the cursor, which no view shows.
 
 
 def written(text: str) -> str:
-    """Return a page with this script's text between its marks."""
+    """Return a page with this script's text between its marker lines."""
     head, _, rest = text.partition(BEGIN)
     return f"{head}{BEGIN}\n{_section()}\n{END}{rest.partition(END)[2]}"
 
@@ -203,7 +202,7 @@ _ROWS = {
 
 
 def ours(task: _Task, retrieval: Retrieval) -> dict[str, str]:
-    """Return ctxbench's prompts."""
+    """Return ctxbench's prompts by compared part."""
     query = task.sample.query()
     repo = view(task.snapshot, query, task.sample.masked, task.sample.hidden, retrieval)
     return {"id": task.sample.id} | {
@@ -215,7 +214,7 @@ def ours(task: _Task, retrieval: Retrieval) -> dict[str, str]:
 
 
 class _InOrder:
-    """Replaces a pool of processes. Results come in the order of the calls."""
+    """Replaces a pool of processes. Results are in the order of the calls."""
 
     def __init__(self, **_: Any) -> None:
         pass
@@ -233,7 +232,7 @@ class _InOrder:
 
 
 def _sorted_glob(suffix: str) -> SimpleNamespace:
-    """Return a `glob` for the files of a language with its answers in the order of paths."""
+    """Return a `glob` for the files of a language whose results are sorted by path."""
 
     def paths(pattern: str, *, recursive: bool = False) -> list[str]:
         pattern = pattern.removesuffix(".py").removesuffix(".java") + suffix
@@ -260,7 +259,7 @@ def _vector(text: str) -> Any:
 
 
 def _rounded(compare: Callable[..., list[float]]) -> Callable[..., list[float]]:
-    """Round scores as ctxbench does, so that equal texts are equal on both sides."""
+    """Round scores as ctxbench does, so that ties are equal on both sides."""
     return lambda query, matrix: [round(score, DIGITS) for score in compare(query, matrix)]
 
 
@@ -314,10 +313,10 @@ class _RepoCoder:
         self.vector.ProcessPoolExecutor, self.vector.as_completed = _InOrder, list
 
     def begin(self, task: Mapping[str, Any]) -> None:
-        """Nothing to prepare: the program reads the task's files later."""
+        pass
 
     def __call__(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the first prompt, and by kind of draft the second prompt and its blocks."""
+        """Return the first prompt, and for each kind of draft the second prompt and its blocks."""
         repo, paths = task["repo"], self.utils.FilePathBuilder
         record = {"prompt": task["prompt"], "metadata": _metadata(task)}
         self.window.RepoWindowMaker(repo, 20, 2).build_windows()
@@ -455,8 +454,6 @@ def _drive(path: str) -> None:
 
 @dataclass(slots=True)
 class _Tally:
-    """Number of equal prompts, and the differences of other prompts."""
-
     equal: int = 0
     of: int = 0
     differ: Counter[str] = dataclasses.field(default_factory=Counter)

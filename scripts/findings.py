@@ -1,7 +1,4 @@
-"""Which of the papers' findings hold with published models: ten sentences of docs/results.md.
-
-`python -m scripts.model_results` writes them, from the papers' tables and the shipped files.
-"""
+"""Which of the papers' findings hold with published models: ten sentences that `scripts.model_results` writes."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ _MEASURED = {
     Kind.LINE: (("EM", "ctxbench", "em", 100.0), ("ES", "ctxbench", "es", 100.0), ("gain in bits", CONTEXT, GAIN, 1.0)),
     Kind.FUNCTION: (("pass@1", "ctxbench", "pass", 100.0), ("ES", "ctxbench", "es", 100.0)),
 }
-"""Heading, profile, metric, factor."""
 Held: TypeAlias = Mapping[str, tuple[ReferenceRun, int]]
 """Sample -> a strategy's run with the sample, and the sample's index in the run's columns."""
 
@@ -74,7 +70,7 @@ FINDINGS = (
 
 
 def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
-    """Return each strategy's samples in files of one model."""
+    """Return strategy -> its samples in files of one model."""
     found: dict[str, dict[str, tuple[ReferenceRun, int]]] = defaultdict(dict)
     for results in files:
         for run in results.runs:
@@ -83,7 +79,7 @@ def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
 
 
 def sentences(files: Mapping[Kind, Sequence[ReferenceResults]]) -> str:
-    """Return the ten sentences, one per finding. `files` are one model's, by kind of sample."""
+    """Return the ten sentences, one per finding. `files` maps the kind of sample to one model's files."""
     rows = {kind: held(of_kind) for kind, of_kind in files.items()}
     samples = {
         kind: {sample.id: sample for file in of_kind for sample in file.samples} for kind, of_kind in files.items()

@@ -1,7 +1,6 @@
-"""Write the pinned versions of shipped Python test suites: ``python -m scripts.lock_suites [NAME...]``.
+"""Writes the pinned versions of shipped Python test suites: ``python -m scripts.lock_suites [NAME...]``.
 
-Without a name, the script pins every suite with an unpinned version. Build and certify existing sets again, because
-they use the old versions.
+Without a name, it pins every suite with an unpinned version. Existing sets must then be built and certified again.
 """
 
 from __future__ import annotations

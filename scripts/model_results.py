@@ -1,8 +1,7 @@
-"""Measure published models: ``python -m scripts.model_results [HOME LABEL [KIND]]``.
+"""Measures published models: ``python -m scripts.model_results [HOME LABEL [KIND]]``.
 
-With HOME and LABEL, one of `PLANS`: build the standard set in HOME, run the plan's rows one after the other, and write
-the complete rows into the shipped file. An interrupted run continues. Rows in a file of that model are not repeated.
-Without arguments: write the tables of docs/results.md from the files.
+Builds the standard set in HOME, runs the missing rows of the plan LABEL in `PLANS`, and writes complete rows into the
+shipped file. Without arguments: writes the tables of docs/results.md from the files.
 """
 
 from __future__ import annotations
@@ -37,12 +36,11 @@ class Plan:
     """The rows to measure with a model. The shipped file has the plan's name."""
 
     model: str
-    """A name of `ctxbench model list`, or the built-in model."""
     kind: Kind = Kind.LINE
     limits: tuple[int, ...]
     """Numbers of samples, chosen from the repositories in turn. Each contains the previous samples."""
     strategies: tuple[str, ...]
-    """The most informative strategies are first, because a session may end early."""
+    """The most informative strategies first, because a session may end early."""
 
     @staticmethod
     def set_of(kind: Kind) -> str:
@@ -118,13 +116,13 @@ PLANS = {
         model="qwen2.5-coder-1.5b", kind=Kind.FUNCTION, limits=(32, 96), strategies=_FUNCTIONS
     ),
 }
-"""Name of the shipped file, and the kind of its samples -> its content."""
+"""(name of the shipped file, kind of its samples) -> its plan."""
 FOUND_WITH = {Kind.LINE: "qwen2.5-coder-0.5b", Kind.FUNCTION: "qwen2.5-coder-1.5b"}
 """The models that check the papers' findings."""
 
 
 def make(home: Home, label: str, kind: Kind) -> None:
-    """Run the rows that are missing in the files of a plan's model, and write them.
+    """Run the rows that the files of a plan's model lack, and write them.
 
     A file with more samples replaces the shipped file once it has at least as many rows.
 
@@ -234,7 +232,7 @@ def page() -> str:
 
 
 def findings_page() -> str:
-    """Return the findings of the papers that hold with the models with the most rows of each kind."""
+    """Return the sentences on the papers' findings, by the model with the most rows of each kind."""
     of_model = {kind: reference.models(Plan.set_of(kind), kind).values() for kind in FOUND_WITH}
     return findings.sentences(
         {kind: [file for file in files if file.model == FOUND_WITH[kind]] for kind, files in of_model.items()}

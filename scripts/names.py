@@ -18,7 +18,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("bench", "harness", "sandbox", "strategies", "dashboard")
 LIMIT = 0.005
-"""Largest share of a package's bound names that may be vague."""
 VAGUE = frozenset(
     (
         *("one", "ones", "each", "found", "made", "wanted", "known", "said", "told", "given", "shown", "kept"),
@@ -31,9 +30,9 @@ PHRASES = re.compile(
 )
 """Unusual phrases: chains of relative pronouns, denied nouns, odd verbs."""
 PHRASE_LIMIT = 0.02
-"""Largest share of a package's docstrings and comments that may contain such a phrase."""
+"""Maximum share of a package's docstrings and comments that may contain such a phrase."""
 SHARED = frozenset(("Definition", "Definitions", "FileNames"))
-"""Public class names for one class of each language, which are the same part of a protocol."""
+"""Public class names that each language defines once, for the same part of a protocol."""
 TESTS = ROOT / "bench" / "repos"
 """Tests for other people's projects, in their words."""
 
@@ -50,7 +49,7 @@ def bound_names(tree: ast.AST) -> Iterator[str]:
 
 
 def is_vague(name: str) -> bool:
-    """Return whether a name is one of `VAGUE`, private or not."""
+    """Return whether a name is in `VAGUE`, ignoring case and underscores."""
     return name.strip("_").lower() in VAGUE
 
 

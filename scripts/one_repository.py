@@ -1,9 +1,8 @@
-"""Measure the test within one repository: ``python -m scripts.one_repository HOME``.
+"""Measures the test within one repository: ``python -m scripts.one_repository HOME``.
 
-Draw line samples of each repository of the standard set alone, and run two strategies over them. An interrupted run
-continues. Write into docs/statistics.md how often the test finds a difference where none exists, and how large a
-difference it finds. Optionally, ``HOME/commits.json`` contains the commit that last changed a sample's line by `git
-blame`: repository -> sample -> commit. ``--tables`` skips the runs.
+Runs two strategies over each repository of the standard set, and writes the rates of false and true findings into
+docs/statistics.md. ``HOME/commits.json`` may contain repository -> sample -> last commit of its line. ``--tables``
+skips the runs.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SAMPLES = (50, 100, 200)
 EFFECTS = {"es": (5.0, 10.0, 20.0), "copyable_bits": (5.0, 10.0, 20.0)}
 RUNS, CHUNK = 2_000, 1_000
 BOUND = 0.06
-"""Largest allowed rate of false leads at a 5% level."""
+"""Maximum allowed rate of false positives at a 5% level."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +58,9 @@ class Differences:
     ) -> Array:
         """Draw sets whose true mean difference is `effect`; return sums by unit, shape (`CHUNK`, units).
 
-        Whole groups of `level` are drawn with replacement, `samples` per set on average. Files contribute in turn as in
-        `ctxbench samples build`: the limit of samples per file is the number with the requested total. `unit` is the
-        unit that the test flips. If `swapped`, the two strategies change places in half of the drawn groups, so that
-        neither leads; otherwise the mean is subtracted.
+        Whole groups of `level` are drawn with replacement, `samples` per set on average. Samples per file are limited
+        as in `ctxbench samples build`. `unit` is the unit that the test flips. If `swapped`, the two strategies change
+        places in half of the drawn groups, so that neither leads; otherwise the mean is subtracted.
         """
         level_codes, files = self.groups[level], self.groups["file"]
         of_level, of_file = np.bincount(level_codes), np.bincount(files)
@@ -93,7 +91,7 @@ class Differences:
     def leads(
         self, unit: str, level: str, samples: int, *, swapped: bool = False, effect: float = 0.0, runs: int = RUNS
     ) -> tuple[float, float]:
-        """Return how often the test at 5% finds a difference below 0, and one above 0; arguments as for `drawn`."""
+        """Return how often the test at 5% finds a difference below 0, and above 0; arguments as for `drawn`."""
         random = np.random.default_rng(7)
         below = above = 0
         for _ in range(0, runs, CHUNK):
@@ -105,7 +103,7 @@ class Differences:
 
     @property
     def offered(self) -> bool:
-        """Return whether the board would test this repository over its files."""
+        """Return whether the board would test differences within this repository, with files as units."""
         names = {str(place): str(code) for place, code in enumerate(self.groups["file"].tolist())}
         return pairs.units_of(dict.fromkeys(names, self.repo), names)[0].noun == "file"
 
@@ -175,7 +173,7 @@ def measure(home: Home, names: Sequence[str]) -> None:
 
 
 def differences(home: Home, names: Sequence[str]) -> Iterator[Differences]:
-    """Yield the differences of each metric and repository with two whole runs."""
+    """Yield the differences of each metric and repository with two complete runs."""
     noted = home.root / "commits.json"
     commits = json.loads(noted.read_text()) if noted.is_file() else {}
     with open_reader(home.database) as store:
@@ -204,7 +202,7 @@ def _groups(table: RunTable, commits: Mapping[str, str]) -> dict[str, Codes]:
 
 
 def leads_lines(measured: Sequence[Differences]) -> Iterator[str]:
-    """Yield the table of false leads."""
+    """Yield the lines of the table of false positives."""
     yield f"| metric | unit | drawn | null | repositories | {' | '.join(f'{n} samples' for n in SAMPLES)} |\n"
     yield f"|---|---|---|---|---:|{'---:|' * len(SAMPLES)}\n"
     for metric, (unit, level, swapped) in itertools.product(METRICS, CASES):
@@ -232,7 +230,7 @@ def leads_lines(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def power_lines(measured: Sequence[Differences]) -> Iterator[str]:
-    """Yield the table of detected differences, with the predictions of `power.detectable`."""
+    """Yield the lines of the table of detected differences, with the predictions of `power.detectable`."""
     yield f"| metric | true difference | {' | '.join(f'{n} samples' for n in SAMPLES)} |\n"
     yield f"|---|---:|{'---:|' * len(SAMPLES)}\n"
     for metric in METRICS:
@@ -248,7 +246,7 @@ def power_lines(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def spreads(measured: Sequence[Differences]) -> Iterator[str]:
-    """Yield the values behind `power.WITHIN_ONE`: medians over repositories."""
+    """Yield the values for `power.WITHIN_ONE`: medians over repositories."""
     for metric in METRICS:
         found = [
             power.spread(stats.clustered(d.values, d.groups["file"]))

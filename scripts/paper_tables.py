@@ -60,7 +60,7 @@ _SWITCHES = {"lc.repocoder": {"empty_header": True}, "lc.repofuse": {"query_toke
 
 
 _SEE_CHECKS = " (see checks.multiples)"
-"""A pointer into the transcription, which readers of the record do not have."""
+"""A reference into the transcription, which readers of the record do not have."""
 _AS_IN_TABLE_3 = "row absent from the available copy of the paper; the baseline values equal Table 3"
 _OF_TEN = "its numbers fit means over 10 completions a task"
 
@@ -114,7 +114,7 @@ def _setting(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _words(flag: str, presets: Mapping[str, str]) -> str:
-    """Return a flag in words, without code names and pointers into the transcription. Presets replace row ids."""
+    """Return a flag in words, without code names and references into the transcription."""
     text = flag.removesuffix(_SEE_CHECKS).replace("_", " ")
     return re.sub(r"\b(?:icl|ic)\.t\d+\.\d+\b", lambda match: presets[match[0]], text)
 

@@ -1,8 +1,4 @@
-"""Simulate boards, and write the power of tests and the coverage of intervals into docs/statistics.md.
-
-``python -m scripts.power_table``. Each repository favours some strategies, and the test has to allow for that. Tests of
-ctxbench use the same simulations.
-"""
+"""Simulates boards, and writes tests' power and intervals' coverage into docs/statistics.md. Tests use it too."""
 
 from __future__ import annotations
 
@@ -45,8 +41,8 @@ class SimulatedBoard:
     sizes: Sequence[int] = ()
     """Samples of each repository; equal sizes if empty."""
     taste: Literal["normal", "heavy", "skewed"] = "normal"
-    """Distribution of preferences: ``heavy`` is Student's t with 2 degrees of freedom, without a variance; ``skewed``
-    is exponential."""
+    """Distribution of preferences: ``heavy`` is Student's t with 2 degrees of freedom, which has no variance;
+    ``skewed`` is exponential."""
     correlation: float = 0.0
     """Correlation of neighbouring strategies; high for variants of one strategy."""
     missing: float = 0.0
@@ -118,7 +114,7 @@ def holm(p: Array) -> Array:
 
 
 def line(effects: Sequence[float], repositories: int) -> str:
-    """Return a line of the table."""
+    """Return a line of the table of corrections."""
     board = SimulatedBoard(effects=effects, repositories=repositories)
     by_holm, by_step_down = rates(board, by_holm=True), rates(board)
     means = ", ".join(f"{count} x {mean:g}" for mean, count in _counted(effects))
@@ -135,7 +131,7 @@ def _counted(effects: Sequence[float]) -> Iterator[tuple[float, int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class TwoLevels:
-    """Runs whose paired differences vary between repositories and within them. The first row leads by 3 points."""
+    """Runs whose paired differences vary between repositories and within them. The first row leads by `LEAD` points."""
 
     repositories: int
     samples: int
@@ -159,7 +155,7 @@ class TwoLevels:
         return scores, codes
 
     def gaps(self, random: np.random.Generator) -> list[stats.Clustered]:
-        """Draw the paired differences between the rows and the last row, the baseline."""
+        """Draw the paired differences between each row and the last row, the baseline."""
         scores, codes = self.values(random)
         return [stats.clustered(scores[row] - scores[-1], codes) for row in range(self.rows - 1)]
 
@@ -175,7 +171,7 @@ class TwoLevels:
         return power(LEAD, deviation, self.repositories, rows=self.rows)
 
     def line(self, runs: int = RUNS) -> str:
-        """Return a line of the table."""
+        """Return a line of the table of predicted power."""
         sizes = "50 to 150 %" if self.is_uneven else "even"
         return (
             f"| {self.repositories} | {self.samples} | {sizes} | {self.taste} | {self.rows} | "
@@ -223,7 +219,7 @@ def coverage(repositories: int, *, uneven: bool, runs: int = 4 * RUNS) -> float:
 
 
 def coverage_line(repositories: int) -> str:
-    """Return a line of the table."""
+    """Return a line of the table of coverage."""
     even, uneven = (100 * coverage(repositories, uneven=of) for of in (False, True))
     return f"| {repositories} | {even:.1f} % | {uneven:.1f} % |\n"
 

@@ -1,8 +1,7 @@
-"""Build the reference results: ``python -m scripts.reference_results [HOME [KIND]]``.
+"""Builds the reference results: ``python -m scripts.reference_results [HOME [KIND]]``.
 
-With HOME: build the standard set in it, complete missing runs (an interrupted run continues) and write the shipped
-files, one per kind of sample, or only that of KIND (``line`` or ``function``). Then, or only this without HOME, write
-the boards and pictures of docs/results.md from the files.
+With HOME: builds the standard set in it, completes missing runs and writes the shipped files, or only the file of KIND
+(``line`` or ``function``). Then writes the boards and pictures of docs/results.md from the files.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ STRATEGIES = {
         "oracle-context",
     ),
 }
-"""Strategies of each kind that need no instruction-following model and no encoder weights. The baselines for lines come
+"""Strategies of each kind that need no instruction-following model and no encoder weights. Baselines for lines come
 first."""
 RANDOM = "lc.random_windows"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -86,9 +85,9 @@ BEGIN, END = "<!-- board: python -m scripts.reference_results -->\n", "<!-- end 
 LANGUAGES = {"python": "Python", "java": "Java"}
 _COLOURS = {"python": "#2a78d6", "java": "#eb6834"}
 _METRICS = {Kind.LINE: {"ES": "es", "EM": "em", "ID-F1": "id_f1"}, Kind.FUNCTION: {"pass@1": "pass@1", "ES": "es"}}
-"""Heading -> metric."""
 _DRAWN = {Kind.LINE: (COPYABLE, "copyable bits"), Kind.FUNCTION: ("es", "edit similarity in percent")}
-"""Metric of a kind's picture, and its name. The ICL paper's prompts are no continuations, so they have no bits."""
+"""Metric of a kind's picture, and its name. Bits are undefined for the ICL paper's prompts, which end before the
+function."""
 
 
 def make(home: Home, kind: Kind) -> Path:
@@ -109,7 +108,7 @@ def make(home: Home, kind: Kind) -> Path:
 
 
 def published_samples(home: Home, set_name: str, kind: Kind) -> SampleSet:
-    """Return the samples of a standard set. Build the set if it is missing.
+    """Return the samples of a standard set, which is built if it is missing.
 
     Raises:
         InputFault: if the samples are not the published ones.
@@ -125,7 +124,7 @@ def published_samples(home: Home, set_name: str, kind: Kind) -> SampleSet:
 
 
 def groups_of(name: str, kind: Kind) -> list[Group]:
-    """Return the boards of the file's rows without published models: Python's, then Java's."""
+    """Return the boards of a file's rows without published models, Python first."""
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
         reference.import_reference(store, name, kind)
         tables = [table for table in run_tables(store) if only_copies(table.run.generator)]
@@ -134,10 +133,7 @@ def groups_of(name: str, kind: Kind) -> list[Group]:
 
 
 def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str:
-    """Return a language's board as a Markdown table.
-
-    `columns` maps headings to cells of a row, for the columns after those of every board.
-    """
+    """Return a language's board as a Markdown table. `columns` maps more headings to functions that return a cell."""
     head = f"| rank | group | strategy | copyable bits | {' | '.join(columns)} |"
     lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
     for row in group.rows:
@@ -202,7 +198,7 @@ def interval_text(estimate: Estimate) -> str:
 
 
 class Plot:
-    """An SVG of labelled lines, each with marks over one axis in bits."""
+    """An SVG of labelled lines, each with points over one axis in bits."""
 
     def __init__(self, labels: Sequence[str], values: Iterable[float], *, height: int, labels_width: int) -> None:
         """Fit the axis to all values. Lines are `height` pixels high."""

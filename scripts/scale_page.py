@@ -1,7 +1,4 @@
-"""Write docs/scale.svg and the table of docs/scale.md from the simulation of many workers.
-
-`python -m scripts.scale_page`. The cost of merging a sample is measured on this machine.
-"""
+"""Writes docs/scale.svg and the table of docs/scale.md from the simulation of many workers."""
 
 from __future__ import annotations
 
@@ -76,7 +73,7 @@ def _up(rate: float) -> float:
 
 
 def main() -> None:
-    """Measure, simulate, and write both into the docs."""
+    """Measure, simulate, and write the table and the picture into the docs."""
     merge = measured_merge().merge
     settings = curves(merge)
     write_section(PAGE, _BEGIN, _END, table(settings, merge))

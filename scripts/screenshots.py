@@ -1,8 +1,4 @@
-"""Write the pictures of docs/screenshots: ``python scripts/screenshots.py [HOME]`` (default ``.ctxbench``).
-
-Each page of the dashboard in light mode, the leaderboard also in dark mode and on a phone. The script needs Chromium
-and Playwright.
-"""
+"""Writes the pictures of docs/screenshots with Chromium: ``python scripts/screenshots.py [HOME]``."""
 
 from __future__ import annotations
 
@@ -60,7 +56,7 @@ def take(
 
 
 def of_a_model(home: Path) -> dict[str, str]:
-    """Return the view of the largest set with answers of a published model; empty without one."""
+    """Return the URL's query for the largest set with answers of a published model; empty without one."""
     with open_reader(Home(home).database) as store:
         sets = [
             stored.samples for stored in stored_sets(store) if any(of.startswith("hf(") for of in stored.generators)
@@ -69,7 +65,7 @@ def of_a_model(home: Path) -> dict[str, str]:
 
 
 def budgets(home: Path) -> dict[str, str]:
-    """Return the view of the cost page with curves over budgets; empty without several budgets."""
+    """Return the URL's query for the cost page with curves over budgets; empty without several budgets."""
     with open_reader(Home(home).database) as store:
         names = Counter(table.run.samples for table in run_tables(store) if "budget=" in table.run.strategy)
     return {"samples": names.most_common(1)[0][0], "language": "python"} if names else {}

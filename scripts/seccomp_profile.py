@@ -1,11 +1,11 @@
-"""Write sandbox/docker/seccomp.json, the system calls that a container may make: python -m scripts.seccomp_profile.
+"""Writes sandbox/docker/seccomp.json, the system calls that a container may make: python -m scripts.seccomp_profile.
 
 The profile allows the calls of the guest's own filter (`sandbox.guest.permitted`), and the calls that install it, for
 images without a guest. All other calls fail with EPERM, so a call of a later kernel is refused until it is added here.
-BLOCKED lists the calls that are left out on purpose, with reasons; a test checks that the profile allows none of them.
-Only the machine's own 64-bit ABI is allowed, because the 32-bit `socketcall` bypasses a filter on `socket`: a filter
-cannot read its arguments. Comparisons mask the low half of an argument, because the engine's filter compares 64 bits
-although the kernel reads only 32 of an `int`.
+BLOCKED lists the calls that must never be allowed, with reasons; a test checks it. Only the machine's own 64-bit ABI is
+allowed, because the 32-bit `socketcall` bypasses a filter on `socket`: a filter cannot read its arguments. Comparisons
+mask the low half of an argument, because the engine's filter compares 64 bits although the kernel reads only 32 of an
+`int`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _argument(index: int, value: int, mask: int = _WHOLE) -> dict[str, Any]:
 
 
 def _all_but(index: int, values: Collection[int]) -> Iterator[dict[str, Any]]:
-    """Yield a condition per first differing bit. One is true unless the argument is one of the values."""
+    """Yield conditions, one per first differing bit. One holds unless the argument is one of the values."""
     for bit in reversed(range(_BITS)):
         beginnings = {value >> bit for value in values}
         for other in sorted({beginning ^ 1 for beginning in beginnings} - beginnings):

@@ -1,7 +1,4 @@
-"""Write the documentation as a site: ``python -m scripts.site [FOLDER]``, by default ``site/``.
-
-The site contains the notebook as a page, and a page with the help of all commands.
-"""
+"""Writes the documentation as a site, with the notebook and all commands' help: ``python -m scripts.site [FOLDER]``."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from ctxbench.harness.cli.options import WithShapes
 ROOT = Path(__file__).resolve().parents[1]
 _NOTEBOOK = "notebook.ipynb"
 _SHIM = re.compile(r'https://[^"]+/iframe-worker/shim')
-"""The generator makes every page request this from another host, so that the search works from a disk."""
+"""The generator makes every page load this from another server. Without it, search works from a disk."""
 _HEAD = """# Commands
 
 The `--help` text of every command.

@@ -1,8 +1,7 @@
-"""Write tables of the built standard sets into docs/standard-set.md and bench/standard/README.md.
+"""Writes tables of the built standard sets into docs/standard-set.md and bench/standard/README.md.
 
-``python -m scripts.standard_set_page HOME`` writes the page's domains and picture, and the file's table of
-repositories. HOME contains the sample sets ``ctxbench-2``, built by ``ctxbench samples build ctxbench-2 --set
-ctxbench-2``, and ``ctxbench-2-functions``, built with ``--kind function``.
+``python -m scripts.standard_set_page HOME``: HOME contains the sets ``ctxbench-2`` and ``ctxbench-2-functions``, built
+by ``ctxbench samples build NAME --set ctxbench-2``, the latter with ``--kind function``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from scripts import log_place, write_section
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
 FILE = DOCS.parent / "bench" / "standard" / "README.md"
-"""Contains the whole table, whose twelve columns are too many for a page."""
+"""Contains the complete table, whose twelve columns are too many for a page."""
 NAME, FUNCTIONS = "ctxbench-2", "ctxbench-2-functions"
 BEGIN, END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
 _COUNTS = ("files", "lines", "code", "usable lines", "tests", "usable functions")
@@ -66,11 +65,7 @@ def _lines_with_code(text: str, language: Language) -> int:
 def table(
     repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]], code: Mapping[str, int]
 ) -> str:
-    """Return the Markdown table of the set's repositories, in order.
-
-    `repositories` are entries in the set of lines, `tested` those in the set of functions, and `code` numbers of lines
-    with code, all by name.
-    """
+    """Return the Markdown table of the set's repositories: entries in both sets, lines with code."""
     columns = ("", "repository", "version", "released", "domain", "language", "licence", *_COUNTS)
     return "\n".join(
         [
@@ -135,7 +130,7 @@ def picture(repositories: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Write both into the docs."""
+    """Write the tables and the picture into the docs."""
     home = Home(Path(sys.argv[1]))
     repositories, tested = (samples.manifest_of(home, name)["repositories"] for name in (NAME, FUNCTIONS))
     code = {name: code_lines(part) for name, part in samples.snapshots(home, samples.load(home, NAME)).items()}

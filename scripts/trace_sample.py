@@ -84,7 +84,7 @@ def _inline(_: Sequence[Path], __: int) -> Iterator[Cells]:
 @click.option("--strategy", default="lc.infile", show_default=True)
 @click.option("--generator", default="incontext", show_default=True)
 def main(name: str, home: Home, strategy: str, generator: str) -> None:
-    """Run one sample and print the files that it passes."""
+    """Run one sample and print the files whose functions it calls."""
     try:
         files = passed(home, name, strategy, generator)
     except CtxbenchError as fault:

@@ -1,4 +1,4 @@
-"""The commands of the dashboard, registered as entry points that `harness.cli.main` reads."""
+"""The dashboard's commands, registered as entry points that `harness.cli.main` reads."""
 
 COMMANDS = {
     "runs": (
@@ -15,4 +15,4 @@ COMMANDS = {
         "Write a public board of packages of results, as a static site.",
     ),
 }
-"""Name -> the command's place (``module:attribute``) and its line in the list of commands."""
+"""Command -> its location (``module:attribute``) and its line in the list of commands."""

@@ -111,7 +111,8 @@ def _options(host: str, port: int, public: SplitResult | None = None) -> dict[st
     proxied = (
         {
             "server_baseUrlPath": public.path.strip("/"),
-            # Without this option the server looks up its own address in the network before it accepts a foreign origin.
+            # Without this option, the server looks up its own address in the network before it accepts a foreign
+            # origin.
             "browser_serverAddress": str(public.hostname),
             "server_corsAllowedOrigins": [f"{public.scheme}://{public.netloc}"],
         }
@@ -148,7 +149,7 @@ def serve(options: dict[str, Any]) -> None:
     bootstrap.load_config_options(options)
     # Once started, the server ends at either signal. Before that, both must end the process just as quietly.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # The server prints a message on stdout when it ends, and would hang if nobody reads it.
+    # The server prints a message on stdout when it ends, and would hang if no process reads it.
     with (
         contextlib.suppress(KeyboardInterrupt),
         Path(os.devnull).open("w", encoding="utf-8") as nowhere,

@@ -66,11 +66,9 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
 
 
 def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterable[str]) -> ResultFrame:
-    """Return the stored runs as a frame, the latest first: the columns of the table, and each run's choices.
+    """Return the stored runs with their choices, the latest first.
 
     Args:
-        home: the home folder.
-        db: URL of the database; None for the home's own.
         samples: only runs over this sample set.
         columns: as for `ResultFrame.chosen`; by default the first 20.
 
@@ -257,7 +255,7 @@ def _flat(work: RunWork, options: Sequence[str]) -> dict[str, Any]:
 def _record(
     work: RunWork, faults_of: Sequence[FaultGroup], flags: Mapping[str, int], options: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the stored data of a run; times are seconds since 1970."""
+    """Return the stored data of a run. Times are seconds since 1970."""
     from dataclasses import asdict
 
     from ctxbench.dashboard.views.runs import state

@@ -1,1 +1,1 @@
-"""The pages: only layout. `dashboard.views` builds their tables and charts."""
+"""The pages' layout. `dashboard.views` builds their tables and charts."""

@@ -1,4 +1,4 @@
-"""The Benchmark page: the contents of a sample set, and how its answers are protected. Layout only."""
+"""The Benchmark page: the contents of a sample set, and how its answers are protected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Compare page: runs compared with a baseline, and the parts of their difference. Layout only."""
+"""The Compare page: runs compared with a baseline, and the parts of their difference."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Choice:
     samples: str
     metric: str
     tables: list[RunTable]
-    """The baseline's table first."""
+    """One per run, the baseline first."""
 
     def link(self, **query: str | list[str]) -> str:
         run = self.tables[0].run
@@ -75,7 +75,7 @@ def page() -> None:
                 "ctxbench run --samples NAME --strategy SPEC --generator SPEC",
             )
         return
-    # A fault (another build of the set, a metric that a run lacks) is shown as one line.
+    # A fault (another build of the set, a metric that a run lacks) is displayed as one line.
     compared = compare(tables, metric=choice.metric)
     with top:
         show.answer(view.headline(compared, names), choice.samples, tables[0].run.language, tables[0].run.generator)

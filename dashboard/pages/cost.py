@@ -1,4 +1,4 @@
-"""The Cost page: a metric plotted against tokens, calls, seconds or price. Layout only."""
+"""The Cost page: a metric plotted against tokens, calls, seconds or price."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class _Choice:
     group: Group
     metric: str
     cost: str
-    """One of `view.COSTS`; empty if no cost is known."""
+    """A key of `view.COSTS`; empty if no cost is known."""
 
 
 def page() -> None:
-    """Show accuracy against cost for a sample set, language and generator; then over budgets."""
+    """Show a metric against cost for a sample set, language and generator; then over budgets."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()

@@ -1,4 +1,4 @@
-"""The Leaderboard page: the ranking of comparable runs, with intervals and tests. Layout only."""
+"""The Leaderboard page: the ranking of comparable runs, with intervals and tests."""
 
 from __future__ import annotations
 

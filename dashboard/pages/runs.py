@@ -1,4 +1,4 @@
-"""The Runs page: progress, faults and repeat commands of stored runs. Layout only."""
+"""The Runs page: progress, faults and repeat commands of stored runs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _refreshed(part: _Part, samples: str, run_id: str, going: bool) -> None:
             st.rerun()
         part(runs, run_id)
     except CtxbenchError as fault:
-        # Both parts have the same fault; one shows it.
+        # Both parts have the same fault; show it once.
         if part is _overview:
             show.fault(fault)
 

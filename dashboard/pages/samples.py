@@ -1,4 +1,4 @@
-"""The Samples page: search and filter the samples of one or two runs, and open a sample. Layout only."""
+"""The Samples page: search and filter the samples of one or two runs, and open a sample."""
 
 from __future__ import annotations
 
@@ -244,12 +244,12 @@ def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) ->
 
 
 BLOCKS = 60
-"""Most blocks shown one by one; the whole prompt contains all."""
+"""Maximum blocks displayed one by one. The whole prompt contains all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The part of the page that shows one run."""
+    """One of the compared runs: its letter, and its data for the open sample."""
 
     letter: str
     run: StoredRun
@@ -260,7 +260,6 @@ class Side:
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _answers(root: str) -> Answers:
-    """Return the home's sample sets, cached because opening them indexes their records."""
     return Answers(Home(Path(root)))
 
 

@@ -1,7 +1,4 @@
-"""Contents of the pages: rows of cells and chart specifications, from boards and stored rows.
-
-This module contains the shared parts: cells that keep the digits of their number, and the colours of series.
-"""
+"""Contents of the pages: rows of cells and chart specifications. This module contains the parts that pages share."""
 
 from __future__ import annotations
 
@@ -17,8 +14,7 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B58900", "#56B4E9", "#7A
 class Figure(float):
     """A cell that sorts as a number and displays a text, such as ``21.0`` or ``<0.001``.
 
-    A column of numbers would lose the final zero, which shows the precision. A column of texts would sort ``10`` before
-    ``9``.
+    A plain number would lose the final zero, which shows the precision. A plain text would sort ``10`` before ``9``.
     """
 
     __slots__ = ("text",)

@@ -1,7 +1,4 @@
-"""Tables of a sample set, from its manifest, its measured samples and the store.
-
-Manifests are untrusted files, so entries of an unexpected shape are skipped.
-"""
+"""Tables about a sample set. Manifests are untrusted files, so invalid entries are skipped."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class SetInfo:
     """A sample set and its data on this machine."""
 
     samples: str
-    """The set's name on all pages, as in `RunInfo.samples`, with the start of the digest if two sets share a name."""
+    """Name of the set on all pages, with the start of the digest if two sets share a name."""
     name: str
     digest: str
     manifest: Manifest | None
@@ -52,14 +49,14 @@ def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[st
 
 
 def entries(manifest: Manifest) -> dict[str, Manifest]:
-    """Return the manifest's entries by repository."""
+    """Return repository -> its entry in the manifest."""
     return {
         str(name): entry for name, entry in _mapping(manifest.get("repositories")).items() if isinstance(entry, Mapping)
     }
 
 
 def headline(sample_set: SetInfo, samples: int, runs: int) -> str:
-    """Describe a set in one sentence."""
+    """Return one sentence about a set: its numbers of samples, repositories and runs."""
     repos = len(entries(sample_set.manifest or {}))
     parts = [(samples, "sample"), (repos, "repositor"), (runs, "stored run")]
     counts = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
@@ -142,7 +139,7 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
 
 
 def stored_repositories(stored: Sequence[SampleCount]) -> list[Cells]:
-    """Return one row per repository, for a set that only the store has."""
+    """Return one row per repository, for a set that is only in the store."""
     counts: Counter[tuple[str, str]] = Counter()
     for group in stored:
         counts[group.repo, group.language] += group.samples
@@ -159,7 +156,7 @@ KIND_HELP: Mapping[str, str] = {
 
 
 def kinds(measured: Sequence[Measured]) -> list[Cells]:
-    """Return one row per language, kind and level, with the number of samples and first uses."""
+    """Return one row per language, kind and level, with the number of samples and of masked imports."""
     first: Counter[tuple[str, str, str]] = Counter()
     counted = Counter((sample.language, sample.kind, sample.level) for sample in measured)
     for sample in measured:
@@ -168,7 +165,7 @@ def kinds(measured: Sequence[Measured]) -> list[Cells]:
 
 
 def stored_kinds(stored: Sequence[SampleCount]) -> list[Cells]:
-    """Return one row per language, kind and level, for a set that only the store has; first uses are unknown."""
+    """Return one row per language, kind and level, for a set that is only in the store."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for group in stored:
         counted[group.language, group.kind, group.level] += group.samples
@@ -204,7 +201,7 @@ MUTANTS_HELP: Mapping[str, str] = {
 
 
 def mutants(manifest: Manifest) -> list[Cells]:
-    """Return one row per repository whose tests were measured with faults, and a total."""
+    """Return one row per repository whose tests were tried with injected faults (mutants), and a total."""
     rows: list[tuple[str, tuple[int, int, int]]] = []
     for repo, entry in entries(manifest).items():
         entry_mutants = _mapping(entry.get("mutants"))
@@ -303,7 +300,7 @@ STAGES: Mapping[str, str] = {
     "tests_dropped": "tests",
     "unusable": "records of the benchmark",
 }
-"""Key of a manifest -> what it counts."""
+"""Key in a manifest -> what it counts."""
 
 DROP_HELP: Mapping[str, str] = {
     "what": "What was left out.",
@@ -314,7 +311,7 @@ DROP_HELP: Mapping[str, str] = {
 
 
 def drops(manifest: Manifest) -> list[Cells]:
-    """Return the counts of what was left out, by stage, with the most frequent reason first."""
+    """Return the counts of excluded files, lines or functions by stage, with the most frequent reason first."""
     count: Counter[tuple[str, str]] = Counter()
     repos: Counter[tuple[str, str]] = Counter()
     for stage, reason, number in _counted(manifest):

@@ -1,4 +1,4 @@
-"""Tables of runs compared with a baseline: differences, repositories, levels, samples; default runs and names."""
+"""Tables of the Compare page: differences from a baseline, repositories, levels, samples; default runs and names."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable
 
 FEW, MOST_RUNS = 3, 6
-"""Runs compared by default, including the baseline; and the maximum."""
+"""Default and maximum number of compared runs, including the baseline."""
 MOST_ROWS = 100
-"""Most samples in the table of the largest differences."""
 
 Row = dict[str, object]
 
@@ -38,7 +37,7 @@ _OVER = {
 
 
 def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
-    """Describe the first difference and its test in a sentence."""
+    """Return a sentence about the first difference and its test. `names` maps run ids to displayed names."""
     pair = compared[0]
     difference, (this, other) = pair.difference, (names[pair.this.id], names[pair.other.id])
     if difference.mean is None:
@@ -52,7 +51,7 @@ def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
 
 
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
-    """Return one row per pair and metric; `names` maps run ids to displayed names."""
+    """Return one row per pair and metric. `names` maps run ids to displayed names."""
     rows: list[Row] = []
     for pair in compared:
         difference = pair.difference
@@ -103,7 +102,7 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
 
 
 def difference_table(compared: Sequence[Compared], names: Mapping[str, str], helps: Mapping[str, str]) -> DrawnTable:
-    """Return `difference_rows` with intervals drawn beside a line at zero; `helps` explains the headings."""
+    """Return `difference_rows` with intervals drawn beside a line at zero. `helps` explains the headings."""
     rows = difference_rows(compared, names)
     heads = tuple(ColumnHead(name, helps.get(name, ""), name in ("strategy", "over")) for name in rows[0])
     lines = [["-" if cell is None else getattr(cell, "text", str(cell)) for cell in row.values()] for row in rows]
@@ -159,7 +158,7 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return the samples that differ, the largest difference first, at most `MOST_ROWS`."""
+    """Return the samples that differ most, at most `MOST_ROWS`. `address` returns a sample's URL."""
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()
@@ -182,13 +181,13 @@ def _digits(number: float | None, half: float | None) -> Figure | None:
 
 
 def spelled(table: RunTable, *, generator: bool = False) -> str:
-    """Return a run as an option: its strategy, optionally its generator, and its id."""
+    """Return the text of a run in a list of options: its strategy, its generator if requested, and its id."""
     runs = [f"{len(table.run.repetitions)} runs"] if table.run.repetitions else []
     return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), *runs, table.run.id])
 
 
 def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
-    """Return a distinct name per run: its strategy, and the generator, origin or id where these differ."""
+    """Return a distinct name per run: its strategy, with generator, origin or id where these differ."""
     names = [run.strategy for run in runs]
     if len({run.generator for run in runs}) > 1:
         names = [f"{run.strategy} · {run.generator}" for run in runs]
@@ -217,8 +216,7 @@ def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
 def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[RunTable]:
     """Return the runs compared by default, at most `FEW` including the baseline, without controls.
 
-    These are the best other strategies of the baseline's generator, by mean. If there are none, its strategy with other
-    generators; otherwise the best of all.
+    The best other strategies of the baseline's generator; if none, its strategy with other generators; else the best.
     """
     generators = dict.fromkeys(table.run.generator for table in tables)
     newest = [
@@ -241,7 +239,7 @@ def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) ->
 
 
 def letters(count: int) -> tuple[str, ...]:
-    """Return letters for this many runs."""
+    """Return the first `count` capital letters."""
     return tuple(string.ascii_uppercase[:count])
 
 

@@ -1,4 +1,4 @@
-"""Accuracy against cost (points and their Pareto front) and over budgets (curves)."""
+"""Charts and tables of a metric against cost (points and their Pareto front) and over budgets (curves)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COSTS: Mapping[str, str] = {
     "index_seconds": "index seconds of engines",
     "query_seconds": "query seconds of engines",
 }
-"""Cost per sample -> its name; values are means over the samples that count."""
+"""Cost per sample -> its name. Values are means over the samples that count."""
 _LOOKS = {
     "on the front": (SERIES[0], "circle"),
     "not on the front": (SERIES[1], "square"),
@@ -49,17 +49,17 @@ class CostPoint:
     low: float | None
     high: float | None
     control: bool
-    """Whether the strategy is a control or unranked for another reason; such points are never on the front."""
+    """Whether the row is unranked, such as a control. Such points are never on the front."""
     front: bool
 
 
 def available_costs(group: Group) -> list[str]:
-    """Return the names of `COSTS` with a value in at least one row."""
+    """Return the names in `COSTS` with a value in at least one row."""
     return [name for name in COSTS if any(row.costs.get(name) is not None for row in group.rows)]
 
 
 def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
-    """Return each row's cost and value; only ranked rows can be on the front."""
+    """Return each row's cost and value. Only ranked rows can be on the front."""
     rows, names = group.rows, labels([row.run for row in group.rows])
     values = [row.metrics.get(metric) for row in rows]
     ranked = [
@@ -84,7 +84,7 @@ def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
 
 
 def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> str:
-    """Describe the best and the cheapest strategy on the front, with values and costs."""
+    """Return a sentence about the best and the cheapest strategy on the front."""
     on_front = sorted((point for point in points if point.front), key=lambda point: point.cost or 0.0)
     if not on_front:
         return f"No ranked strategy here has both {metric} and {COSTS[name]}."
@@ -100,12 +100,12 @@ def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> 
 
 
 def undrawn(points: Sequence[CostPoint]) -> list[str]:
-    """Return the strategies that are not drawn, because their cost or value is unknown."""
+    """Return the strategies whose cost or value is unknown, so that they are not drawn."""
     return [point.name for point in points if point.cost is None or point.mean is None]
 
 
 def rows(points: Sequence[CostPoint], metric: str, name: str) -> list[Row]:
-    """Return one row per point, the cheapest first; unknown costs come last."""
+    """Return one row per point, the cheapest first. Unknown costs come last."""
     numbered = _numbered(points)
     return [
         {
@@ -177,26 +177,25 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:
-    """Return the cell of a cost, with three significant digits; `name` is one of `COSTS`."""
+    """Return the cell of a cost, with three significant digits. `name` is a key of `COSTS`."""
     return None if number is None else Figure((scales.dollars if name == "price" else scales.amount)(number))
 
 
 def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_better: bool = False) -> frozenset[int]:
-    """Return the indices of the points that no other point dominates.
+    """Return the indices of the points on the Pareto front, which no other point dominates.
 
-    A point dominates another if it is no worse in cost and value, and better in one of them. Points with equal cost and
+    A point dominates another if it is better in cost or value, and not worse in the other. Points with equal cost and
     value do not dominate each other, so both or neither are on the front.
 
     Args:
         points: cost and value of each point; points without both are ignored.
-        lower_is_better: whether a lower value is better. A lower cost always is.
     """
     sign = -1.0 if lower_is_better else 1.0
     candidates = [
         (cost, sign * value, at) for at, (cost, value) in enumerate(points) if cost is not None and value is not None
     ]
     undominated: set[int] = set()
-    # Sorted by cost, then best first, a point can only be dominated by earlier ones.
+    # Sorted by cost, then best first, a point can only be dominated by earlier points.
     candidates.sort(key=lambda candidate: (candidate[0], -candidate[1]))
     best: tuple[float, float] | None = None
     for cost, value, at in candidates:

@@ -1,8 +1,4 @@
-"""Tables of a board with drawn intervals, for the Leaderboard page and the report.
-
-Numbers come from the board, rounded as in `harness.leaderboard.scales`; this module only computes positions on an axis.
-`markup` escapes all texts, because models, repositories and users write some of them.
-"""
+"""Tables of a board with drawn intervals, for the Leaderboard page and the report. All texts are escaped."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """Positions of an interval, in percent of the cell; without an interval, both ends are at the mean."""
+    """Positions of an interval, in percent of the cell. Without an interval, both ends are at the mean."""
 
     mean: float
     low: float
@@ -81,7 +77,7 @@ class Axis:
         return round(_MARGIN + (value - self.least) / (self.most - self.least) * _WIDTH, 1)
 
     def bar(self, interval: Interval) -> Bar:
-        """Return the positions of an interval; if one end is unknown, it is at the cell's edge."""
+        """Return the positions of an interval. An unknown end is at the cell's edge."""
         mean, low, high = interval
         at = self.place(mean)
         is_none = low is None and high is None
@@ -97,7 +93,6 @@ class Bars:
     """The drawn intervals of a table."""
 
     at: int
-    """Index of the column before the bars."""
     axis: Axis
     bars: tuple[Bar | None, ...]
     """Bar of each row; None for an empty cell."""
@@ -113,18 +108,18 @@ class DrawnTable:
     heads: tuple[ColumnHead, ...]
     lines: Sequence[Sequence[str]]
     standings: tuple[Standing, ...]
-    """Class of each row in the style sheet; published rows look like beaten rows."""
+    """Class of each row in the style sheet. The papers' rows look like beaten rows."""
     drawn: Bars | None = None
     links: tuple[Mapping[str, str], ...] = ()
-    """For each row: heading -> address."""
+    """For each row: heading -> URL."""
     whole: tuple[str, ...] = ()
-    """Full name of each row; empty if the table shows it."""
+    """Full name of each row; empty if the table displays it."""
     folded: tuple[Sequence[tuple[str, str]], ...] = ()
-    """For each row: texts and addresses of what it replaces, folded beneath its name."""
+    """For each row: texts and URLs of the rows that it replaces, folded below its name."""
 
     @classmethod
     def of(cls, table: TextTable, rows: Sequence[Row] = (), caption: str = "") -> DrawnTable:
-        """Return a table of a group's rows, or of published rows, without bars."""
+        """Return a table of a group's rows, or of the papers' rows, without bars."""
         standings = tuple(row.standing for row in rows) or (Standing.BEATEN,) * len(table.lines)
         return cls(caption=caption or table.caption, heads=table.heads, lines=table.lines, standings=standings)
 
@@ -169,7 +164,7 @@ def style() -> str:
 
 
 def markup(table: DrawnTable) -> str:
-    """Return a table as HTML, without its style sheet; equal tables give equal texts."""
+    """Return a table as HTML, without its style sheet. Equal tables give equal texts."""
     module = environment().get_template("table.html").module
     return str(module.drawn_table(table))  # type: ignore[attr-defined]
 
@@ -196,7 +191,7 @@ def _whole(strategy: str, name: str) -> str:
 
 
 def more_columns(group: Group) -> list[str]:
-    """Return the additional columns and metrics of the page's table."""
+    """Return the additional columns and metrics that the page's table can display."""
     usual = {"metric", "difference", "context_tokens", *(head.text for head in screen_table(group, page=True).heads)}
     keys = [key for key, column in COLUMNS.items() if column.heading and not {key, column.head(group)} & usual]
     keys = [key for key in keys if any(COLUMNS[key].value(group, row) not in (None, "") for row in group.rows)]
@@ -216,7 +211,7 @@ def at_level(board: Board, level: str) -> Group:
 
 
 def published(board: Board, group: Group) -> list[tuple[str, DrawnTable, tuple[str, ...]]]:
-    """Return titles, tables and notes of the papers' best rows for the group's benchmark, which are never ranked."""
+    """Return titles, tables and notes of the papers' best rows for the group's benchmark."""
     return [
         (published_title(of), DrawnTable.of(published_table(of)), published_notes(of, group.profile, PAGE))
         for of in board.published
@@ -224,5 +219,5 @@ def published(board: Board, group: Group) -> list[tuple[str, DrawnTable, tuple[s
 
 
 def csv(board: Board, group: Group) -> str:
-    """Return the view like `ctxbench leaderboard --format csv`: the group's rows, then published rows."""
+    """Return the group's rows, then the papers' rows, as CSV like `ctxbench leaderboard --format csv`."""
     return to_csv(replace(board, groups=(group,), overall=()))

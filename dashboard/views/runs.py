@@ -1,7 +1,4 @@
-"""States and tables of the stored runs.
-
-An attempt without an end is active if its process holds the run's lock. Without readable locks, the state is unknown.
-"""
+"""States and tables of the stored runs."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ ENDS: Mapping[str, str] = {
     "": NO_END,
 }
 MESSAGE = 300
-"""Characters of a message in a table."""
+"""Maximum characters of a message in a table."""
 
 
 def is_open(work: RunWork) -> bool:
@@ -56,7 +53,7 @@ def state(work: RunWork) -> str:
 
 
 def headline(states: Sequence[str]) -> str:
-    """Return the number of finished runs, and the states of the others, as a sentence."""
+    """Return a sentence: the number of finished runs, and the states of the others."""
     counts = Counter(states)
     complete = counts.pop(COMPLETE, 0)
     others = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])
@@ -65,7 +62,7 @@ def headline(states: Sequence[str]) -> str:
 
 
 def sentence(work: RunWork) -> str:
-    """Describe the progress of a run."""
+    """Return a phrase about the progress of a run."""
     text = f"{work.finished} of {work.planned} samples"
     if (failed := work.statuses.get(Status.MODEL_FAILED, 0)) > 0:
         text += f", {failed} failed by the model"
@@ -110,7 +107,7 @@ HELP: Mapping[str, str] = {
 
 
 def label(work: RunWork) -> str:
-    """Return a run's sample set, as leaderboards name it."""
+    """Return the label of a run's sample set on leaderboards."""
     choices = work.choices
     return samples_label(choices.samples, limit=choices.limit, after=choices.after)
 
@@ -121,7 +118,7 @@ def called(work: RunWork) -> str:
 
 
 def generator(work: RunWork) -> str:
-    """Return the generator's name on leaderboards; ``[fim]`` marks models that see the code after the cursor."""
+    """Return the label of a run's generator on leaderboards."""
     fim = bool(json.loads(work.choices.sampling).get("fim"))
     choices = work.choices
     return generator_label(

@@ -23,15 +23,13 @@ from ctxbench.harness.store.verdicts import PASS
 from ctxbench.harness.store.write import StoredVerdict
 
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
-"""Most lines and characters shown before the cursor."""
+"""Maximum lines and characters displayed before the cursor."""
 STEP = 500
-"""Most characters shown of the model's text per step; the call shows all of it."""
+"""Maximum characters displayed of the model's text per step. The call contains all of it."""
 CURSOR = "▏"
 
 PAGE = 25
-"""Samples on one page of a listing."""
 ANY = "any"
-"""A filter that matches everything."""
 NONE = "none"
 PASSES = "pass@1"
 HELP: Mapping[str, str] = {
@@ -47,7 +45,7 @@ HELP: Mapping[str, str] = {
     "A - B": "Run A minus run B.",
 }
 NUMBERS: Mapping[str, str] = {"A": "%.1f", "B": "%.1f", "A - B": "%+.1f"}
-"""Numeric column -> its format; a single sample has no interval."""
+"""Numeric column -> its format. A single sample has no interval."""
 STATUS: Mapping[Status, str] = {
     Status.SCORED: "The sample counts.",
     Status.MODEL_FAILED: "The model gave no usable answer: the sample counts as the worst value.",
@@ -57,7 +55,7 @@ STATUS: Mapping[Status, str] = {
 DIFFERS: Mapping[str, Differs] = {ANY: "", "A and B differ": "any", "A is better": "first", "B is better": "second"}
 ORDERS: Mapping[str, Order] = {"as planned": "plan", "lowest of A": "lowest", "highest of A": "highest"}
 COMPARED_ORDERS: Mapping[str, Order] = {"most different": "difference", **ORDERS}
-"""Orders when two runs are shown."""
+"""Orders of the list if two runs are displayed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +77,7 @@ def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
 
 
 def belongs(kind: tuple[str, str], profile: str) -> bool:
-    """Return whether a profile's page shows a (profile, metric): the profile's own, context metrics, the verdict."""
+    """Return whether a profile's page displays a (profile, metric): the profile's own, context metrics, the verdict."""
     stored_profile, metric = kind
     of_context = stored_profile == CONTEXT and common_metric(metric) is not None
     return metric == PASS or stored_profile == profile or of_context
@@ -98,7 +96,7 @@ def _metric(name: str, stored_profile: str, metric: str, profile: str) -> Metric
 
 
 def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
-    """Return the available metric that ranks on the leaderboard; None if there is none."""
+    """Return the available metric that ranks the leaderboard; None if there is none."""
     ranking = (PASSES, *([COPYABLE] if only_copies(generator) else []), "es", "em")
     named = {metric.name: metric for metric in available}
     own = sorted(available, key=lambda metric: (metric.measure.profile == CONTEXT, metric.name != HEADLINE))
@@ -106,7 +104,7 @@ def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
 
 
 def spelled(run: StoredRun) -> str:
-    """Return a run as an option: its strategy and id."""
+    """Return the text of a run in a list of options: its strategy and id."""
     return f"{run.strategy} · {run.id}"
 
 
@@ -121,7 +119,7 @@ def sample_rows(
             values["B"] = metric.in_unit(sample.other)
             both = sample.value is not None and sample.other is not None
             values["A - B"] = metric.in_unit((sample.value or 0) - (sample.other or 0)) if both else None
-        # Values come first, because names and places are long and a table is cut at the right.
+        # Values come first: names and places are long, and a table is truncated at the right.
         row: dict[str, object] = {"": "▸" if sample.id == opened else "", **values, "sample": sample.id}
         row |= {"status": str(sample.status), "level": sample.level, "repository": sample.repo}
         row["place"] = f"{sample.path}:{sample.line + 1}"
@@ -168,13 +166,13 @@ def place(detail: Detail) -> str:
 
 
 def before_cursor(task: AnsweredTask) -> str:
-    """Return the last lines before the cursor, with the cursor; the start of a very long text is cut."""
+    """Return the last lines before the cursor, with the cursor. A very long text loses its start."""
     whole = "\n".join(task.prefix.split("\n")[-TASK_LINES:])
     return ("…" if len(whole) > TASK_CHARACTERS else "") + whole[-TASK_CHARACTERS:] + CURSOR
 
 
 def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str) -> list[dict[str, object]]:
-    """Return a row per metric with the values of each named run's completion, in the displayed unit."""
+    """Return a row per metric with the values of each run's completion, in the displayed unit."""
     kinds = {kind for _, completion in runs if completion for kind in completion.scores if belongs(kind, profile)}
     rows: list[dict[str, object]] = []
     # Leave out metrics that are undefined for all runs.
@@ -196,7 +194,7 @@ def _places(piece: StoredPiece) -> str:
 
 
 def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
-    """Return one row per block; blocks that were left out come last."""
+    """Return one row per block. Dropped blocks come last."""
     gains = any(piece.gain is not None for piece in pieces)
     rows: list[dict[str, object]] = []
     for number, piece in enumerate(pieces, 1):
@@ -204,7 +202,7 @@ def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
             "block": number if piece.start is not None else None,
             "kind": piece.kind,
             "places": _places(piece),
-            # Three digits are enough, as scores only order the blocks.
+            # Three digits are enough, because scores only order the blocks.
             "score": None if piece.score is None else Figure(f"{piece.score:.3g}"),
             "tokens": piece.tokens if piece.start is not None else None,
             "state": piece.state,
@@ -270,7 +268,7 @@ def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
 
 
 def seconds(time: float | None) -> str:
-    """Return seconds with three digits, or ``<0.001``, as measurements are not more precise."""
+    """Format seconds with three digits, or ``<0.001``, because measurements are not more precise."""
     return "<0.001" if time is not None and 0 < time < 0.001 else scales.amount(time)
 
 
@@ -280,7 +278,7 @@ def price(dollars: float | None) -> Figure | None:
 
 
 def verdict(judged: StoredVerdict) -> str:
-    """Describe a verdict and the cost of its tests."""
+    """Return a phrase: the verdict and the cost of its tests."""
     facts = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
         f"{judged.tests_run} {'test' if judged.tests_run == 1 else 'tests'} run",
@@ -292,12 +290,12 @@ def verdict(judged: StoredVerdict) -> str:
 
 
 def doubted(judged: StoredVerdict) -> str:
-    """Describe the first verdict if the tests were repeated; empty otherwise."""
+    """Return a phrase about the first verdict if the tests were repeated; otherwise empty."""
     return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 
 
 def took(detail: Detail) -> str:
-    """Describe the cost of a sample: context tokens, calls, seconds of the strategy and of the model."""
+    """Return a phrase about a sample's cost: context tokens, calls, seconds of strategy and model."""
     if detail.imported or detail.prompt is None:
         return ""
     return " · ".join(
@@ -311,10 +309,10 @@ def took(detail: Detail) -> str:
 
 
 LIMIT = 20_000
-"""Most characters of each text that are compared."""
+"""Maximum characters of each text that are compared."""
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _MANY = 6_000
-"""Most words that are compared one by one; memory grows quadratically."""
+"""Maximum words that are compared one by one, because memory grows quadratically."""
 _BESIDE = 2
 """Equal lines of context on each side of a difference."""
 _MARKS = {
@@ -322,7 +320,7 @@ _MARKS = {
     "missing": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
     "added": '<ins style="background:rgba(46,134,193,.22);text-decoration:none;border-bottom:2px solid">{}</ins>',
 }
-"""Colours suited for colour blindness, with shapes."""
+"""Colours suited for colour blindness, with different shapes."""
 _LINE = (
     '<div style="display:flex;gap:.75rem;margin:.15rem 0">'
     '<span style="flex:0 0 5.5rem;opacity:.7;font-size:.8rem">{}</span>'
@@ -332,7 +330,7 @@ _LINE = (
 
 @dataclass(frozen=True, slots=True)
 class DiffPart:
-    """A part of a text, marked as shared with the other text or not."""
+    """A part of a text, with whether the other text has it too."""
 
     kind: Literal["same", "missing", "added"]
     """``missing``: only in the reference; ``added``: only in the completion."""
@@ -340,7 +338,7 @@ class DiffPart:
 
 
 def equal(reference: str, completion: str) -> bool:
-    """Return whether two texts are equal except for surrounding whitespace, as exact match defines it."""
+    """Return whether two texts are equal except for surrounding whitespace, as for exact match."""
     return reference.strip() == completion.strip()
 
 
@@ -362,7 +360,7 @@ def by_lines(reference: str, completion: str) -> str:
 
 
 def markup(reference: str, completion: str) -> str:
-    """Return both texts as HTML, one below the other, with differences marked and their whitespace visible."""
+    """Return both texts as HTML, one below the other, with differences highlighted and their whitespace visible."""
     parts = by_words(reference, completion)
     rows = (("reference", "missing"), ("completion", "added"))
     return "".join(_LINE.format(name, _row(parts, kind)) for name, kind in rows)

@@ -1,12 +1,4 @@
-"""Cells: processes in which strategies run, separated from samples, references and one another.
-
-A cell is a process with one query and a channel. The repository's view and the model stay on the trusted side. The cell
-asks them over the channel, so it contains no answers. A cell lives for one sample. Whatever the strategy stores, even
-on disk, is deleted with it. With Landlock, a cell cannot open the home folder, writes only to a private temporary
-folder, and reaches no network. Without Landlock, `describe` returns ``isolation: process``.
-
-A cell does not protect against a strategy that contains the answers in its own file.
-"""
+"""Cells: isolated processes that run strategies without access to samples and references; see docs/isolation.md."""
 
 from __future__ import annotations
 
@@ -36,7 +28,7 @@ _MODULES = {
     **dict.fromkeys(("Registrations", "checked", "open_cells", "open_registrations"), "pool"),
     "copies": "process",
 }
-"""Name -> its module. The fork server imports this package too, and every cell inherits the server's memory."""
+"""Name -> its module. Imported only when used, because every cell inherits the memory of the fork server."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""The inside of a cell: one strategy, one query, and a channel for its questions."""
+"""Runs one strategy on one query inside a cell; its repository, model and sandbox are reached over a socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CELLS_FOLDER = Path(__file__).parent
 
 
 class RemoteRepository:
-    """The `Repository` of the query, read over the channel. It caches only what the strategy has read."""
+    """The query's repository, read over the socket. Caches only what the strategy has read."""
 
     def __init__(self, ask: Ask, name: str, language: Language) -> None:
         self._ask, self.name, self.language = ask, name, language
@@ -42,34 +42,34 @@ class RemoteRepository:
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
-        """Return the windows most like `text`, best first."""
+        """Return the windows most similar to `text`, best first."""
         return wire.load_hits(
             self._question("similar_windows", text=text, top=top, size=size, stride=stride, before=before)
         )
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the units most like `text`, best first."""
+        """Return the units most similar to `text`, best first."""
         return wire.load_found(self._question("search", text=text, unit=unit, ranker=ranker, top=top))
 
     def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
-        """Return the lines that contain a text."""
+        """Return the lines that contain `pattern`, which is plain text."""
         return wire.load_found(self._question("grep", pattern=pattern, top=top))
 
     def engine(self, name: str) -> RemoteEngine:
-        """Return a context engine."""
+        """Return a context engine of this name."""
         return RemoteEngine(self._question, name)
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
-        """Return how like `text` each candidate is."""
+        """Return the similarity of each candidate to `text`, in order; higher is more similar."""
         return tuple(self._question("similarity", text=text, candidates=list(candidates), ranker=ranker))
 
     def _question(self, call: str, **arguments: Any) -> Any:
-        """Check the argument types, so that the traceback contains the author's line, then ask."""
+        """Check the argument types before sending, so that the traceback contains the author's line."""
         return self._ask(call=call, **fitting(call, arguments))
 
 
 class RemoteEngine:
-    """A context engine, asked over the channel."""
+    """A context engine that is queried over the socket."""
 
     def __init__(self, question: Callable[..., Any], name: str) -> None:
         self._question, self._name = question, name
@@ -80,7 +80,7 @@ class RemoteEngine:
 
 
 class RemoteModel:
-    """The model, asked over the channel."""
+    """The model, queried over the socket."""
 
     def __init__(self, ask: Ask, *, instructs: bool, summarises: bool) -> None:
         self._ask, self.instructs, self.summarises = ask, instructs, summarises
@@ -93,26 +93,26 @@ class RemoteModel:
 
 
 class RemoteSandbox:
-    """The sandbox, asked over the channel."""
+    """The sandbox, reached over the socket."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
-        """Run a Python program."""
+        """Run a Python program for at most `seconds`."""
         seconds = float(seconds) if type(seconds) is int else seconds
         finished, output = self._ask(call="execute", **fitting("execute", {"program": program, "seconds": seconds}))
         return Execution(finished=finished, output=output)
 
 
 class Ask:
-    """Questions to the trusted side, one at a time. Many threads may ask."""
+    """Sends questions to the trusted side, one at a time; thread-safe."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel, self._lock = channel, threading.Lock()
 
     def __call__(self, **question: Any) -> Any:
-        """Return the answer, or raise the fault that the trusted side reported."""
+        """Return the answer, or raise the fault that the trusted side reports."""
         with self._lock:
             protocol.send(self._channel, question)
             answer = protocol.take(self._channel)
@@ -123,7 +123,7 @@ class Ask:
 
 
 def work(channel: socket.socket) -> None:
-    """Read one job from the channel, do it, and send the result."""
+    """Read one job from the socket, run it, and send the result."""
     job = protocol.take(channel)
     try:
         protocol.send(channel, _do(job, Ask(channel)), most=protocol.MESSAGE)
@@ -157,7 +157,7 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         prompt, network = conformance.in_process(bound)(query, repo, model, sandbox)
         return {"prompt": wire.dump_prompt(prompt), "network": list(network)}
     except Misshapen as error:
-        # The message is ctxbench's: the strategy itself raised nothing.
+        # Report only the message: the strategy itself raised nothing.
         return {"error": ["", _shortened(f"{error.what}; {error.cure}"), ""]}
     except BaseException as error:  # noqa: BLE001 - the trusted side reports whatever a strategy raises
         return _error(error, bound.strategy.source)
@@ -169,7 +169,7 @@ def _error(error: BaseException, source: str = "") -> dict[str, Any]:
         # Release the strategy's memory, and use the reserve.
         traceback.clear_frames(error.__traceback__)
         resource.setrlimit(resource.RLIMIT_DATA, (reserve, reserve))
-    # The frames that call the strategy do not help its author.
+    # Omit the frames that call the strategy: they do not help its author.
     frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     frames = [frame for frame in frames if not _is_ours(frame[0])]
     frames = [frame for frame in frames if source and frame[0].is_relative_to(Path(source).parent)] or frames

@@ -1,12 +1,4 @@
-"""The trusted side's conversation with one cell, within bounds and against a clock. Every message is checked.
-
-`CellConversation` sends and receives, `Clock` measures, and `Questions` answers a strategy's questions about the
-repository.
-
-The clock measures the cell's processes from outside: work, waiting time and memory. Only processor time counts as work,
-and only time in which none of the processes could run counts as waiting, so a busy machine costs a strategy nothing.
-Without ``/proc``, all time counts as waiting.
-"""
+"""The trusted side of a cell's messages: checks them, answers questions, and enforces time and memory limits."""
 
 from __future__ import annotations
 
@@ -34,11 +26,11 @@ _OUTSIDE = (
 )
 _START_TIMEOUT = 120.0
 _CREDENTIALS = struct.Struct("3i")
-"""Process, user and group of a message's sender."""
+"""Structure of a sender's process, user and group numbers."""
 EVERY = 0.5
-"""Seconds between two checks of a cell."""
+"""Seconds between two measurements of a cell."""
 _FIRST_REMARK = 10.0
-"""Seconds of work and waiting before the first log line. Another line follows each time they double."""
+"""Seconds of work and waiting before the first log line, and then before each doubling."""
 _CALLS = ("files", "read", "similar_windows", "search", "similarity", "grep", "engine")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {
     "similar_windows": wire.dump_hits,
@@ -53,13 +45,13 @@ _NAMES: Mapping[str, int] = {
     "ranker": protocol.PATH,
     "name": protocol.PATH,
 }
-"""Arguments that name something -> their largest length in characters."""
+"""Arguments that contain names -> maximum length in characters."""
 MOST_CHARACTERS = 1_000_000
 """Maximum characters of all texts of one question."""
 
 
 class CellConversation:
-    """One conversation with a cell, against the clock."""
+    """Exchanges messages with one cell and enforces its limits."""
 
     def __init__(
         self,
@@ -79,7 +71,7 @@ class CellConversation:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause the clock: work on the trusted side does not count as the strategy's."""
+        """Pause the clock while the trusted side works, which does not count as the strategy's time."""
         with self._clock.paused():
             yield
 
@@ -98,16 +90,16 @@ class CellConversation:
         return fault_of(self.spec, self._sample, what, cure=self._cure or cure)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Send a message and return the next message.
+        """Send a message and return the cell's reply.
 
         Raises:
-            StrategyFault: if the strategy raised, timed out, sent garbage or exceeded its bounds.
+            StrategyFault: if the strategy raised, timed out, sent an invalid message or exceeded a limit.
         """
         try:
             with self.suspecting(), or_gone():
                 self.account.take("sent", protocol.send(self._channel, message, look=self._look))
                 if not self._clock.runs:
-                    # Only now: the job was sent first, so the cell never waited for it.
+                    # Start the clock after the job is sent, so that the cell's wait for it does not count.
                     self._clock.start(greeted(self._channel))
                 self._channel.settimeout(self._clock.until_look())
                 answer, size = protocol.receive(self._channel, most=protocol.MESSAGE, look=self._look)
@@ -135,12 +127,12 @@ class CellConversation:
 
 
 class CellGone(Exception):
-    """Raised when the other side of a socket has gone."""
+    """Raised when the process at the other end of a socket has ended."""
 
 
 @contextlib.contextmanager
 def or_gone() -> Iterator[None]:
-    """Raise `CellGone` for every exception that a closed socket causes."""
+    """Turn every exception that a closed socket causes into `CellGone`."""
     try:
         yield
     except (BrokenPipeError, ConnectionResetError, EOFError):
@@ -148,17 +140,17 @@ def or_gone() -> Iterator[None]:
 
 
 def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFault:
-    """Return the one-line fault of a strategy on a sample."""
+    """Return a one-line fault of a strategy on a sample."""
     return StrategyFault(f"the strategy {what}", where=f"{spec} on {sample}", cure=cure or to_check(spec))
 
 
 def to_check(spec: str) -> str:
-    """Return the default cure of a strategy's fault."""
+    """Return the default advice for a strategy's fault."""
     return f"try it with `ctxbench strategy check {spec!r}`"
 
 
 def three_texts(report: object) -> tuple[str, str, str]:
-    """Return the three texts of a cell's report, each cut to its limit: two for one line, and a long one.
+    """Return the three texts of a cell's error report, each truncated to its limit: two short ones and a long one.
 
     Raises:
         ProtocolError: if the report is not a list of three texts.
@@ -170,7 +162,7 @@ def three_texts(report: object) -> tuple[str, str, str]:
 
 
 def channel() -> tuple[socket.socket, socket.socket]:
-    """Return the trusted side's end of a channel, which receives the sender's process number, and the cell's end."""
+    """Return a socket pair: the trusted side's end, which receives the sender's process number, and the cell's end."""
     mine, theirs = socket.socketpair()
     if (passes := getattr(socket, "SO_PASSCRED", None)) is not None:
         mine.setsockopt(socket.SOL_SOCKET, passes, 1)
@@ -197,7 +189,7 @@ def greeted(mine: socket.socket) -> int:
 
 
 class Clock:
-    """Measures what one cell has used of its bounds, in one thread."""
+    """Measures the resources that one cell uses, and enforces its limits."""
 
     def __init__(self, limits: StrategyBounds, remark: Callable[[str], None] = lambda _: None) -> None:
         self._limits, self._remark = limits, remark
@@ -212,12 +204,12 @@ class Clock:
         return self._pid is not None
 
     def start(self, pid: int) -> None:
-        """Start the clock with the number of the cell's first process; 0 if unknown."""
+        """Start the clock for the cell's first process; `pid` is 0 if unknown."""
         self._pid, self._looked = pid, time.monotonic()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause: the strategy does not wait while the trusted side works for it."""
+        """Pause the clock while the strategy waits for the trusted side."""
         began = time.monotonic()
         try:
             yield
@@ -225,22 +217,22 @@ class Clock:
             self._paused += time.monotonic() - began
 
     def until_look(self) -> float:
-        """Return the seconds until the next look, at least 0.01."""
+        """Return the seconds until the next measurement, at least 0.01."""
         return max(0.01, self._looked + EVERY - time.monotonic()) if self.runs else EVERY
 
     def look(self, *, asked: bool = False) -> None:
-        """Measure the cell's use, if the last measurement is old enough.
+        """Measure the cell's use, unless the last measurement is recent.
 
-        `asked` means that the cell has just sent a question, so its rest does not count as waiting.
+        With `asked`, the cell has just sent a question, so its idle time does not count as waiting.
 
         Raises:
-            Excess: if the cell exceeds a bound.
+            Excess: if the cell exceeds a limit.
             TimeoutError: if the cell has waited for too long.
         """
         passed = time.monotonic() - self._looked
         if self._pid is None or passed < (EVERY if asked else EVERY / 2):
             return
-        # Two looks at most: the trusted side may have been suspended too.
+        # Count at most two intervals: the trusted side may have been suspended too.
         elapsed = min(passed - self._paused, 2 * EVERY)
         self._looked, self._paused = self._looked + passed, 0.0
         used = usage(self._pid, self._work.processes)
@@ -271,7 +263,7 @@ class Clock:
 
 
 class Questions:
-    """One strategy's questions about one query's repository."""
+    """Answers a strategy's questions about the repository of one query."""
 
     def __init__(self, repo: Repository, spec: str, account: UsageMeter, *, trusted: bool) -> None:
         """Prepare to answer the strategy `spec`. If an encoder of a `trusted` strategy is missing, the run stops."""
@@ -280,15 +272,13 @@ class Questions:
         self._spec = spec
 
     def answer(self, call: str, arguments: Mapping[str, Any]) -> Any:
-        """Return the answer to one question, as JSON data.
-
-        `call` is the name of one of the view's methods.
+        """Return the answer to one question as JSON data. `call` is the name of a repository method.
 
         Raises:
             ProtocolError: if the question is unknown, or an argument is missing, of another type or too long.
             Excess: if the strategy asks too many questions.
             NoRanker: if the user has to install an encoder.
-            InputFault: from the view, or if a text is too long or the strategy may not choose the ranker.
+            InputFault: from the repository, or if a text is too long or the strategy may not choose the ranker.
         """
         self._account.take("questions")
         _check(call, arguments)
@@ -320,7 +310,7 @@ class Questions:
         return getattr(self._repo, call)(**arguments)
 
     def _check_ranker(self, ranker: str) -> None:
-        """Check that the user named the encoder's parameters: they can open files on the trusted side."""
+        """Check that the user named the encoder's parameters, because they can open files on the trusted side."""
         spec = encoders.read(ranker)
         if spec.arguments and spec.name not in LEXICAL and _spelled(ranker) not in self._named:
             raise InputFault(

@@ -1,10 +1,4 @@
-"""The kernel's part in cells: dropping privileges for good, namespaces, and resource use of processes.
-
-The namespaces show a read-only view of the files that a cell needs, and no other processes. The server enters its
-namespaces once. Each cell then gets its own process numbers and its own temporary folder. Linux only: as root, or as a
-plain user if the kernel permits user namespaces. The view contains no ``/proc``, ``/sys`` or ``/dev/shm``, because they
-show the machine and other cells.
-"""
+"""Linux calls for cells: drop privileges, create namespaces, and measure processes. Needs root or user namespaces."""
 
 from __future__ import annotations
 
@@ -22,7 +16,7 @@ from typing import NamedTuple
 # These numbers are the same on every architecture.
 _MOUNT_SETATTR = 442
 _READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
-"""Flags of mount calls and attributes of mounts. The mounts are read-only, so reading changes no access times."""
+"""Flags of mounts. The mounts are read-only, so reading does not change access times."""
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -31,43 +25,39 @@ _NEWNS, _NEWUTS, _NEWIPC = 0x20000, 0x4000000, 0x8000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
 PARENT = "/cell"
 FOLDER = f"{PARENT}/tmp"  # noqa: S108 - the cell's own
-"""The only writable folder in a cell's view: empty at first, in memory, deleted with the cell.
-
-A Landlock rule about a mount point would apply to the folder below the mount, so the rule names its parent."""
+"""The only writable folder in a cell: empty at first, in memory, deleted with the cell. Landlock rules name its parent,
+because a rule for a mount point would apply to the folder below the mount."""
 _SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _OWN_PIDS = "/proc/self/ns/pid"
 _DAC_READ_SEARCH = 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 8, 24, 38, 47, 4
 _VERSION = 0x20080522
-"""Version of the structure that sets capabilities: two halves of 32 bits."""
+"""Version of the kernel's capability structure: two halves of 32 bits."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROC = Path("/proc")
 _STATE, _BEGAN, _PAGES = 0, 19, 21
 """Fields of ``/proc/PID/stat`` after the name: state, start time, resident pages."""
 _COUNTS = ((11, 12), (7,), (13, 14), (8,))
-"""Fields of ``/proc/PID/stat`` for `Counts`: user and system time, minor faults, and those of its children."""
+"""Fields of ``/proc/PID/stat`` for `Counts`: times and faults of the process, then those of its ended children."""
 Process = tuple[int, int]
-"""A process's number and its start time, because the kernel reuses numbers."""
+"""A process's number and start time. The start time is needed because the kernel reuses numbers."""
 
 
 class Namespaces:
-    """The server's own namespaces, and the calls that create those of each cell."""
+    """The server's namespaces. Creates those of each cell."""
 
     def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
         """Enter the namespaces in a child that replaces this process, which must have no threads.
 
-        The view contains the absolute paths in `visible`, covers those in `hidden`, and is built in the empty folder
-        `stage`. The current folder exists too, empty unless it is visible.
-
-        Raises:
-            OSError: if the kernel refuses; this process may then be half set up.
+        Cells see the paths in `visible`, except those in `hidden`. The view is built in the empty folder `stage`. An
+        OSError means that the kernel refuses; this process may then be in an undefined state.
         """
         if not sys.platform.startswith("linux"):
             raise OSError("no namespaces here")
         self.own_users = _unshare_all()
-        """Whether the server has a user namespace, which contains only this user."""
+        """Whether the server has its own user namespace, which contains only the current user."""
         _become_first()
         self._pids = os.open(_OWN_PIDS, os.O_RDONLY | os.O_CLOEXEC)
         _mount(None, "/", None, _REC | _PRIVATE)
@@ -80,7 +70,7 @@ class Namespaces:
         os.chdir(current_folder)
 
     def fork(self) -> int:
-        """Fork a child that is the first process of its own namespace. Its descendants end with it.
+        """Fork a child in a new process namespace. Its descendants end with it.
 
         Raises:
             OSError: if no process can be created.
@@ -91,7 +81,7 @@ class Namespaces:
         return os.fork()
 
     def furnish(self, uid: int | None) -> None:
-        """Mount this cell's folder, owned by `uid`; None for the current user.
+        """Mount this cell's folder, owned by `uid`; None means the current user.
 
         Raises:
             OSError: if the kernel refuses.
@@ -103,7 +93,7 @@ class Namespaces:
 
 
 def granted(attempt: Callable[[], None], fork: Callable[[], int] = os.fork) -> bool:
-    """Return whether `attempt` succeeds in a child process."""
+    """Return whether `attempt` succeeds in a child process; an OSError means failure."""
     pid = fork()
     if pid == 0:
         code = 1
@@ -129,7 +119,6 @@ def _unshare_all() -> bool:
 
 
 def _become_first() -> None:
-    """Continue in a child, the first process of the namespace. The parent exits with the child's code."""
     pid = os.fork()
     if pid:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -156,7 +145,7 @@ def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
 
 
 def _cover(hidden: Sequence[str], stage: str) -> None:
-    """Mount something empty over each existing path, to hide its names, sizes and times too."""
+    """Mount an empty folder or file over each existing path, to hide its content, size and times."""
     folder, file = Path(stage, ".nothing"), Path(stage, ".empty")
     folder.mkdir(0o555)
     file.touch(0o444)
@@ -203,7 +192,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def prctl(option: int, value: int) -> int:
-    """Set an attribute of this process, as in the manual page; return 0 on success. Does nothing outside Linux."""
+    """Call ``prctl``; return 0 on success. Does nothing outside Linux."""
     return int(_libc().prctl(option, value, 0, 0, 0)) if sys.platform.startswith("linux") else 0
 
 
@@ -219,9 +208,9 @@ def bound_privileges() -> None:
 
 
 def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
-    """Become the user `uid`, or stay the current user for None, and drop every capability.
+    """Switch to user `uid`, unless None, and drop every capability.
 
-    `reads_all` keeps the capability to read other users' files. Executed programs lose it.
+    With `reads_all`, this process can still read other users' files, but programs that it executes cannot.
 
     Raises:
         OSError: if the kernel refuses.
@@ -241,7 +230,7 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
 
 
 class Counts(NamedTuple):
-    """Use of one process, and of its ended children: ticks of processor time, and page faults."""
+    """Processor time in ticks and page faults of a process, and of its ended children."""
 
     ticks: int = 0
     faults: int = 0
@@ -251,17 +240,17 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The resources that the processes of a cell use."""
+    """The resources that a cell's processes use."""
 
     processes: Mapping[Process, Counts]
     memory: int
-    """Bytes. Memory that several processes share may be counted for each."""
+    """Bytes. Memory shared by several processes may be counted several times."""
     runnable: bool
-    """Whether a process is running or waits for a free processor."""
+    """Whether a process is running, or waiting for a free processor."""
 
 
 def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
-    """Return the use of a process, its descendants and `earlier` descendants whose parents may have ended."""
+    """Return the use of a process and its descendants, and of the `earlier` processes that still exist."""
     pages = 0
     runnable = False
     processes: dict[Process, Counts] = {}
@@ -288,7 +277,7 @@ def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
 
 
 class Work:
-    """The work of a cell's processes, summed from one look to the next."""
+    """Sums the processor time of a cell's processes over successive measurements."""
 
     def __init__(self) -> None:
         self.processes: Mapping[Process, Counts] = {}
@@ -296,15 +285,11 @@ class Work:
 
     @property
     def escapes(self) -> bool:
-        """Whether processes have ended without a parent that waited for them. Some of their work may be uncounted."""
+        """Whether a process ended and its parent did not collect its time, so that some work may be uncounted."""
         return any(self._unclaimed)
 
     def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the seconds of work since the last call.
-
-        A child's work moves to its parent when the parent waits for it. If no parent waits, work from earlier looks
-        stays counted.
-        """
+        """Return the processor seconds since the last call, including what was measured of ended children."""
         before, self.processes = self.processes, processes
         ended = [counts for process, counts in before.items() if process not in processes]
         ticks = claimed_ticks = claimed_faults = 0
@@ -320,7 +305,7 @@ class Work:
 
 
 def ended_for_memory() -> int:
-    """Return the number of processes that the kernel has killed because memory ran out; 0 if unknown."""
+    """Return how many processes the kernel has killed since boot because memory ran out; 0 if unknown."""
     with contextlib.suppress(OSError):
         _, name, counts = _PROC.joinpath("vmstat").read_bytes().partition(b"\noom_kill ")
         return int(counts.split(None, 1)[0]) if name else 0

@@ -46,9 +46,9 @@ from ctxbench.strategies.registry import Bound, Registration
 
 T = TypeVar("T")
 IMPORT_TIMEOUT = 60.0
-"""Maximum seconds of work, and of waiting, to read a strategy's registration."""
+"""Maximum processor seconds, and seconds of waiting, to read a strategy's registration."""
 CHECK_WAIT = 60.0
-"""Maximum seconds that a strategy may wait on one of the small samples of `checked`."""
+"""Maximum seconds of waiting per sample in a strategy check."""
 _REMARKS_EVERY = 10.0
 _LOG = logging.getLogger(__name__)
 _MEND = "correct its file, or uninstall the package that provides it"
@@ -58,7 +58,7 @@ _AT_ONCE = 8
 
 
 class ForkedCells:
-    """Cells of fork servers. Each cell is a process for one sample."""
+    """Runs strategies in processes forked for one sample each; thread-safe."""
 
     def __init__(
         self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, common: Mapping[str, Any] | None = None
@@ -73,26 +73,26 @@ class ForkedCells:
         self._remarks = Remarks()
         self._hidden, self._visible = [*hidden, *filter(Path.exists, SHIPPED_ANSWERS)], visible_paths()
         self._servers: dict[tuple[str, ...], ForkServer] = {}
-        """Folders that cells see besides the usual files (a strategy file's, or none) -> their server."""
+        """Folders that cells see in addition to the standard files -> their server."""
         self._restarts = 0
         self._starting = threading.Lock()
         self._progress_lock = threading.Lock()
         self._remarked = -math.inf
 
     def describe(self) -> Mapping[str, str]:
-        """Return the isolation: ``process+landlock+namespaces``, or less if the kernel refuses some.
+        """Return the isolation level: ``process+landlock+namespaces``, or less if the kernel refuses some.
 
         Raises:
             MachineFault: if no cell could be started.
         """
         with self._starting:
             servers = list(self._servers.values())
-        # The weakest server counts: every cell has at least its isolation.
+        # Report the weakest server's isolation, which every cell has at least.
         reports = [dict(server.report) for server in servers or [self._server()]]
         return min(reports, key=lambda report: len(report["isolation"]))
 
     def _server(self, *more: str) -> ForkServer:
-        """Return the server whose cells also see the absolute paths `more`; without namespaces, the only server."""
+        """Return the server whose cells also see the paths `more`; without namespaces, the only server."""
         with self._starting:
             self._drop_ended()
             for server in self._servers.values():
@@ -111,13 +111,11 @@ class ForkedCells:
                 server.close()
 
     def card(self, spec: str) -> StrategyCard:
-        """Return the card of a strategy. Only ctxbench's own modules are imported in this process."""
+        """Return the card of a strategy. Foreign code is imported only in a cell."""
         return StrategyCard.of(self.registrations.bound(spec))
 
     def registration(self, name: str) -> Registration:
-        """Return a strategy's registration, read in a cell.
-
-        `name` is the name of an installed strategy, or ``file.py@name``.
+        """Return the registration of a strategy (installed name, or ``file.py@name``), read in a cell.
 
         Raises:
             InputFault: if the strategy does not exist, or cannot be imported.
@@ -138,7 +136,7 @@ class ForkedCells:
         return self._prompt(spec, query, repo, generate, execute)[0]
 
     def checked(self, spec: str) -> list[StrategyCheck]:
-        """Run the conformance list on a strategy; raises like `Cells.card`."""
+        """Run the conformance checks on a strategy; raises like `Cells.card`."""
 
         def attempt(
             query: Query, repo: Repository, generate: Model, execute: Execute | None
@@ -146,7 +144,7 @@ class ForkedCells:
             try:
                 return self._prompt(spec, query, repo, generate, execute, checks=True)
             except StrategyFault as fault:
-                # A check's report needs neither the place nor the advice to run a check.
+                # The report of a check needs neither the location nor the advice to run a check.
                 raise InputFault(fault.what, cure="" if fault.cure == to_check(spec) else fault.cure) from fault
 
         return findings(self.card(spec).kinds, attempt)
@@ -221,7 +219,7 @@ class ForkedCells:
             return {"fault": [fault.what, fault.where, fault.cure]}
 
     def _elsewhere(self, talk: CellConversation, ask: Callable[[], T]) -> T:
-        """Ask the model or the sandbox. Meanwhile another cell may use the slot, and this cell's clock is paused."""
+        """Ask the model or the sandbox. Meanwhile this cell's clock is paused and another cell may use its slot."""
         with talk.paused():
             self._slots.release()
             try:
@@ -235,7 +233,7 @@ class ForkedCells:
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
-        # The count is the whole machine's: only an increase since this cell began matters.
+        # The count is for the whole machine, so only an increase since this cell began matters.
         ended_before = ended_for_memory()
         with self._remarks.of_cell() as output:
             try:
@@ -243,7 +241,7 @@ class ForkedCells:
                     server.start(job, theirs, output)
                 yield CellConversation(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:
-                # If the server ended or the machine's memory ran out, the strategy is not to blame.
+                # If the server ended or the machine's memory ran out, it is not the strategy's fault.
                 if server.ended(0.3):
                     raise MachineFault(
                         "the process that runs strategies has ended", where=sample, cure="run the same command again"
@@ -274,7 +272,7 @@ class ForkedCells:
                 _LOG.info("%s takes long: %s", whose, words)
 
     def close(self) -> None:
-        """End every server and every cell, and remove their temporary folders."""
+        """Stop every server and cell, and remove their temporary folders."""
         for server in self._servers.values():
             server.close()
 
@@ -287,12 +285,12 @@ def open_cells(
     limits: StrategyBounds | None = None,
     common: Mapping[str, Any] | None = None,
 ) -> Iterator[ForkedCells]:
-    """Open cells. End all of them on leaving.
+    """Provide cells; stop them on exit.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
-        workers: most strategies at work at once, not counting those that wait for the model.
-        limits: the limits of a strategy on one sample; None for the defaults.
+        workers: maximum number of strategies that run at once, not counting those that wait for the model.
+        limits: limits of a strategy on one sample; None for the defaults.
         common: settings of all cells: ``tokenizer`` is the p50k_base file that counts budgets, ``templates`` are the
             prompts that ask for summaries; None for ctxbench's own.
     """
@@ -305,7 +303,7 @@ def open_cells(
 
 @contextlib.contextmanager
 def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
-    """Open registrations without a run. The first strategy that is not ctxbench's own starts the cells."""
+    """Provide strategies' registrations without a run. Cells are started only if a foreign strategy is read."""
     lock = threading.Lock()
     started: list[ForkedCells] = []
     with contextlib.ExitStack() as stack:
@@ -320,7 +318,7 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
 
 
 def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[StrategyCheck]:
-    """Run the conformance list on a strategy in cells like a run's, with at most `CHECK_WAIT` of waiting.
+    """Run the conformance checks on a strategy in cells like a run's, with at most `CHECK_WAIT` seconds of waiting.
 
     Raises:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
@@ -331,7 +329,7 @@ def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[S
 
 
 class Registrations:
-    """Registrations, each read once. Many threads may use them."""
+    """Strategies' registrations, each read once; thread-safe."""
 
     def __init__(self, read: Callable[[str], Registration]) -> None:
         """Read foreign registrations with `read`, which must not import their code in this process."""
@@ -352,7 +350,7 @@ class Registrations:
         return self._registrations[name]
 
     def bound(self, spec: str) -> Bound[Registration]:
-        """Return the strategy of a spec, with checked parameters.
+        """Return a strategy with its checked parameters.
 
         Raises:
             InputFault: if the spec cannot be parsed, the name is unknown, or a parameter is invalid.
@@ -364,7 +362,7 @@ class Registrations:
         return self._bound[spec]
 
     def file_versions(self, spec: str) -> Mapping[str, str]:
-        """Return the versions of the strategies in files (``file.py@name``) that a spec names, by name."""
+        """Return name (``file.py@name``) -> version, for each strategy file that a spec names."""
         bound = self.bound(spec)
         names = _names(bound, spec) if "@" in bound.spec else []  # called for every sample: parse only if needed
         return {name: self.get(name).version for name in names if "@" in name}
@@ -399,7 +397,7 @@ def _check_file(name: str) -> None:
 
 
 def is_ours(bound: Bound[Registration], spec: str) -> bool:
-    """Return whether all code of a strategy, wrapped strategies included, is ctxbench's own."""
+    """Return whether ctxbench contains all code of a strategy, including wrapped strategies."""
     return all("@" not in name and registry.is_ours(name) for name in _names(bound, spec))
 
 
@@ -408,5 +406,5 @@ def _names(bound: Bound[Registration], spec: str) -> list[str]:
 
 
 def _is_read_here(name: str) -> bool:
-    """Return whether a name is ctxbench's own or unknown. The registry then reports an unknown name."""
+    """Return whether ctxbench's own registry can read a name: it is built in, or unknown and so reported there."""
     return "@" not in name and (name not in registry.names() or registry.is_ours(name))

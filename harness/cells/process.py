@@ -1,8 +1,4 @@
-"""The trusted side of the cells' processes: the fork server, the files that cells see, and the cells' output.
-
-Cells see files of this machine, of Python and of the strategy, except copies of answers. The trusted side finds both
-lists of files without importing any package.
-"""
+"""Starts the cells' fork server, finds the files that cells may see, and prints the strategies' output."""
 
 from __future__ import annotations
 
@@ -45,40 +41,33 @@ _SET_VARIABLES = {
 }
 _PREFIX = "ctxbench-cells-"
 _SURELY_LOCKED = 60.0
-"""Seconds after which an active run has certainly locked its folder."""
+"""Seconds after which a running process has certainly locked its folder."""
 _USERS = 64
-"""Maximum number of concurrent cells with a user each."""
+"""Maximum number of concurrent cells that have a user each."""
 MOST_OF_CELL = 1 << 12
-"""Bytes shown of a strategy's output for one sample."""
+"""Maximum bytes of a strategy's output that are printed per sample."""
 _PRINTED = "strategy: "
 MOST = 1 << 16
-"""Bytes shown of all strategies' output in a run. More would hide the run's own output."""
+"""Maximum bytes of strategies' output that are printed in a run. More would hide the run's own output."""
 _GROUP = "ctxbench.strategies"
 _ETC = ("localtime", "mime.types")
-"""Files of ``/etc`` that a program needs besides those of a box."""
+"""Files of ``/etc`` that a strategy needs in addition to those of a sandbox."""
 _SITES = ("site-packages", "dist-packages")
 _SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
 REFERENCE_FOLDER = Path(__file__).parents[1] / "reference"
-"""The shipped results. Other strategies' scores of a sample reveal something about its answer."""
+"""Folder of the shipped results. Other strategies' scores of a sample reveal something about its answer."""
 SHIPPED_ANSWERS = (REFERENCE_FOLDER, Path(specs.__file__).parent / "repos" / "codereval-tests")
-"""Shipped files that reveal answers: these results, and tests of CoderEval's functions."""
+"""Shipped files that reveal answers: results, and tests of CoderEval's functions."""
 _CACHES = ("~/.cache/pip", "~/.cache/uv")
 
 
 class ForkServer:
-    """The process that forks cells. Many threads may use it."""
+    """The process that forks cells; thread-safe."""
 
     def __init__(
         self, hidden: Sequence[Path], visible: Sequence[str], memory: int, common: Mapping[str, Any] | None = None
     ) -> None:
-        """Start the server. Each process of a cell may use `memory` bytes.
-
-        No cell may read `hidden` paths. With namespaces, cells see only `visible` paths. `common` is as for
-        `open_cells`.
-
-        Raises:
-            MachineFault: if the server cannot be started.
-        """
+        """Start the server. Each process of a cell may use `memory` bytes; `common` is as for `open_cells`."""
         self._lock = threading.Lock()
         self.scratch = Scratch()
         self._control, theirs = socket.socketpair()
@@ -118,14 +107,14 @@ class ForkServer:
 
     @property
     def separates(self) -> bool:
-        """Whether cells have their own view, with only the files that the server was started with."""
+        """Whether cells have namespaces, in which they see only the `visible` files."""
         return "namespaces" in self.report["isolation"]
 
     def start(self, job: int, channel: socket.socket, output: int) -> None:
-        """Order a cell that reads its job from `channel` and prints to `output`.
+        """Start a cell that reads its job from `channel` and prints to `output`.
 
         Raises:
-            OSError: if the process is gone.
+            OSError: if the server has ended.
         """
         with self._lock:
             socket.send_fds(self._control, [ORDER.pack(START, job)], [channel.fileno(), output])
@@ -134,13 +123,13 @@ class ForkServer:
         """End a cell with all its processes.
 
         Raises:
-            OSError: if the process is gone.
+            OSError: if the server has ended.
         """
         with self._lock:
             self._control.sendall(ORDER.pack(END, job))
 
     def ended(self, seconds: float) -> bool:
-        """Return whether the process ends within `seconds`."""
+        """Return whether the server ends within `seconds`."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -148,7 +137,7 @@ class ForkServer:
         return True
 
     def close(self) -> None:
-        """End the process and every cell, and remove their temporary folder."""
+        """Stop the server and its cells, and remove their temporary folder."""
         self._control.close()
         if not self.ended(10):
             self.process.kill()
@@ -163,7 +152,7 @@ def _environment() -> dict[str, str]:
 
 
 class Scratch:
-    """A temporary folder of this run. The lock on it ends with the process."""
+    """A temporary folder of this run, locked until the process ends."""
 
     def __init__(self) -> None:
         sweep()
@@ -179,7 +168,7 @@ class Scratch:
 
 
 def sweep() -> None:
-    """Remove the folders of runs that have ended."""
+    """Remove the temporary folders of runs that have ended."""
     for path in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime < _SURELY_LOCKED:
@@ -193,14 +182,14 @@ def sweep() -> None:
 
 
 class Remarks:
-    """Prints the output of strategies, up to a limit. Many threads may use it."""
+    """Prints strategies' output to stderr, up to a limit per run; thread-safe."""
 
     def __init__(self) -> None:
         self._left, self._lock = MOST, threading.Lock()
 
     @contextlib.contextmanager
     def of_cell(self) -> Iterator[int]:
-        """Yield a file in memory for a cell's output. Show the output on stderr at the end."""
+        """Yield an in-memory file for a cell's output, and print its content when the context ends."""
         handle = _file()
         try:
             yield handle
@@ -260,14 +249,14 @@ def check_unseen(path: Path) -> None:
 
 
 def beside(spec: str) -> list[str]:
-    """Return the folders of the strategy files in a spec, at any depth, because a file may import neighbours."""
+    """Return the folders of the strategy files in a spec, nested ones included. A file may import its neighbours."""
     if "@" not in spec:
         return []
     return _with_real(str(path.parent) for file in _files(spec) for path in (file, Path(os.path.realpath(file))))
 
 
 def private(path: str) -> bool:
-    """Return whether only the owner can read a path, or one of the modules in it."""
+    """Return whether only the owner can read a path, or a module in that folder."""
     try:
         modules = [entry.path for entry in os.scandir(path) if entry.name.endswith(".py")]
         return not _readable_by_others(path) or not all(map(_readable_by_others, modules))
@@ -323,13 +312,10 @@ def _with_real(paths: Iterable[str]) -> list[str]:
 
 
 def copies(files: Iterable[str]) -> list[Path]:
-    """Return what to hide from cells: installed packages with one of the files, and the caches of pip and uv.
+    """Return the paths to hide from cells: installed packages that contain one of the files, and pip's and uv's caches.
 
-    An installed copy of a repository contains every answer about it. A strategy that imports the package then fails
-    with a message.
-
-    `files` are paths inside the benchmark's repositories. ``src/rich/text.py`` is looked for as ``src/rich/text.py``,
-    ``rich/text.py`` and ``text.py`` in every folder of packages.
+    An installed copy of a benchmark repository contains the answers. `files` are paths inside these repositories. For
+    ``src/rich/text.py``, the function looks for ``src/rich/text.py``, ``rich/text.py`` and ``text.py``.
     """
     sites = [(site, {entry.name for entry in site.iterdir()}) for site in _sites()]
     paths = {Path(cache).expanduser() for cache in _CACHES if Path(cache).expanduser().is_dir()}

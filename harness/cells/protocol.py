@@ -1,9 +1,4 @@
-"""The protocol of cells: their interface, strategy faults, all limits, and messages in length-prefixed JSON.
-
-Messages are never pickled, because a strategy controls their content: every number and key is checked. Exceeding a
-limit is the strategy's fault, for that sample alone. Each limit is at least twenty times what the two papers'
-strategies use on real repositories (docs/isolation.md has the numbers), so only a runaway strategy exceeds it.
-"""
+"""Interface, limits and messages of cells; docs/isolation.md explains the limits."""
 
 from __future__ import annotations
 
@@ -33,10 +28,10 @@ CHARACTERS = 2_500_000
 """Maximum characters of a prompt."""
 BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
 PLACES, LINES = 20_000, 1_000_000
-"""Maximum number of places of a prompt in kept and dropped blocks together, and of lines in these places."""
+"""Maximum places in a prompt's kept and dropped blocks, and maximum lines in these places."""
 LAST_LINE = 10_000_000
 SCORE = 1e12
-"""The largest absolute value of a block's score."""
+"""Maximum absolute value of a block's score."""
 WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
 """Maximum characters of a flag, role or reason; of one part of a fault; of a path; of a docstring or traceback."""
 CANDIDATES = 5_000
@@ -45,53 +40,52 @@ TOKENS = 32_768
 """Maximum tokens of one draft."""
 GIGABYTE = 1 << 30
 RESERVE = 64 << 20
-"""Bytes of memory reserved for a cell's report after the cell has exceeded its limit."""
+"""Bytes of memory reserved for reporting that a cell exceeded its limit."""
 OVERLAP = 40
-"""Maximum number of retrieval windows that contain the same line. The index is then 40 times the repository's size."""
+"""Maximum number of retrieval windows that contain the same line, and so the index's size relative to the repository.
+"""
 _WORK, _WAITS = 60.0, 5
-"""Maximum seconds of work, and the ratio of waiting to work."""
+"""Maximum processor seconds, and the ratio of waiting to processor time."""
 LIMIT = 64 << 20
 """Maximum bytes of one message to a cell."""
 ORDER = struct.Struct(">cQ")
 """An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
 START, END = b"J", b"K"
 GREETING = b"\n"
-"""A cell's first byte, sent before the strategy is imported. The kernel adds the cell's process number."""
+"""First byte that a cell sends, before it imports the strategy. The kernel adds the cell's process number."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_NUMBER = 19
 
 
 class StrategyFault(InputFault):
-    """Raised when a strategy failed on a sample: it raised, hung, crashed, or returned no prompt."""
+    """Raised when a strategy fails on a sample: it raises, hangs, crashes, or returns no prompt."""
 
     traceback: str = ""
-    """The strategy's own traceback, if it raised; stored in the run's record, absent from the one-line message."""
+    """The strategy's traceback, if it raised. Stored with the run and not part of the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyCard:
-    """A strategy's description for the runner, obtained without importing the strategy."""
+    """What a runner needs to know about a strategy, obtained without importing its code."""
 
     spec: str
     kinds: frozenset[Kind]
     languages: frozenset[str]
-    """Languages of the samples that the strategy accepts; empty for all."""
+    """Languages that the strategy accepts; empty for all."""
     drafts: bool
-    """Whether the strategy asks the model before its final prompt."""
     executes: bool
-    """Whether the strategy runs the model's code in the sandbox."""
     unmasked: bool
     """Whether the strategy sees the import lines that samples mask."""
     version: str
-    """A digest of the strategy's files; empty if unknown."""
+    """Digest of the strategy's files; empty if unknown."""
     summary: str
-    """The first line of the strategy's docstring."""
+    """First line of the strategy's docstring."""
     engines: tuple[str, ...] = ()
-    """Specs of the context engines that the strategy may ask."""
+    """Specs of the context engines that the strategy may query."""
     encoders: tuple[str, ...] = ()
-    """Specs of encoders among the arguments, defaults included."""
+    """Encoder specs among the arguments, including default values."""
     texts: tuple[str, ...] = ()
-    """Texts among the arguments, defaults included. Each may name an encoder."""
+    """Text arguments, including default values. Each may be an encoder's name."""
 
     @classmethod
     def of(cls, bound: Bound[Any]) -> StrategyCard:
@@ -112,7 +106,7 @@ class StrategyCard:
 
 
 class Cells(Protocol):
-    """Runs strategies. Many threads may use it."""
+    """Runs strategies; thread-safe."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt for one query.
@@ -120,8 +114,8 @@ class Cells(Protocol):
         Args:
             spec: the strategy.
             query: the sample's query.
-            repo: the query's view; stays on the trusted side.
-            generate: the model, called on the trusted side, in the calling thread. Its exceptions are raised here.
+            repo: the repository as the sample shows it.
+            generate: the model, called in the calling thread. Its exceptions are raised here.
             execute: the sandbox, for strategies that run the model's code; called like `generate`.
 
         Raises:
@@ -140,12 +134,12 @@ class Cells(Protocol):
         ...
 
     def describe(self) -> Mapping[str, str]:
-        """Return how strategies are isolated, for the run's record. The key ``isolation`` always exists."""
+        """Return how strategies are isolated, for the run's record. Always contains the key ``isolation``."""
         ...
 
 
 class InlineCells:
-    """Runs strategies in this process, for tests and conformance checks. Hides nothing from them."""
+    """Runs strategies in this process without isolation, for tests and conformance checks."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt."""
@@ -169,44 +163,44 @@ class StrategyBounds:
     """The limits of a strategy on one sample."""
 
     work: float = _WORK
-    """Seconds of processor time of the cell's own processes."""
+    """Processor seconds of the cell's processes."""
     wait: float = _WAITS * _WORK
     """Seconds in which none of the cell's processes could run, although no question was pending."""
     memory: int = 4 * GIGABYTE
-    """Bytes of memory that the cell's processes may use: each process alone, and all together."""
+    """Bytes of memory, for each process of the cell and for all together."""
     received: int = 32 << 20
     """Bytes of all messages from the cell."""
     sent: int = 1 << 30
     """Bytes of all answers to the cell."""
     questions: int = 100_000
     searches: int = 2_000
-    """Questions that a ranker answers. An encoder's work does not count as time of the serving thread."""
+    """Questions that use a ranker. An encoder's work does not count as time of the serving thread."""
     drafts: int = 200
     programs: int = 200
     indices: int = 80
-    """Different indices: windows of a size and stride, or units under a ranker."""
+    """Distinct indices: windows of a size and stride, or units under a ranker."""
     seconds: float = 120.0
-    """Processor seconds of the thread that serves the strategy, excluding the first use of each index."""
+    """Processor seconds to answer the strategy's questions, excluding `index_seconds`."""
     index_seconds: float = 7200.0
-    """Seconds of processor time of these first uses. An index is built once for all samples, on the first question."""
+    """Processor seconds to build indices. Each is built once for all samples, on the first question."""
 
     @classmethod
     def of_work(cls, seconds: float) -> StrategyBounds:
-        """Return the default bounds with another limit for the work and the waiting of the cell's own processes."""
+        """Return the default limits, except for the processor seconds of the cell; waiting is limited in proportion."""
         return cls(work=seconds, wait=_WAITS * seconds)
 
 
 class Excess(Exception):
-    """Raised when a strategy exceeds a bound, which the message names."""
+    """Raised when a strategy exceeds a limit; the message names the limit."""
 
     def __init__(self, what: str, *, cure: str = "") -> None:
-        """Create the fault for an exceeded bound. Without a cure, the message suggests `strategy check`."""
+        """Create the fault for an exceeded limit. Without a cure, the message suggests `strategy check`."""
         self.cure = cure
         super().__init__(what)
 
 
 class UsageMeter:
-    """Counts what a strategy uses for one sample. Each thread has its own."""
+    """Counts what a strategy uses for one sample. Each thread has its own meter."""
 
     def __init__(self, bounds: StrategyBounds) -> None:
         self._bounds = bounds
@@ -243,10 +237,10 @@ class UsageMeter:
 
     @contextlib.contextmanager
     def asking(self, index: Hashable) -> Iterator[None]:
-        """Count the time inside the context as building an index, if this is the first question that needs it.
+        """Count the time inside the context as building `index`, if this is the first question that needs the index.
 
         Raises:
-            Excess: if the strategy asks for too many indices.
+            Excess: if the strategy uses too many indices.
         """
         first = index is not None and index not in self._indices
         if first:
@@ -261,7 +255,7 @@ class UsageMeter:
 
 
 class ProtocolError(ValueError):
-    """Raised when a message breaks the protocol."""
+    """Raised when a message violates the protocol."""
 
 
 def send(
@@ -269,8 +263,8 @@ def send(
 ) -> int:
     """Send one message of at most `most` bytes, and return its size in bytes.
 
-    The call blocks until the other side has read the message. `look` is called after each timeout of the channel, and
-    may raise to end the wait.
+    Blocks until the receiver has read the message. `look` is called after each timeout of the channel, and may raise to
+    end the wait.
 
     Raises:
         ProtocolError: if the message has more than `most` bytes.
@@ -285,10 +279,10 @@ def send(
 
 
 def take(channel: socket.socket) -> dict[str, Any]:
-    """Return the next message of the trusted side, without checks.
+    """Return the next message from the trusted side. Its content is not checked.
 
     Raises:
-        EOFError: if the other side has gone.
+        EOFError: if the sender has ended.
     """
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, None))
     message: dict[str, Any] = json.loads(_exactly(channel, length, None))
@@ -303,7 +297,7 @@ def receive(
     `look` is called after each part and each timeout of the channel, and may raise to end the wait.
 
     Raises:
-        EOFError: if the other side has gone.
+        EOFError: if the sender has ended.
         ProtocolError: if the message is not a JSON object, or over the limit.
     """
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, look))

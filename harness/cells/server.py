@@ -1,9 +1,4 @@
-"""The fork server of cells: ``python -m ctxbench.harness.cells.server FD``.
-
-The server is a fresh, single-threaded interpreter that never sees a sample. It drops its privileges, then forks one
-process for each job. The job itself is sent over the cell's own channel. The server leaves no process behind and ends
-with the trusted side, even if that is killed.
-"""
+"""The fork server of cells: ``python -m ctxbench.harness.cells.server FD`` forks one process per job."""
 
 from __future__ import annotations
 
@@ -37,19 +32,19 @@ from ctxbench.sandbox.guest.seccomp import REFUSED_TO_JOBS, ArgumentRule
 from ctxbench.strategies import layout
 
 _SYSTEM = ("/dev", "/proc", "/sys")
-"""Hidden from cells except for `_SYSTEM_SHOWN`: root could read answers from a disk's device or kernel memory."""
+"""Hidden from cells, except `_SYSTEM_SHOWN`: root could read answers from a disk device or kernel memory."""
 _SYSTEM_SHOWN = (
     *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")),
     *(f"/proc/{name}" for name in ("cpuinfo", "version", "filesystems")),
     "/sys/devices/system/cpu",
 )
 _FURNISHING = ("mount", "unshare", "setns")
-"""Calls that set up a cell's namespaces. The cell itself may not use them."""
+"""Calls that set up a cell's namespaces. Refused to the cell itself."""
 _REFUSED_CALLS = (
     *sorted(REFUSED_TO_JOBS - {*_FURNISHING}),
     # A cell could reach a container engine's socket, or leave in other ways,
     *("socket", "pidfd_open", "pidfd_send_signal", "process_mrelease", "mknod", "mknodat"),
-    # leave a note for a later cell,
+    # store something for a later cell,
     *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
     # signal to another cell by opening or caching a file or by using the machine's resources,
     *("inotify_init", "inotify_init1", "inotify_add_watch", "mincore", "fadvise64", "preadv2", "sysinfo"),
@@ -90,16 +85,16 @@ _JUDGED = (
     ArgumentRule(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
 )
 _ABSENT = ("clone3", "memfd_create")
-"""Calls that fail as on an older kernel. Files in memory count for no process's size."""
+"""Calls that fail as on an older kernel. Files in memory do not count for any process's size."""
 _OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "getsid")
-"""Calls about a process. Without namespaces, a cell may use them only about the calling process."""
+"""Calls about a process. Without namespaces, a cell may only use them for the calling process."""
 _NEWEST = 449
-"""The last permitted call. Later ones (Linux 5.17 and newer) include other ways to set times, rights and attributes."""
+"""The last permitted call number. Later calls (Linux 5.17 and newer) offer other ways to set times, rights and
+attributes."""
 _LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
 _PROCESSES = 1024
-"""Maximum number of processes of a cell. Set only with namespaces, where other cells' processes do not count."""
+"""Maximum number of processes per cell. Set only with namespaces, where other cells' processes do not count."""
 _HANDLES = 1 << 10
-"""More descriptors than the server ever opens."""
 
 
 class Server:
@@ -116,10 +111,10 @@ class Server:
         users: list[int | None],
         private: bool,
     ) -> None:
-        """Confine this process; see `protocol` for the orders on `control`.
+        """Confine this process; `protocol.ORDER` describes the orders on `control`.
 
-        Each process of a cell may use `memory` bytes. Cells run as `users` in turn; None means the user of this
-        process. `private` is true if only the owner can read some of the `visible` paths.
+        Cells run as `users` in turn; None means this process's user. `private`: only the owner can read some `visible`
+        paths.
         """
         self._control, self._scratch, self._memory = control, scratch, memory
         self._cells: dict[int, tuple[int, Path]] = {}
@@ -128,9 +123,9 @@ class Server:
         self._rules: int | None = None
         self._users = users
         self._last_filter = b""
-        """The filter that refuses `_FURNISHING` to a cell with namespaces."""
+        """System-call filter that refuses `_FURNISHING` to a cell with namespaces."""
         self._reads_all = False
-        """Whether cells may read root's private files. Their view contains nothing hidden."""
+        """Whether cells may read root's private files. Their view contains no hidden file."""
         self.report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
         self._confine(visible, private)
 
@@ -173,7 +168,7 @@ class Server:
             raise OSError("a cell cannot have its own")
 
     def _make_rules(self) -> None:
-        """Create the rules for reading once: cells read less than this process, and no other cell's folder."""
+        """Create the Landlock rules for cells, which may read less than this process and no other cell's folder."""
         if self._namespaces is not None:
             # Every folder may be listed, because Python also looks for modules in folders with hidden files.
             visible = landlock.visible(self._hidden)
@@ -190,7 +185,7 @@ class Server:
         seccomp.restrict(refused, absent=_ABSENT, families=(), judged=judged, newest=_NEWEST + 1)
 
     def serve(self) -> None:
-        """Follow orders until the trusted side is gone."""
+        """Follow orders until the trusted side closes its socket."""
         while True:
             try:
                 raw, handles, _, _ = socket.recv_fds(self._control, ORDER.size, 2)
@@ -219,7 +214,7 @@ class Server:
             else:
                 pid = self._namespaces.fork()
         except OSError as error:
-            # Not the strategy's fault: once the server ends, the trusted side reports a fault of the machine.
+            # Not the strategy's fault: when the server ends, the trusted side reports a fault of the machine.
             sys.exit(
                 f"no process for a strategy can be started ({error.strerror}); free memory, processes or disk space"
             )
@@ -267,7 +262,7 @@ class Server:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _end_orphans(self) -> None:
-        """End processes that a cell left behind. This process is their parent now, as the subreaper."""
+        """End processes that a cell left behind. As the subreaper, this process has become their parent."""
         cells = {pid for pid, _ in self._cells.values()}
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         while True:
@@ -284,7 +279,7 @@ class Server:
 
 
 def _keep_only(channel: int, output: int, rules: int | None) -> int:
-    """Close the server's descriptors, which cells could use for signals, and return the channel."""
+    """Close the server's descriptors, which cells could use to send signals, and return the channel."""
     null = os.open(os.devnull, os.O_RDONLY)
     for number, handle in enumerate((null, output, output)):
         os.dup2(handle, number)
@@ -297,7 +292,7 @@ def _keep_only(channel: int, output: int, rules: int | None) -> int:
 
 
 def _limit() -> None:
-    """Limit this process and its cells. The kernel ends them first when memory runs out."""
+    """Limit this process and its cells. When memory runs out, the kernel ends them first."""
     for which, value in _LIMITS:
         _lower(which, value)
     with contextlib.suppress(OSError):
@@ -317,17 +312,17 @@ def _bound_memory(most: int) -> None:
 
 
 def _load() -> None:
-    """Import ctxbench's strategies and the parsers once for all cells. A cell imports foreign strategies itself."""
+    """Import ctxbench's strategies and parsers once for all cells. A cell imports foreign strategies itself."""
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"ctxbench.strategies.{module.name}")
     for name in languages.names():
-        # A foreign language that cannot be imported is reported by the first sample that needs it.
+        # The first sample that needs a foreign language reports that it cannot be imported.
         with contextlib.suppress(InputFault):
             languages.get(name).outline("")
 
 
 def main() -> None:
-    """Set up as the trusted side orders, report the reached confinement, and serve."""
+    """Confine the server as the trusted side orders, report the reached confinement, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
     os.umask(0o022)  # cells must be able to enter the folders made for them
     for stream in (sys.stdout, sys.stderr):

@@ -1,8 +1,4 @@
-"""Contents of the messages between a cell and the trusted side, as JSON data.
-
-Functions that read a cell's message raise `ProtocolError` if a part is missing, of another type, or over a limit of
-`protocol`.
-"""
+"""Converts cells' messages to and from JSON data. Invalid data raises `ProtocolError`."""
 
 from __future__ import annotations
 
@@ -39,7 +35,7 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "engine": {"name": str, "text": str, "top": int, "before": int},
     "execute": {"program": str, "seconds": float},
 }
-"""Question -> the names and types of its arguments. A list contains texts."""
+"""Question -> names and types of its arguments. A list contains texts."""
 _SWITCHES = ("optional", "wraps", "unmasks", "asks_engine", "names_encoder")
 _PARAMETER = ("name", "kind", "default", "choices", "least", "most", *_SWITCHES)
 
@@ -58,7 +54,7 @@ def dump_query(query: Query) -> dict[str, Any]:
 
 
 def load_query(data: Mapping[str, Any]) -> Query:
-    """Return the query that `dump_query` wrote, without checks: the trusted side sends it."""
+    """Return the query that `dump_query` wrote, without checks, because the trusted side sends it."""
     changed = {
         "language": languages.get(data["language"]),
         "kind": Kind(data["kind"]),
@@ -73,22 +69,22 @@ def _load_stored(data: Mapping[str, Any]) -> StoredContext:
 
 
 def dump_hits(hits: tuple[WindowHit, ...]) -> list[Any]:
-    """Return retrieved windows as JSON data."""
+    """Return similar windows as JSON data."""
     return [[hit.text, hit.score, [_dump_place(place) for place in hit.places]] for hit in hits]
 
 
 def load_hits(data: list[Any]) -> tuple[WindowHit, ...]:
-    """Return the windows that `dump_hits` wrote."""
+    """Return the similar windows that `dump_hits` wrote."""
     return tuple(WindowHit(text=text, score=score, places=_load_places(places)) for text, score, places in data)
 
 
 def dump_found(hits: tuple[Hit, ...]) -> list[Any]:
-    """Return retrieved units as JSON data."""
+    """Return search hits as JSON data."""
     return [[_dump_place(hit.place), hit.text, hit.score, hit.name, hit.matched] for hit in hits]
 
 
 def load_found(data: list[Any]) -> tuple[Hit, ...]:
-    """Return the units that `dump_found` wrote."""
+    """Return the search hits that `dump_found` wrote."""
     return tuple(
         Hit(place=Place(path=path, start=start, end=end), text=text, score=score, name=name, matched=matched)
         for (path, start, end), text, score, name, matched in data
@@ -141,7 +137,7 @@ def _load_message(role: object, said: object, calls: object) -> Message:
         role=Role(checked(role, str)),
         text=checked(said, str),
         calls=tuple(
-            # The model wrote both, so neither is checked to be a word.
+            # The model wrote both texts, so they may contain any character.
             ToolCall(name=checked(name, str), arguments=checked(arguments, str))
             for name, arguments in items(calls, protocol.FLAGS, "calls of tools")
         ),
@@ -167,7 +163,7 @@ def _load_tool_parameter(name: object, help_text: object, kind: object, optional
 
 
 def load_prompt(data: object) -> Prompt:
-    """Return the prompt that a cell sent. Every field is checked; `protocol` has the limits."""
+    """Return the prompt that a cell sent. Every field is checked against the limits of `protocol`."""
     try:
         parts = fields(data, "blocks", "dropped", "flags")
         prompt = Prompt(
@@ -230,7 +226,7 @@ def dump_registration(registration: Registration) -> dict[str, Any]:
 
 
 def load_registration(data: object, name: str) -> Registration:
-    """Return the registration of the strategy `name` in a cell. Every field is checked."""
+    """Return the registration of the strategy `name`, as a cell sent it. Every field is checked."""
     try:
         lists = ("kinds", "languages", "parameters")
         parts = fields(data, "name", *lists, "drafts", "executes", "text", "source", "version")
@@ -298,7 +294,7 @@ def _load_place(path: object, start: object, end: object) -> Place:
 
 @contextlib.contextmanager
 def named(argument: str) -> Iterator[None]:
-    """Name the argument in a `ProtocolError` raised inside the context."""
+    """Prefix a `ProtocolError` raised inside the context with the argument's name."""
     try:
         yield
     except ProtocolError as error:
@@ -306,7 +302,7 @@ def named(argument: str) -> Iterator[None]:
 
 
 def checked(value: Any, *kinds: type) -> Any:
-    """Return the value if its type is exactly one of `kinds` (a bool is not an int)."""
+    """Return the value if its type is exactly one of `kinds`; a bool is not an int."""
     if type(value) not in kinds:
         raise ProtocolError(f"{value!r:.60} is not {' or '.join(kind.__name__ for kind in kinds)}")
     return value

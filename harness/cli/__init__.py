@@ -1,1 +1,1 @@
-"""The command line: parse options, call the harness, print. `main` lists the commands."""
+"""The command line. `main` lists the commands; each module implements related ones."""

@@ -1,4 +1,4 @@
-"""`ctxbench compare`, `power` and `diagnose`: compare runs, plan their size, and price retrieved blocks."""
+"""`ctxbench compare`, `power` and `diagnose`: compare runs, plan their size, and measure single retrieved blocks."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def power(
 ) -> None:
     """Print how many repositories, with how many samples each, a run needs to show a difference.
 
-    Stored runs show how much paired differences vary between and within repositories. The leaderboard's test is then
-    applied to simulated repositories with this variation (docs/statistics.md).
+    The estimate simulates repositories whose paired differences vary as in stored runs, and applies the leaderboard's
+    test to them (docs/statistics.md).
     """
     import contextlib
     import dataclasses

@@ -38,15 +38,12 @@ if TYPE_CHECKING:
     from ctxbench.harness.time_budget import StoredPlan, TimeBudget
 
 _SAMPLES = 200
-"""Number of samples without `--limit` and `--budget`."""
 _LONGEST = 160
-"""Characters of an answer that are printed."""
 _COLUMNS = ("difference", "p", "verdict", "context_tokens", "seconds")
 _PROTOCOL = "ctxbench(draw=text)"
 
 
 def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Return the seconds of a time such as ``90s``, ``10m`` or ``1.5h``."""
     from ctxbench.harness.time_budget import read_time
 
     if value is None:
@@ -168,7 +165,7 @@ def decide(
 
 
 def _check_metric(generator: str, metric: str | None) -> None:
-    """Refuse an unknown generator, and a metric that its runs do not have."""
+    """Check that the generator exists, and that its runs have the metric."""
     from ctxbench.bench.spec import parse
     from ctxbench.harness.decision import WITHOUT_MODEL
     from ctxbench.harness.generators import base
@@ -189,10 +186,7 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None
 
 
 def _check_strategies(home: Home, specs: Sequence[str]) -> None:
-    """Refuse unknown strategies and engines, and strategies that no test can compare.
-
-    These are one given twice, or controls as the first or as all others.
-    """
+    """Check that the strategies exist and can be compared: none twice, and not only controls on either side."""
     from ctxbench.bench.engines import recipe
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS
@@ -214,12 +208,7 @@ def _check_strategies(home: Home, specs: Sequence[str]) -> None:
 
 
 def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManifest:
-    """Load or guess a repository's manifest; its tests run only if they are needed.
-
-    Raises:
-        InputFault: if there is no such source, or if tests are needed and none passes here.
-        MachineFault: if the source cannot be reached.
-    """
+    """Load or guess a repository's manifest. Its tests run only if `kind` needs them."""
     from ctxbench.bench.adoption import adopt
     from ctxbench.bench.repositories.manifest import load
     from ctxbench.harness.cli.repo import workbench
@@ -240,7 +229,7 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
 
 
 def _keep_out(home: Home, folder: Path) -> None:
-    """Let git ignore a home inside the repository, so that a clone stays equal to its commit."""
+    """Make git ignore a home inside the repository, so that a clone stays equal to its commit."""
     from ctxbench.bench.files import write_atomic
 
     rules = home.root / ".gitignore"
@@ -274,7 +263,7 @@ def _within(
     plan: StoredPlan,
     end_at: EndAt,
 ) -> Runs:
-    """Return the runs over as many samples as fit in the time, and end the command if they take longer."""
+    """Limit the runs to as many samples as fit into the time, and set when the command is stopped."""
     if plan.count() is None:
         runs = _fitted(home, runs, cards, time_budget)
         plan.keep(len(runs.planned))
@@ -284,11 +273,7 @@ def _within(
 
 
 def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], time_budget: TimeBudget) -> Runs:
-    """Time a few samples, and return the runs over as many samples as fit.
-
-    Raises:
-        InputFault: if the time is too short for the smallest number, or a timed sample fails.
-    """
+    """Time a few samples, and return the runs over as many samples as fit."""
     from ctxbench.harness.time_budget import PILOT, WARM
 
     whole = runs.sample_set
@@ -302,7 +287,7 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], time_budget: 
 
 
 def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[float]:
-    """Return each strategy's seconds per sample; delete the runs, but keep the answers."""
+    """Return each strategy's seconds per sample. Deletes the timed runs but keeps the model's answers."""
     from ctxbench.harness.run.runner import fault_of
     from ctxbench.harness.store.tables import delete_run
 
@@ -320,7 +305,7 @@ def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[f
 
 
 def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
-    """Limit the runs to the first samples of a set. The smaller set has the same name."""
+    """Limit the runs to the first samples of a set, under the same set name."""
     from ctxbench.bench.lines.build import beginning
 
     part = beginning(home, whole, count)

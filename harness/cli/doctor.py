@@ -1,4 +1,4 @@
-"""`ctxbench doctor` and `image`: check this machine, suggest cures, and remove leftovers and images."""
+"""`ctxbench doctor` and `image`: check this machine, suggest fixes, and remove leftovers and images."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 _GIB = 1 << 30
 _LITTLE = 5 * _GIB
-"""Least free disk, in bytes; images, environments and repositories of the built-in sets fill about this much."""
+"""Least free disk space in bytes: about the size of images, environments and repositories of the built-in sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """A line of the doctor's report."""
+    """One result of the doctor's checks."""
 
     name: str
     good: bool | None
     """Whether the check passed; None if the feature is optional and absent."""
     text: str
     cure: str = ""
-    """A cure with its command in backquotes, or the bare command."""
+    """What to do: a command in backquotes with words around it, or the bare command."""
 
     def line(self) -> str:
-        """Return the cure as a shell line: the command, then the rest as a comment."""
+        """Return the advice as a shell line: the command, then the other words as a comment."""
         command = re.search(r"`([^`]+)`", self.cure)
         if command is None:
             return self.cure
@@ -76,7 +76,7 @@ def doctor(clean: bool, base_image: str, engine: str, address: str | None, home:
 
 
 def machine_findings(base_image: str) -> list[DoctorFinding]:
-    """Return what was found on this machine, except for the home folder."""
+    """Run all checks of this machine, except those of the home folder."""
     checks = (_kernel, _python, _java, _gpu, _encoders, _extras)
     return [*_docker(base_image), *_bubblewrap(), *(finding for check in checks for finding in check())]
 

@@ -122,11 +122,10 @@ def _with_query(
 
 
 run_options = _with_query(RunQuery, _OF_RUNS)
-"""Decorator: add the options that choose runs; the command receives a `RunQuery`."""
+"""Decorator that adds the options for selecting runs; the command receives a `RunQuery`."""
 board_options = _with_query(BoardQuery, _OF_BOARDS)
-"""Decorator: add the options of a board; the command receives a `BoardQuery`."""
+"""Decorator that adds the options of a leaderboard; the command receives a `BoardQuery`."""
 chosen = click.command("chosen")(board_options(lambda *, query: query))
-"""Parser of board options for the Python functions; not part of the command line."""
 
 
 @click.command()
@@ -203,11 +202,15 @@ def printed(
 ) -> str:
     """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv``, ``markdown`` or ``latex``.
 
-    `columns` and `explain` apply to ``table``: which columns to show, and whether to print all notes. With `full`, each
-    CoderEval level also has its own ranking. `by` adds a table by a parameter.
+    Args:
+        columns: columns of a ``table``; empty for the default columns.
+        explain: print all notes below a ``table``.
+        diagnostics: include the diagnostics of contexts and invented names.
+        full: rank each CoderEval level separately too.
+        by: parameter for an additional table of strategies that differ only in it.
 
     Raises:
-        UnknownName: if no two strategies differ only in the parameter `by`, and the form is not JSON or CSV.
+        UnknownName: if no two strategies differ only in `by`, and the form is not JSON or CSV.
     """
     from ctxbench.harness.leaderboard import latex, render
 

@@ -1,4 +1,4 @@
-"""The `ctxbench` command: the table of lazily imported subcommands, built-in and registered, and the error handler.
+"""The `ctxbench` command: imports subcommands, built-in or registered, when they are called, and prints errors.
 
 Exit codes: 0 success; 1 fault of the user or machine (prints one line); 2 usage; 3 bug in ctxbench; 130 interrupt.
 """
@@ -59,15 +59,15 @@ _OWN: dict[str, tuple[str, str]] = {
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a paper's table and compare the numbers."),
     "image": ("ctxbench.harness.cli.doctor:image", "List and remove the sandbox's Docker images."),
 }
-"""Name -> the command's place (``module:attribute``) and its line in the list of commands."""
+"""Command -> its location (``module:attribute``) and its line in the list of commands."""
 USAGE = 2
 GROUP = "ctxbench.commands"
-"""Entry-point group for commands of other packages: tables like `_OWN`. They cannot replace built-in commands."""
+"""Entry-point group for other packages' commands: tables like `_OWN`. They cannot replace built-in commands."""
 
 
 @functools.cache
 def commands() -> Mapping[str, tuple[str, str]]:
-    """Return the built-in commands, then the registered ones, without importing any command."""
+    """Return the built-in commands, followed by the registered ones, without importing any command."""
     table = dict(_OWN)
     for point in entry_points(group=GROUP):
         try:
@@ -81,10 +81,10 @@ def commands() -> Mapping[str, tuple[str, str]]:
 
 
 class LazyGroup(click.Group):
-    """A group that imports a subcommand only when called, so that ``--help`` is fast."""
+    """A group that imports a subcommand only when it is called, so that ``--help`` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of commands, in the order of the table."""
+        """Return the command names in display order."""
         return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -99,13 +99,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; suggest similar names if it is unknown."""
+        """Return the command; an error for an unknown name suggests similar names."""
         if not args[0].startswith("-") and args[0] not in commands():
             raise click.exceptions.NoSuchCommand(args[0], possibilities=commands(), ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of commands, without importing them."""
+        """Write the list of commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in commands().items()])
 
@@ -120,8 +120,8 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
-    # Workers already use all cores, each on whole texts; BLAS's own threads would wait for each other.
+    """Run the command line and end the process with its exit code."""
+    # Workers already use all cores, so BLAS's own threads would only compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     terminal.watch_interrupts()
     code = run(sys.argv[1:] if arguments is None else arguments)
@@ -131,7 +131,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command line; return its exit code instead of raising."""
+    """Run the command line and return its exit code."""
     try:
         result: Any = cli.main(args=arguments, prog_name="ctxbench", standalone_mode=False)
     except click.exceptions.Exit as leave:
@@ -146,7 +146,7 @@ def run(arguments: list[str]) -> int:
         return _say(error.format_message())
     except (KeyboardInterrupt, click.Abort) as end:
         if isinstance(end.__context__, EOFError) and end.__cause__ is None:
-            # The input ended at a question; this completes its line.
+            # The input ended at a question, whose line is still open.
             click.echo(err=True)
             return _say("nothing was done, as the question was not answered; give --yes")
         if not terminal.interrupted():
@@ -155,7 +155,7 @@ def run(arguments: list[str]) -> int:
     except (CtxbenchError, SandboxError) as error:
         return _say(str(error))
     except BrokenPipeError:
-        # The reader of the output (head, less) has ended, so no message is possible.
+        # The program that reads the output (head, less) has ended, so no message is possible.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -167,7 +167,7 @@ def run(arguments: list[str]) -> int:
 
 def _say(message: str, code: int = 1) -> int:
     if terminal.interrupted():
-        # Interrupted work fails in many ways, so its message is hidden.
+        # Interrupted work fails in many ways. Hide these messages.
         return terminal.INTERRUPT_CODE
     from ctxbench.bench.escaping import visible  # messages may quote a server or a repository
 

@@ -1,4 +1,4 @@
-"""`ctxbench model`: list, fetch and add models that run on this machine, by name."""
+"""`ctxbench model`: list, fetch and add models that run on this machine."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _print_path(entry: NamedModel, file: Path | None) -> None:
 
 
 def ensure_fetched(entry: NamedModel, file: Path | None = None) -> Path:
-    """Return a model's path; fetch the model first if needed, with a progress bar."""
+    """Return a model's path. Fetches the model first if needed, with a progress bar."""
     from ctxbench.bench.escaping import visible
     from ctxbench.harness.generators.models import fetching
 

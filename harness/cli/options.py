@@ -1,4 +1,4 @@
-"""Options shared by commands, their environment variables (read nowhere else), and tables as text."""
+"""Options that commands share, with their environment variables, and tables as text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Finite(click.FloatRange):
     """A finite number in a range; refuses ``inf`` and ``nan``, which click's ranges accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Convert the value, and refuse numbers that are not finite."""
+        """Convert the value; fail if it is not finite."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
@@ -40,14 +40,14 @@ class Finite(click.FloatRange):
 
 
 class FormatChoice(click.types.StringParamType):
-    """The name of an installed format. A format is imported when used; the help text imports all formats."""
+    """Option type for the name of an installed format. Only the help text imports all formats."""
 
     name = "format"
 
     def __init__(
         self, files: Literal["samples", "predictions"], also: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Accept the installed formats for `files`, and those in `also` (name -> description of the fields)."""
+        """Accept the installed formats for `files`, and those in `also` (name -> its fields)."""
         self.files, self._also = files, also
 
     def names(self) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ class FormatChoice(click.types.StringParamType):
         return tuple(sorted({*names, *self._also}))
 
     def shape(self, name: str) -> str:
-        """Return the fields that a format reads."""
+        """Return the description of a format's fields."""
         from ctxbench.bench import formats
 
         if name in self._also:
@@ -66,11 +66,11 @@ class FormatChoice(click.types.StringParamType):
         return (formats.samples(name) if self.files == "samples" else formats.predictions(name)).shape
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Return the names for the help text."""
+        """Return the accepted names for the help text."""
         return f"[{'|'.join(self.names())}]"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of an installed format, or raise the fault of a plug-in that cannot be imported."""
+        """Check the name; an error of a plug-in that cannot be imported is raised."""
         try:
             self.shape(value)
         except UnknownName:
@@ -79,21 +79,21 @@ class FormatChoice(click.types.StringParamType):
 
 
 class WithShapes(click.Command):
-    """A command whose help lists the fields of each format that its ``--format`` accepts."""
+    """A command whose help lists the fields of each format that ``--format`` accepts."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table of shapes."""
+        """Write the list of formats."""
         with formatter.section("Shapes"):
             formatter.write_dl(self.shapes())
 
     def shapes(self) -> list[tuple[str, str]]:
-        """Return name and fields of every format."""
+        """Return (name, fields) of every format."""
         [choice] = [param.type for param in self.params if isinstance(param.type, FormatChoice)]
         return [(name, choice.shape(name)) for name in choice.names()]
 
 
 class ExportChoice(FormatChoice):
-    """The name of a format for exporting a stored run: predictions, or whole runs."""
+    """Option type for export formats: predictions, or whole runs."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names to choose from, sorted."""
@@ -102,14 +102,17 @@ class ExportChoice(FormatChoice):
         return tuple(sorted({*super().names(), *RUN_FORMATS}))
 
     def shape(self, name: str) -> str:
-        """Return the fields of a format."""
+        """Return the description of a format's fields."""
         from ctxbench.harness.exports import RUN_FORMATS
 
         return RUN_FORMATS[name].shape if name in RUN_FORMATS else super().shape(name)
 
 
 def sandbox_choice(text: str, *beside: str) -> Callable[[F], F]:
-    """Add ``--sandbox``; the command receives a back end's name, a word of `beside`, or None for the default."""
+    """Return a decorator that adds ``--sandbox``.
+
+    The command receives the back end's name, a word of `beside`, or None for the default.
+    """
 
     def check(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is not None and value not in beside and read_name(value) is None:
@@ -126,7 +129,7 @@ sandbox_option = sandbox_choice("Where tests run.")
 
 
 def opened_sandbox(name: str | None, home: Home) -> Sandbox:
-    """Open the sandbox that ``--sandbox`` names, and print its name on stderr.
+    """Open the sandbox named by ``--sandbox``, or the default, and print its name on stderr.
 
     Raises:
         SandboxUnavailable: if the sandbox does not work on this machine.
@@ -139,7 +142,7 @@ def opened_sandbox(name: str | None, home: Home) -> Sandbox:
 
 
 def workers_option(text: str) -> Callable[[F], F]:
-    """Add ``--workers``; the default is the number of cores."""
+    """Return a decorator that adds ``--workers``, by default the number of cores."""
     return click.option(
         "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="all cores", help=text
     )
@@ -160,21 +163,21 @@ limit_option = click.option(
 
 
 def seed_option(text: str) -> Callable[[F], F]:
-    """Add ``--seed``, a non-negative integer of up to 63 bits."""
+    """Return a decorator that adds ``--seed``, a non-negative integer of up to 63 bits."""
     return click.option(
         "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, metavar="S", help=text
     )
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows as lines of text, with each column as wide as its widest cell."""
+    """Yield rows as lines of text with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def check_line(name: str, detail: str, *, passed: bool, width: int) -> str:
-    """Return the line of a check, with `detail` on one line and its control characters escaped."""
+    """Return a line for the result of one check, with control characters in `detail` escaped."""
     from ctxbench.bench.escaping import visible
 
     return f"{'pass' if passed else 'FAIL'}  {name:{width}}  {visible(' '.join(detail.split()))}"
@@ -198,11 +201,11 @@ db_option = click.option(
     metavar="URL",
     help="SQLAlchemy URL of the results (CTXBENCH_DB); default: results.db in the home folder.",
 )
-"""``--db``; the command receives a SQLAlchemy URL, or None for the home's own database."""
+"""``--db``: the command receives a SQLAlchemy URL, or None for the home's own database."""
 
 
 def engine_options(function: F) -> F:
-    """Add ``--engine`` and ``--address``; the command receives both, the address as text or None."""
+    """Add ``--engine`` and ``--address``. The command receives both; without a cluster the address is None."""
 
     def check(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
         if value is not None and ctx.params.get("engine") != "ray":
@@ -227,7 +230,7 @@ def engine_options(function: F) -> F:
 
 
 def share_option(what: str) -> Callable[[F], F]:
-    """Add ``--shard``; the command receives ``share``, a `Share` or None."""
+    """Return a decorator that adds ``--shard``. The command receives ``share``, a `Share` or None."""
     return click.option(
         "--shard",
         "share",
@@ -249,7 +252,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
 
 
 def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, str]) -> str:
-    """Return the format of an output file: the requested format, or the format of the file's ending.
+    """Return the requested format of an output file, or the format that its file ending means.
 
     Raises:
         InputFault: if no format is requested and the file's ending is unknown.
@@ -265,7 +268,7 @@ def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, s
 
 
 def format_option(*forms: str, text: str = "Output format.") -> Callable[[F], F]:
-    """Add ``--format``, by default the first of `forms`; the command receives it as ``form``."""
+    """Return a decorator that adds ``--format``, by default the first of `forms`. The command receives ``form``."""
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
 
 
@@ -285,7 +288,7 @@ prices_option = click.option(
     metavar="FILE",
     help="Price stored tokens by the rates in FILE (docs/board.md#costs); default: the rates at the time of the run.",
 )
-"""``--prices``; the command receives a path, or None for the stored prices."""
+"""``--prices``: the command receives a path, or None for the prices stored with the runs."""
 
 
 strategy_seconds_option = click.option(
@@ -301,7 +304,8 @@ strategy_seconds_option = click.option(
 def summariser_options(function: F) -> F:
     """Add ``--summariser``, ``--summarise-tests`` and ``--summary-template``.
 
-    The command receives a spec (empty for none), a flag, and ``summary_templates`` (empty for ctxbench's own).
+    The command receives a spec (empty for none), a flag, and ``summary_templates`` (empty for ctxbench's own
+    templates).
     """
 
     def check(context: click.Context, _: click.Parameter, value: bool) -> bool:
@@ -350,7 +354,6 @@ tokenizer_option = click.option(
     help="Count budgets and compare windows in p50k_base tokens, as the papers do; FILE is its vocabulary "
     "(see docs/strategies.md); default: ctxcode-1 tokens.",
 )
-"""``--tokenizer``; the command receives the path of a file, or None."""
 
 
 def _ks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[int, ...]:
@@ -369,11 +372,11 @@ k_option = click.option(
     metavar="K",
     help="Report pass@K; separate several with commas, or repeat the option.  [default: 1]",
 )
-"""``--k``, repeatable or with commas; the command receives ``ks``, sorted integers from 1."""
+"""``--k``, repeatable or with commas: the command receives ``ks``, sorted integers from 1."""
 
 
 def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> None:
-    """Check that pass@k can be estimated."""
+    """Check that pass@k can be estimated: the samples are functions, and no k exceeds `n` completions per sample."""
     if ks and not functions:
         raise InputFault(f"pass@{ks[0]} needs functions, and the sample set {samples!r} has none", cure="leave --k out")
     if ks and ks[-1] > n:
@@ -381,7 +384,7 @@ def check_ks(ks: tuple[int, ...], n: int, *, functions: bool, samples: str) -> N
 
 
 def after_option(text: str) -> Callable[[F], F]:
-    """Add ``--after``; the command receives a date or None."""
+    """Return a decorator that adds ``--after``. The command receives a date or None."""
     return click.option("--after", metavar="DATE", default=None, callback=_day, help=text)
 
 
@@ -393,12 +396,12 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
 
 
 def language_option(text: str) -> Callable[[F], F]:
-    """Add ``--language``, a registered language."""
+    """Return a decorator that adds ``--language``, limited to registered languages."""
     return click.option("--language", type=click.Choice(languages.names()), default=None, help=text)
 
 
 def measure_option(text: str, *, more: Sequence[str] = ()) -> Callable[[F], F]:
-    """Add ``--measure``; the command receives a set of `Measurement`, by default all."""
+    """Return a decorator that adds ``--measure``. The command receives a set of `Measurement`, by default all."""
 
     def read(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> frozenset[Measurement]:
         return frozenset(Measurement(name) for name in names if name not in more) if names else EVERY
@@ -416,4 +419,4 @@ repeat_option = click.option(
     help="Runs per strategy, with seeds S, S+1, …; they share a leaderboard row, which shows how much of its "
     "uncertainty comes from repetition (docs/statistics.md).",
 )
-"""``--repeat``; the command receives the number of runs of each strategy."""
+"""``--repeat``: the command receives the number of runs per strategy."""

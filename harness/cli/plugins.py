@@ -76,7 +76,7 @@ def list_strategies(text: str, *, presets: bool, parameters: bool, home: Home) -
 
 
 def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
-    """Return group -> (name, summary, spelling) of its strategies, and why others are left out."""
+    """Return group -> (name, summary, spelling) of its strategies, and a message per broken strategy."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS

@@ -146,7 +146,7 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     if len(failed) == 1:
         raise failed[0]
     if failed:
-        # An unreachable server must not stop the other fetches. All reasons are printed, then their number.
+        # Continue after an unreachable server. All reasons are printed, then their number.
         click.echo("\n".join(str(error) for error in failed), err=True)
         raise InputFault(
             f"{len(failed)} of {len(manifests)} repositories could not be fetched",
@@ -217,7 +217,7 @@ def add(
 
 
 def workbench(sandbox: str | None, home: Home) -> AdoptionTools:
-    """Return the sandbox and tools to run a new repository's tests."""
+    """Return the sandbox and the tools that run a new repository's tests."""
     from ctxbench.bench.adoption.trial import AdoptionTools
     from ctxbench.sandbox import wheels
 
@@ -229,7 +229,7 @@ def workbench(sandbox: str | None, home: Home) -> AdoptionTools:
 
 
 def _beside(sandbox: str | None, home: Home) -> Sandbox | None:
-    """Return bubblewrap as a second back end if Docker works too and the user named no back end."""
+    """Return bubblewrap as a second back end if Docker works too and the user chose no back end."""
     from ctxbench.sandbox.registry import bubblewrap_fault, docker_fault
 
     is_one = sandbox or docker_fault() or bubblewrap_fault(home.cache / "sandbox")

@@ -1,4 +1,4 @@
-"""`ctxbench quickstart` and `reproduce`: run a whole study with one command: a first one, or a paper's table."""
+"""`ctxbench quickstart` and `reproduce`: run a first study, or the study of a paper's table."""
 
 from __future__ import annotations
 
@@ -48,12 +48,9 @@ _STORED = {
     Kind.FUNCTION: ("icl.direct", "icl.rag(encoder=bm25)", "icl.infile(encoder=bm25)", "gold", "blank"),
 }
 _LIVE = {Kind.LINE: 6, Kind.FUNCTION: 5}
-"""Default number of samples that `--model` answers."""
 _BESIDE = 3
-"""Most samples whose stored answers are shown."""
 
 _Texts: TypeAlias = "dict[str, Mapping[str, str]]"
-"""Label -> sample -> answer."""
 
 
 @click.command()
@@ -78,7 +75,7 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
     from ctxbench.bench import quickstart as job
     from ctxbench.harness.store import open_store
 
-    # The database and the model are opened first, so that their faults do not appear after minutes of building samples.
+    # Open the database and the model first, so that their faults do not appear after minutes of building samples.
     with open_store(db or home.database) as store:
         live = _generators(model) if model else None
         steps = _Steps(home, store)
@@ -87,7 +84,7 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
         stored = steps.show_stored(lines, model)
         if live:
             steps.answer(lines, _COMPARED, live[Kind.LINE], limit or _LIVE[Kind.LINE], stored)
-        # Functions take minutes, so the results of the lines are printed first.
+        # Print the results of the lines first: functions take minutes.
         try:
             judge = opened_sandbox(sandbox, home)
             manifests = job.fetch_set(home, say, job.FUNCTION_SET)
@@ -98,7 +95,7 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
             if live:
                 steps.answer(functions, ("icl.direct",), live[Kind.FUNCTION], limit or _LIVE[Kind.FUNCTION], {})
         except (CtxbenchError, SandboxError) as missing:
-            # The lines are already shown. The exit code and the last line report the fault.
+            # The lines are already printed. The exit code and the last line report the fault.
             steps.faults.append(missing)
     if not live:
         say("Next: let a model answer here and now, `make quickstart MODEL=smollm2-135m` (docs/first-model.md)")
@@ -247,7 +244,7 @@ _WIDEST = 120
 
 
 def _check_without(choices: Collection[str], refusal: str) -> None:
-    """Refuse options that have no effect; `refusal` has braces for the option's name."""
+    """Raise a usage error for options that have no effect. `refusal` is a message with braces for the option's name."""
     context = click.get_current_context()
     for name in choices:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:

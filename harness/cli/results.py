@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 DIFFERS = 10
-"""Exit code of `results verify` if something is not what the package says."""
+"""Exit code of `results verify` if a derived value differs from the package."""
 _SHAPES = FormatChoice("predictions")
 _PARQUET = "parquet"
 _EXPORTED = ExportChoice(
@@ -357,7 +357,7 @@ def verify(*, folder: Path, whole: bool, sandbox: str | None, workers: int, form
 
 
 def _set_of(home: Home, name: str, digest: str) -> SampleSet:
-    """Return the sample set with a digest; a standard set is built if the home has none."""
+    """Return the sample set with a digest; builds a standard set if the home lacks it."""
     from ctxbench.bench import standard
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.cli.main import cli
@@ -380,7 +380,6 @@ def _set_of(home: Home, name: str, digest: str) -> SampleSet:
 
 
 def _verification(title: str, verification: PackageVerification) -> str:
-    """Return a verification as lines for people."""
     from ctxbench.bench.escaping import visible
 
     rows = [

@@ -1,4 +1,4 @@
-"""`ctxbench samples`: build, verify, show and list sample sets; `samples_import` imports and exports them."""
+"""`ctxbench samples`: build, verify, show and list sample sets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _REASONS = {
 }
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
 _UNJUDGED = ("blank_passed", "reference_failed", "reference_has_no_tests")
-"""Reasons for which tests cannot judge a function: no test notices an empty body, or the published code passes none."""
+"""Reasons why tests cannot judge a function: an empty body passes them, or the published code fails them."""
 _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
 
 
@@ -257,7 +257,7 @@ def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoMa
 def build_lines(
     manifests: Sequence[RepoManifest], home: Home, name: str, since: Since | None, protocol: str | None, **options: Any
 ) -> SampleSet:
-    """Build a set of lines by the rules of a protocol; `options` are those of `bench.lines.build.build`."""
+    """Build a set of lines by the rules of a protocol. `options` are passed to `bench.lines.build.build`."""
     from ctxbench.bench.lines.build import build
     from ctxbench.bench.lines.candidates import OURS, read_protocol
 
@@ -274,7 +274,7 @@ def build_functions(
     per_repo: int | None,
     **options: Any,
 ) -> SampleSet:
-    """Build a set of functions in a sandbox; `options` are those of `bench.functions.build.build`."""
+    """Build a set of functions in a sandbox. `options` are passed to `bench.functions.build.build`."""
     from ctxbench.bench.functions.build import build, check
     from ctxbench.bench.lines.candidates import OURS
     from ctxbench.sandbox import wheels

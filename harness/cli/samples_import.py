@@ -1,4 +1,4 @@
-"""`ctxbench samples import`, `export` and `prompt`: convert sets of other benchmarks, and print exact prompts."""
+"""`ctxbench samples import`, `export` and `prompt`: convert other benchmarks' sample sets, and print exact prompts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ctxbench score`, `rescore` and `exec`: score and judge completions of files or stored runs.
-
-`score` reads a file and needs no database.
-"""
+"""`ctxbench score`, `rescore` and `exec`: score and judge completions in files or stored runs."""
 
 from __future__ import annotations
 
@@ -165,7 +162,6 @@ def _line(by_profile: Mapping[str, Values], profile: str) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | int:
-    """Convert whole numbers to integers, to print them without a decimal point."""
     return int(value) if value.is_integer() else value
 
 
@@ -236,7 +232,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     with open_store(db or home.database, create=False) as store:
         for run in sorted(works(store), key=lambda run: (run.choices.samples, run.choices.strategy, run.id)):
             if not run.finished or run.origin is Origin.REFERENCE:
-                # It has no completions, so its samples are not needed.
+                # The run has no completions, so its samples are not needed.
                 continue
             try:
                 sample_set = sets.load(home, run.choices.samples)
@@ -246,7 +242,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
                     unmeasured |= {f"{sample} of {run.id}": fault for sample, fault in faults.items()}
                     click.echo(f"{run.id}  {run.choices.strategy}  {what}  scored {scored}")
             except InputFault as fault:
-                # The other runs are still scored.
+                # Continue with the other runs.
                 unread[run.id] = fault
     if not total and not unread and not unmeasured:
         click.echo("nothing to score: stored completions have every metric that is defined for them")
@@ -379,7 +375,7 @@ def _verdicts_of_run(store: Store, sample_set: SampleSet, id_prefix: str, *, ane
     idle(store, [run])
 
     def judge_all(executor: Executor) -> Generator[VerdictRow]:
-        # Verdicts are deleted only once tests can run.
+        # Delete verdicts only after the sandbox has opened.
         delete_verdicts(store, run)
         return judge_run(store, executor, sample_set, run, verdicts.unjudged(store, run))
 

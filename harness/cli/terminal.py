@@ -1,12 +1,4 @@
-"""Handle Ctrl-C, and show the progress of long work.
-
-After Ctrl-C, a command has a moment to end cleanly; a second Ctrl-C ends it at once. Python raises an interrupt only
-in the main thread and between two steps of Python code, not while it waits for a database or computes in C. So a
-separate thread watches for interrupts. Ending the process is safe: each finished sample is a transaction, and boxes
-and cells end with the process.
-
-Progress is a bar on a terminal or in a notebook, and elsewhere a line on stderr every few seconds.
-"""
+"""Handles Ctrl-C, and shows the progress of long work on a terminal, in a notebook or in a log."""
 
 from __future__ import annotations
 
@@ -30,16 +22,16 @@ import click
 from ctxbench.bench.errors import CtxbenchError
 
 SECONDS = 1.5
-"""Seconds a command has to end cleanly after the first interrupt."""
+"""Seconds that a command has to end cleanly after the first interrupt."""
 INTERRUPT_CODE = 130
 INTERRUPTED = "ctxbench: interrupted; run the same command again to go on"
 _QUIET = "ignore:resource_tracker:UserWarning"
-"""Filter for warnings of `multiprocessing`'s helper process, which cleans up what is left."""
+"""Warning filter for the helper process of `multiprocessing`, which cleans up after an interrupt."""
 _came, _ending = threading.Event(), threading.Lock()
 
 
 def watch_interrupts() -> None:
-    """Start watching for interrupts, unless they are ignored; call once, from the main thread."""
+    """Start watching for interrupts, unless they are ignored. Call once, from the main thread."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET]))
@@ -52,13 +44,13 @@ def watch_interrupts() -> None:
 
 
 def interrupted() -> bool:
-    """Return whether there was an interrupt."""
+    """Return whether the user has interrupted the command."""
     return _came.is_set()
 
 
 def end_interrupted() -> NoReturn:
-    """Print the interrupt message, and end the process with its children."""
-    # The other thread may already be printing the line and ending the process.
+    """Print the interrupt message, and end the process and its children."""
+    # The watching thread may already be printing the line and ending the process.
     if _ending.acquire(timeout=0.5):
         with contextlib.suppress(OSError, ValueError):
             click.echo(INTERRUPTED, err=True)
@@ -68,14 +60,14 @@ def end_interrupted() -> NoReturn:
 
 
 def _raise(_: int, __: FrameType | None) -> None:
-    """Interrupt the main thread once; a second interrupt would disturb its cleanup."""
+    """Interrupt the main thread once. A second interrupt would disturb its cleanup."""
     if not _came.is_set():
         _came.set()
         raise KeyboardInterrupt
 
 
 def _unless_interrupted(unraisable: Any) -> None:
-    """Hide errors that an interrupt causes where none can be raised; the watching thread ends the command."""
+    """Hide errors that an interrupt causes where Python cannot raise them. The watching thread ends the command."""
     if not _came.is_set() and not isinstance(unraisable.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(unraisable)
 
@@ -84,7 +76,7 @@ def _watch(reader: int) -> None:
     while signal.SIGINT not in os.read(reader, 1):
         pass
     if signal.getsignal(signal.SIGINT) is not _raise:
-        # The pages' server has its own handlers and ends by itself.
+        # The server of the pages has its own handlers and ends by itself.
         return
     select.select([reader], [], [], SECONDS)
     end_interrupted()
@@ -111,14 +103,14 @@ class _TimeUp(KeyboardInterrupt):
 
 
 EndAt = Callable[[float, Callable[[float], CtxbenchError]], None]
-"""Time of `time.monotonic` at which a block ends, and a function: that time -> the fault that is raised then."""
+"""Sets a time limit: `time.monotonic` seconds, and a function from the current time to the fault."""
 
 
 @contextlib.contextmanager
 def time_limit() -> Iterator[EndAt]:
-    """Yield a function that sets when the block ends, or sets it anew; for the main thread.
+    """Yield a function that sets or changes the time limit of the block; only for the main thread.
 
-    At that time the block is interrupted as by Ctrl-C, and raises the fault. If it has not ended `SECONDS` later, the
+    At the limit, the block is interrupted as by Ctrl-C and raises the fault. If it still runs `SECONDS` later, the
     process ends with the same message.
     """
     timer, ended, faults = threading.Timer(0.0, lambda: None), threading.Event(), list[CtxbenchError]()
@@ -157,7 +149,7 @@ def time_limit() -> Iterator[EndAt]:
 
 _EVERY_SECONDS = 5.0
 _MINUTES = 120.0
-"""Seconds from which on times are printed in minutes."""
+"""Seconds above which times are printed in minutes."""
 _REMARKS = (
     "ctxbench.bench.retrieval",
     "ctxbench.harness.run.attempt",
@@ -167,18 +159,18 @@ _REMARKS = (
     "ctxbench.harness.generators",
     "ctxbench.harness.run.scheduling",
 )
-"""Loggers of slow work during a run or while a model answers."""
+"""Loggers that report slow work during a run or an answer of a model."""
 _CLEAR = "\r\x1b[2K"
-"""Clears a bar's line on a terminal; the bar is redrawn below."""
+"""Escape sequence that clears a progress bar's line; the bar is redrawn below."""
 
 Tick = Callable[..., None]
-"""Reports a step: its size, and how much of it is missing; only the rest counts as done."""
+"""Reports a step: its size, and how much of it failed. Only the rest counts as done."""
 say: Callable[[str], None] = functools.partial(click.echo, err=True)
 
 
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Tick]:
-    """Show the progress towards `total`; call the yielded `Tick` after each step."""
+    """Show the progress towards `total`. Call the yielded `Tick` after each step."""
     with remarks():
         bar_of_notebook = _notebook_bar(label, total)
         if bar_of_notebook is not None:
@@ -245,7 +237,7 @@ class _Echo(logging.Handler):
 
 @contextlib.contextmanager
 def remarks() -> Iterator[None]:
-    """Show log messages about slow work inside the block, each once even if nested."""
+    """Show log messages about slow work inside the block; nested blocks do not repeat them."""
     handler = _Echo(logging.INFO)
     loggers = [
         logger

@@ -1,4 +1,4 @@
-"""Generators: models behind a spec. This package exports what the author of a generator imports."""
+"""Generators, which run models. This package exports what the author of a generator imports."""
 
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong, generator

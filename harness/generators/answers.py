@@ -1,9 +1,4 @@
-"""Reading a model's answer: the end of a line, the line in a chat model's answer, a whole function.
-
-The message that asks a chat model for a line is InferCom's, word for word. Without it, a chat model explains the code.
-A model asked for a function continues the prompt with a body, or writes the function in a fence, between tags or as
-bare code. Only one function is extracted. It has the answer's signature or, without one, the sample's.
-"""
+"""Extracts completions from models' answers: the end of a line, a line from a chat model, a whole function."""
 
 from __future__ import annotations
 
@@ -34,13 +29,13 @@ Complete the code (do not repeat the prefix):"""
 
 
 def is_line(request: Request) -> bool:
-    """Return whether a prompt is code to continue instead of a question about code."""
+    """Return whether the prompt is code to continue, instead of a question about code."""
     blocks = request.prompt.blocks
     return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
 
 
 def end(text: str) -> int | None:
-    """Return the end of the first line of an answer that is not blank, or None if that line is incomplete."""
+    """Return the end of the first non-blank line of an answer; None if that line is incomplete."""
     at = text.find(LINE_END, len(text) - len(text.lstrip()))
     return at if at >= 0 else None
 
@@ -54,7 +49,7 @@ def line_message(request: Request) -> str:
 
 
 def line_answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `line_message`: the text between the marks or the whole answer, unfenced."""
+    """Return the code in an answer to `line_message`: the text between the tags or the whole answer, unfenced."""
     if not is_line(request):
         return text
     _, mark, inner = text.partition(LINE_OPEN)
@@ -67,17 +62,17 @@ def line_answer(request: Request, text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """Where an answer ends: before a stop text, or after its first line."""
+    """The rules for the end of an answer: before a stop text, or after its first line."""
 
     stops: tuple[str, ...] = ()
     line: bool = False
-    """Whether the answer ends with its first line that is not blank, without the newline."""
+    """End the answer after its first non-blank line, without the newline."""
 
     def __bool__(self) -> bool:
         return self.line or bool(self.stops)
 
     def find(self, text: str) -> int | None:
-        """Return the number of characters of a text that are the answer, or None if the answer has not ended yet."""
+        """Return how many characters of a text belong to the answer; None if it has not ended."""
         ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
         if self.line and (line_end := end(text)) is not None:
             ends.append(line_end)
@@ -85,7 +80,7 @@ class End:
 
 
 def end_of(request: Request, *, chat: bool) -> End:
-    """Return the end of an answer to a request. The line of a `chat` model ends at a mark instead."""
+    """Return the rules for the end of an answer to a request. A `chat` model's line ends at a tag."""
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)
 
@@ -94,10 +89,9 @@ _OPEN = re.compile(r"\[code\]", re.I)
 _CLOSE = re.compile(r"\[/code\]", re.I)
 _WORD = re.compile(r"\w")
 _MOST = 50
-"""Maximum number of texts between tags that are read. Only a model that repeats itself writes more."""
 
 PARSE_FAILED = "parse_failed"
-"""Flag of an answer that is not a valid function. The answer stays unchanged and fails its tests."""
+"""Flag of an answer that is not a valid function. It is judged unchanged, and fails its tests."""
 
 NO_CODE_TAGS = "no_code_tags"
 """Flag of an answer that does not continue the prompt and has no ``[CODE]`` tags."""
@@ -105,15 +99,15 @@ NO_CODE_TAGS = "no_code_tags"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """One whole function."""
+    """A function extracted from an answer."""
 
     text: str
-    """The function, indented as in the file; empty if the answer was blank."""
+    """The whole function, indented as in the file; empty if the answer was blank."""
     flags: tuple[str, ...] = ()
 
 
 def extract(sample: Sample, answer: str) -> Extracted:
-    """Return the whole function in a model's answer to a function sample."""
+    """Extract the whole function from a model's answer to a function sample."""
     answer = answer.replace("\r\n", "\n")
     head, reader = head_of(sample), sample.language.answers
     inner = _tagged(reader, head, answer)
@@ -153,7 +147,7 @@ def after_cursor(sample: Sample, target: str) -> str:
 
 
 def moved(sample: Sample, text: str, to: str) -> str:
-    """Shift lines of code to the indentation `to`; strings keep their content."""
+    """Shift lines of code to the indentation `to`. The content of strings is unchanged."""
     return "\n".join(sample.language.shift(text.split("\n"), to))
 
 
@@ -166,7 +160,7 @@ def head_of(sample: Sample) -> FunctionHead:
 
 
 def _declaration(lines: list[str], name: str) -> int:
-    """Return the last line that may declare the name. Some sets do not record the function's lines."""
+    """Return the last line that may declare the name. Needed because some sets do not record the function's lines."""
     word = re.compile(rf"\b{re.escape(name)}\s*\(")
     return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), max(0, len(lines) - 1))
 
@@ -174,8 +168,8 @@ def _declaration(lines: list[str], name: str) -> int:
 def _tagged(reader: AnswerReader, head: FunctionHead, answer: str) -> str | None:
     """Return the text between ``[CODE]`` and ``[/CODE]``, the next tag or the end; None without a tag.
 
-    A model may also mention the tags in its plan. The last text that declares the function counts, then the last one
-    that is a valid body, then the last one.
+    A model may mention the tags in its plan too. Preferred is the last text that declares the function, then the last
+    valid body, then the last text.
     """
     texts = dict.fromkeys(_unfenced(_CLOSE.split(text, maxsplit=1)[0]) for text in reversed(_OPEN.split(answer)[1:]))
     body = None

@@ -1,13 +1,7 @@
-"""Generators: their interface, their capabilities, and the registry that finds them by name.
+"""The interface and registry of generators, and their files of prices and training cutoffs.
 
-A generator is registered by a factory function. A spec may set the factory's keyword-only parameters: ``openai(model=…,
-url=…)``. The factory only checks its parameters. Weights, processes and connections start with the first request, so a
-finished run starts nothing. Parameters that affect only speed (``concurrency``, ``workers``) are left out of the
-canonical spelling: a run continued with fewer workers is the same run. ``cutoff``, which every spec accepts, is left
-out too.
-
-Prices and cutoffs of models are TOML tables that users may override. A table applies to the models that its ``match``
-fits: a shell pattern or a list of them, compared with the model's name and the generator's whole spec.
+A factory function registers a generator, and its keyword-only parameters may be set in a spec: ``openai(model=…,
+url=…)``. It only checks them; weights, processes and connections start with the first request.
 """
 
 from __future__ import annotations
@@ -42,7 +36,7 @@ _LONGEST = 1e8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Parameters of decoding; greedy by default, as in both papers."""
+    """Decoding parameters; greedy by default, as in both papers."""
 
     max_tokens: int = 128
     temperature: float = 0.0
@@ -50,7 +44,7 @@ class Sampling:
     seed: int = 0
     stop: tuple[str, ...] = ()
     fim: bool = False
-    """Whether the model sees the text after the cursor and fills in the middle (see `harness.generators.fim`)."""
+    """Whether the model sees the text after the cursor too; see `harness.generators.fim`."""
 
     def __post_init__(self) -> None:
         """Convert numbers to their types, because run ids and cache keys depend on the spelling (0 or 0.0)."""
@@ -69,13 +63,13 @@ class Request:
     index: int = 0
     """Index of the completion, from 0 to n - 1."""
     system: str = ""
-    """The system message for a model that follows instructions; empty for none."""
+    """System message for a model that follows instructions; empty for none."""
     chat: Chat | None = None
-    """The chat that `prompt` contains as text, for generators with native `tools`."""
+    """The same chat as in `prompt`, for generators with native `tools`."""
     one_line: bool = False
-    """Whether only the first non-blank line of the answer counts. A generator may stop after that line."""
+    """Whether only the first non-blank line of the answer counts. A generator may stop after it."""
     reference: str | None = None
-    """A text to price in the same pass over the prompt. It does not affect the answer."""
+    """Text whose bits the generator may measure in the same pass. It does not affect the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,17 +78,17 @@ class Response:
 
     text: str
     finish: str
-    """``stop`` (the model ended, or a stop text appeared) or ``length`` (cut at max_tokens)."""
+    """``stop`` (the model ended, or a stop text appeared) or ``length`` (truncated at max_tokens)."""
     tokens_in: int
     tokens_out: int
     seconds: float
-    """Wall time of this answer; a batch's time is divided evenly."""
+    """Wall time of this answer. The time of a batch is divided evenly."""
     cached: int = 0
-    """Tokens of `tokens_in` that the service reports as cached from earlier requests."""
+    """Number of tokens in `tokens_in` that the service reports as cached from earlier requests."""
     counted: bool = True
-    """Whether the model's own tokens were counted; otherwise ctxbench's are used."""
+    """Whether the numbers are the model's own tokens; otherwise ctxbench's."""
     bits: float | None = None
-    """Bits of the request's reference, as `Generator.bits` returns; None if `bits` must be called."""
+    """Bits of the request's reference, as from `Generator.bits`; None if not measured."""
 
 
 def sample_seed(base: int, index: int) -> int:
@@ -115,52 +109,52 @@ def accounted(response: Response) -> bool:
 
 
 class TooLong(MachineFault):
-    """Raised for a request that is too long for the model. The generator still counts as healthy."""
+    """Raised for a request that is too long for the model. Other requests may still succeed."""
 
 
 class CutShort(MachineFault):
-    """Raised if the service silently cut the prompt.
+    """Raised if the service silently truncated the prompt.
 
-    Unlike after `TooLong`, the generator counts as failing: a run without other answers ends.
+    Unlike after `TooLong`, the generator counts as failing, so a run without other answers ends.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a generator can do; `harness.generators.conformance` tests each declared capability."""
+    """What a generator can do. `harness.generators.conformance` tests each declared capability."""
 
     batch_size: int = 1
-    """Requests to send at once, in one call or in concurrent calls."""
+    """Maximum number of requests at once, in one call or in concurrent calls."""
     concurrent: bool = False
     """Whether up to `batch_size` threads may call `generate` with one request each; otherwise one thread at a time."""
     instructs: bool = False
     """Whether the model follows instructions. A model that only continues text cannot plan or summarise."""
     prices: bool = False
-    """Whether it returns log-likelihoods from `bits`."""
+    """Whether `bits` returns log-likelihoods."""
     fills: bool = False
     """Whether the model may support fill in the middle; `infilling` checks it."""
     counts: bool = False
-    """Whether `count` counts the model's own tokens. Prompts are then cut to `window`."""
+    """Whether `count` counts the model's own tokens. Prompts are then truncated to `window`."""
     thinking: int = 0
-    """Tokens that the model may write besides the answer."""
+    """Maximum tokens that the model writes in addition to the answer."""
     tools: bool = False
-    """Whether it accepts chats with tools in `Request.chat`. Otherwise tool calls are read and written as text."""
+    """Whether it accepts chats with tools in `Request.chat`. Otherwise tool calls are written and parsed as text."""
     weights: bool = False
     """Whether it loads the model's weights into ctxbench's process."""
     service: bool = False
-    """Whether a service runs the model. `served` then names the model, and a long prompt is tried first."""
+    """Whether a service runs the model. `served` then names the model, and a long prompt is tried before a run."""
     writes: bool = True
-    """Whether it answers. Otherwise a run stores only prompts and their diagnostics."""
+    """Whether it writes answers. Otherwise a run stores only prompts and their diagnostics."""
 
 
 class Generator(ABC):
-    """A model that a spec names. A failed call raises a `MachineFault` and never returns invented text."""
+    """A model that completes prompts. A failed call raises a `MachineFault`; text is never invented."""
 
     version: str = ""
-    """What determines the output besides the spec: the weights' digest, the revision. Part of the cache key."""
+    """What determines the output besides the spec, such as the weights' digest. Part of the cache key."""
     capabilities: Capabilities = Capabilities()
     window: int = 0
-    """Maximum tokens of prompt and answer together, if the generator `counts`; 0 if unknown."""
+    """Maximum tokens of prompt and answer together, if `capabilities.counts`; 0 if unknown."""
 
     @abstractmethod
     def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:
@@ -179,11 +173,11 @@ class Generator(ABC):
         raise self._undefined("prices", "bits")
 
     def knows(self, language: Language) -> bool:
-        """Return whether the model knows a language. References in other languages have no price."""
+        """Return whether the model supports a language. Bits are not measured in other languages."""
         return True
 
     def infilling(self) -> Template:
-        """Return the template for text after the cursor.
+        """Return the model's fill-in-the-middle template.
 
         Raises:
             InputFault: if the model's vocabulary or name shows that it was not trained to fill in.
@@ -191,7 +185,7 @@ class Generator(ABC):
         raise self._undefined("fills", "infilling")
 
     def count(self, request: Request) -> int:
-        """Return the number of the model's tokens in a request's prompt, with template and marks."""
+        """Return the number of the model's tokens in a request's prompt, including template and special tokens."""
         raise self._undefined("counts", "count")
 
     @property
@@ -201,7 +195,7 @@ class Generator(ABC):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The models that answered so far, as the service names them; empty if the service adds nothing to the spec."""
+        """Names that the service reports for the models that answered; empty if they add nothing to the spec."""
         return ()
 
     def wake(self, language: Language) -> None:  # noqa: B027 - most need nothing
@@ -212,7 +206,7 @@ class Generator(ABC):
         """
 
     def close(self) -> None:  # noqa: B027 - as above
-        """Release processes, connections and memory; calls in other threads fail at once."""
+        """Release processes, connections and memory. Calls in other threads fail at once."""
 
     def _undefined(self, capability: str, method: str) -> MachineFault:
         where, cure = f"generator {type(self).__name__}", f"define {method}, or leave {capability} out of Capabilities"
@@ -248,30 +242,30 @@ def generator(
 ) -> Callable[[F], F]:
     """Register a factory function as the generator `name`.
 
-    `machine` names the parameters that do not affect the content of answers. `shorthand` is a short spelling, such as
-    ``name:MODEL``.
+    Args:
+        machine: parameters that do not affect the content of answers.
+        shorthand: a short spelling, such as ``name:MODEL``.
 
     Raises:
-        InputFault: if the name is taken, a parameter of the factory is not keyword-only, or a parameter of `machine` or
+        InputFault: if the name is taken, a parameter of the factory is not keyword-only, or a parameter in `machine` or
             `shorthand` does not exist.
     """
     return lambda factory: _REGISTRY.register(name, factory, machine=machine, shorthand=shorthand)
 
 
 names = _REGISTRY.names
-"""The names of all installed generators, sorted, without importing any."""
+"""Returns the names of all installed generators, sorted, without importing any."""
 summary = _REGISTRY.summary
-"""The first line of a generator's docstring; the generator is imported, but not created."""
+"""Returns the first line of a generator's docstring. Imports the generator without creating it."""
 parameters = _REGISTRY.parameters
 read = _REGISTRY.read
 canonical = _REGISTRY.canonical
-"""The spelling under which a generator's results are stored.
-
-It lacks parameters that do not affect answers, so pass the user's own spelling to `resolve`."""
+"""Returns the spec under which a generator's results are stored. It lacks parameters that do not affect answers, so
+pass the user's own spec to `resolve`."""
 
 
 def cutoff(spec: str) -> str | None:
-    """Return the training cutoff in a generator's spec, as ``YYYY-MM-DD``, or None.
+    """Return the last training day (``YYYY-MM-DD``) stated in a generator's spec, or None.
 
     Raises:
         InputFault: if the spec is invalid; see `resolve`.
@@ -325,10 +319,12 @@ def read_tables(
 ) -> list[Mapping[str, Any]]:
     """Return the tables ``[[name]]`` of a TOML file.
 
-    `faults` yields what is wrong with a table, except its ``match``. `cure` is the message's last part.
+    Args:
+        faults: yields the faults of a table, except those of its ``match``.
+        cure: last part of the error message.
 
     Raises:
-        InputFault: if the file cannot be read or is invalid; the message names every fault.
+        InputFault: if the file cannot be read or is invalid; the message lists every fault.
     """
     text = read_text(path)
     try:

@@ -1,4 +1,4 @@
-"""Checks of a generator's declared capabilities with short prompts; used by `ctxbench generator check`."""
+"""Checks of a generator's declared capabilities with short prompts, for `ctxbench generator check`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CHAT = Chat(
 )
 _PIECE = "def area(width, height):\n    return width * height\n\n\n"
 _FEW, _SOME, _MANY = 2, 40, 560
-"""Repetitions of `_PIECE`. `_SOME` are under 1,000 tokens, which every server reads; `_MANY` are about 8,000."""
+"""Repetitions of `_PIECE`. `_SOME` is under 1,000 tokens, which every server reads; `_MANY` is about 8,000."""
 _LEEWAY = 0.02
-"""Allowed relative difference of a token count: tokens merge between repetitions."""
+"""Allowed relative difference of a token count, because tokens merge between repetitions."""
 _AROUND = 8
-"""Tokens that a server may add around a text to continue, such as a start mark."""
+"""Maximum tokens that a server may add around a text to continue, such as a start token."""
 _MOST_THREADS = 64
 _NEAR = 0.05
-"""Allowed relative difference between two prices of one text, computed in 16-bit numbers."""
+"""Allowed relative difference between two measurements of one text in 16-bit numbers."""
 _TOOL_TOKENS = 256
 
 
@@ -45,7 +45,7 @@ class GeneratorFinding:
 
 
 def check(generator: Generator) -> list[GeneratorFinding]:
-    """Check a generator and its declared capabilities. A fault ends the checks as a failed finding."""
+    """Check a generator's declared capabilities. A raised fault ends the checks as a failed check."""
     findings: list[GeneratorFinding] = []
     try:
         for name, passed, detail in _checks(generator):
@@ -56,7 +56,7 @@ def check(generator: Generator) -> list[GeneratorFinding]:
 
 
 def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
-    """Yield a generator's capabilities as (name, description), without a request to the model.
+    """Yield (capability, description) for a generator, without a request to the model.
 
     Raises:
         InputFault: if the model's files cannot be read.
@@ -160,7 +160,6 @@ def _pricing(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
 
 
 def _pricing_beside(generator: Generator, request: Request, answer: str) -> tuple[str, bool, str]:
-    """Check that pricing a text with an answer changes neither the answer nor the price."""
     name = "prices beside its answer"
     [priced] = _answers(generator, [replace(request, reference=_ANSWER)])
     if priced.bits is None:
@@ -171,12 +170,11 @@ def _pricing_beside(generator: Generator, request: Request, answer: str) -> tupl
 
 
 def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
-    """Check that a service reads the whole prompt; return (name, passed, description) of each check.
+    """Check that a service reads the whole prompt; return (check, passed, description).
 
-    Some services silently cut a long prompt (Ollama does, at 4,096 tokens by default). Others treat a text to continue
-    as a chat message. Both change every score. The reported number of tokens shows both: it grows by the same amount
-    with every repetition of a piece of code, and the rest is what the service added. The check sends three requests;
-    the longest has about 8,000 tokens. A service that refuses it passes.
+    Some services silently truncate long prompts (Ollama at 4,096 tokens by default), or treat a text to continue as a
+    chat message. Both change every score, and both show in the reported number of tokens for a repeated text. The check
+    sends three requests, of at most about 8,000 tokens. A service that refuses the longest passes.
 
     Raises:
         MachineFault: if a request failed for a reason other than its length.

@@ -1,10 +1,8 @@
-"""Fill-in-the-middle prompts, which show the text after the cursor.
+"""Fill-in-the-middle prompts, which show the model the text after the cursor too.
 
-The strategy's prompt is the text before the cursor. The lines after the answer follow it, up to `MOST` tokens (512, as
-in CrossCodeEval's programs) and at most a quarter of a small window. Strategies and their drafts never see these lines.
-
-The model's special tokens mark the texts. If a text contains such a mark, a blank is inserted after the mark's first
-character and the prompt is flagged.
+The strategy's prompt is the text before the cursor. The text after the cursor has at most `MOST` tokens (512, as in
+CrossCodeEval's programs) and a quarter of a small window. Strategies never see it. The model's special tokens separate
+the texts. If a text contains such a token, a blank is inserted into it and the prompt is flagged.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _ENDS = (
     "<|EOT|>",
     "<EOT>",
 )
-"""Tokens that models write after a middle. Some tokenizers show them as text."""
+"""Tokens that models write after a middle. Some tokenizers decode them as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,28 +44,28 @@ class Template:
 
     name: str
     before: str
-    """The mark before the text before the cursor, as a server's prompt spells it."""
+    """Special token in front of the text before the cursor, as written in a server's prompt."""
     after: str
-    """The mark before the text after the cursor."""
+    """Special token in front of the text after the cursor."""
     middle: str = ""
-    """The mark before the answer; empty if the answer follows the text before the cursor."""
+    """Special token in front of the answer; empty if the answer follows the text before the cursor."""
     after_first: bool = False
     models: str
     """Regular expression that matches the model names of the family."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Spelling of a mark in the vocabulary, if it differs."""
+    """Special token -> its spelling in the vocabulary, if it differs."""
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """All marks."""
+        """All special tokens of the template."""
         return tuple(mark for mark in (self.before, self.after, self.middle) if mark)
 
     def token(self, mark: str) -> str:
-        """Return the vocabulary's spelling of a mark."""
+        """Return the vocabulary's spelling of a special token."""
         return self.spelled.get(mark, mark)
 
     def around(self, prompt: Prompt, after: Block) -> Prompt:
-        """Return the prompt with marks and the text after the cursor, in the template's order."""
+        """Return the prompt with special tokens and the text after the cursor, in the template's order."""
         before = (_mark(self.before), *prompt.blocks)
         behind = (_mark(self.after), after)
         parts = (*behind, *before) if self.after_first else (*before, *behind)
@@ -122,7 +120,7 @@ def family(name: str, *, where: str) -> Template:
 
 
 def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: str) -> Template:
-    """Return the template called `family_name`, or with `AUTO` the template for a model's name.
+    """Return the template called `family_name`, or, for `AUTO`, the template that fits the model's name.
 
     Raises:
         InputFault: if no template fits, or the model is used as a `chat` model, which cannot fill in.
@@ -138,7 +136,7 @@ def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: s
 
 
 def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str) -> Template:
-    """Return the first template whose marks are all tokens of a vocabulary.
+    """Return the first template whose special tokens are all in a vocabulary.
 
     Raises:
         InputFault: if no template fits, or the model is used as a chat model.
@@ -157,13 +155,13 @@ def _refuse_chat(chat: bool, where: str, cure: str) -> None:
 
 
 def ends(vocabulary: Collection[str], template: Template) -> tuple[str, ...]:
-    """Return the tokens of a vocabulary that end a filled-in middle, besides the model's usual end tokens."""
+    """Return the tokens of a vocabulary that end a filled-in middle, in addition to the model's usual end tokens."""
     candidates = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
     return tuple(dict.fromkeys(token for token in candidates if token in vocabulary))
 
 
 def cut(text: str) -> str:
-    """Cut an answer at the first end token that a server shows as text."""
+    """Truncate an answer at the first end token that a server decoded as text."""
     return text[: min((at for end in _ENDS if (at := text.find(end)) >= 0), default=len(text))]
 
 
@@ -172,26 +170,25 @@ def _mark(text: str) -> Block:
 
 
 MOST = 512
-"""Maximum tokens shown after the cursor, in ctxbench's count."""
+"""Maximum tokens of the text after the cursor, in ctxbench's count."""
 SHARE = 4
-"""The text after the cursor may fill 1 / `SHARE` of the window's space for the prompt."""
 PARTED = "fim_marks_parted"
-"""Flag of a prompt whose text contained a mark of the model."""
+"""Flag of a prompt whose text contained a special token of the model."""
 REMARK = f"The model was shown what follows the cursor (fill in the middle, up to {MOST} tokens); strategies were not."
 _WHOLE_SUFFIX = "crosscodeeval"
-"""The benchmark whose suffixes begin right after the answer. Other benchmarks' suffixes begin with the next line."""
+"""Benchmark whose suffixes begin directly after the answer. Other benchmarks' suffixes begin with the next line."""
 _OURS = (BlockKind.MARK, BlockKind.AFTER)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def unmarked(prompt: Prompt) -> Prompt:
-    """Return the strategy's own prompt, without marks and text after the cursor."""
+    """Return the strategy's own prompt, without special tokens and the text after the cursor."""
     blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
     return prompt if len(blocks) == len(prompt.blocks) else replace(prompt, blocks=blocks)
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
-    """Return a strategy's prompt, with blocks of the harness's own kinds as plain text."""
+    """Return a strategy's prompt. Blocks whose kind only the harness may use become plain text."""
     if not any(block.kind in _OURS for block in prompt.blocks):
         return prompt
     blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)
@@ -228,7 +225,7 @@ def _blanked(sample: Sample) -> str:
 
 
 def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:
-    """Cut a block at its end until it fits: by whole lines, or by tokens if the first line is too long."""
+    """Truncate a block at its end until it fits: by whole lines, or by tokens if the first line is too long."""
     if fits(block):
         return block
 
@@ -255,7 +252,7 @@ def template_of(generator: Generator) -> Template:
 
 
 def filled(generator: Generator, request: Request, after: Block) -> Request:
-    """Return a request whose prompt also shows the text `after` the cursor, cut to the model's window.
+    """Return a request whose prompt also contains `after`, the text after the cursor, truncated to the model's window.
 
     Raises:
         InputFault: if the model cannot fill in the middle.

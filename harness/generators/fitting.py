@@ -1,14 +1,13 @@
-"""Cutting prompts to a model's window, in the model's own tokens.
+"""Truncates prompts to a model's window, in the model's own tokens, and splits long texts to measure.
 
-Strategies cut prompts to their budgets in ctxbench's tokens. This module cuts further for a smaller window. It removes
-the least useful text first and always keeps the task:
+The least useful text is removed first, and the task always stays:
 
-- Functions: retrieved blocks are dropped, the lowest score first, and the last one is cut at its end. Then the current
-file is cut at its top, by whole lines. Instruction, steps and target section stay.
-- Lines: the file is cut at its beginning by whole lines, but keeps half of the space, as in the papers' prompts. Then
-retrieved blocks are dropped as above, then more of the file, finally the beginning of its last line.
+- Functions: retrieved blocks are dropped, the lowest score first. Then the current file is truncated at its top, by
+  whole lines. Instruction, steps and target section stay.
+- Lines: the file is truncated at its top by whole lines, but keeps half of the space, as in the papers' prompts. Then
+  retrieved blocks are dropped, then more of the file, finally the beginning of its last line.
 
-A prompt that still exceeds the window is flagged as failed. Texts to price are read in pieces that fit the window.
+A prompt that still exceeds the window is flagged as failed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def fitted(generator: Generator, request: Request) -> Request:
-    """Cut a request's prompt to the model's window, if the generator knows the window; see `fit`."""
+    """Truncate a request's prompt to the model's window, if the generator knows the window; see `fit`."""
     if not generator.capabilities.counts or not generator.window:
         return request
 
@@ -42,11 +41,10 @@ def fitted(generator: Generator, request: Request) -> Request:
 
 
 def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) -> Prompt:
-    """Cut a prompt to the part of the window that the answer leaves; a window of 0 has no limit.
+    """Truncate a prompt to the part of the window that the answer leaves. A window of 0 has no limit.
 
-    At most half of the window is reserved for the `new_tokens` of the answer. Cut blocks are marked, others are in
-    `dropped` with the reason ``window``. The prompt has the flag ``overflow_trimmed``, plus ``overflow_failed`` if it
-    still does not fit.
+    At most half of the window is reserved for the answer's `new_tokens`. The result has the flag ``overflow_trimmed``,
+    and ``overflow_failed`` if it still does not fit. Dropped blocks have the reason ``window``.
     """
     cut = _Cut(list(prompt.blocks), [], prompt, count, window - min(new_tokens, window // 2))
     if not window or cut.fits(prompt.blocks):
@@ -119,7 +117,7 @@ class _Cut:
     def retrieved(self, kind: Kind) -> list[int]:
         file = self.file(kind)
         places = [at for at, block in enumerate(self.blocks) if is_retrieved(block) and at != file]
-        # Of blocks with equal scores, or without a score, the later one is dropped first.
+        # Of blocks with equal scores, or without a score, the later block is dropped first.
         return sorted(places, key=lambda at: (_score(self.blocks[at]), -at))
 
     def drop(self, at: int) -> None:
@@ -131,7 +129,7 @@ class _Cut:
         self._cut(at, lambda gone: "".join(lines[: len(lines) - gone]), len(lines) - 1)
 
     def shorten_file(self, at: int, keep: int = 0) -> None:
-        """Cut as few lines as necessary from the file's top. Its last line and at least `keep` tokens stay."""
+        """Remove as few lines as necessary from the file's top. Its last line and at least `keep` tokens stay."""
         lines = _LINE.findall(self.blocks[at].text)
 
         def without(gone: int) -> str:
@@ -177,9 +175,8 @@ def _places(block: Block, text: str) -> tuple[Place, ...]:
 def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int) -> tuple[list[int], int]:
     """Tokenize prompt, text and a newline together. Return the tokens, and how many belong to the text.
 
-    The text's tokens begin with the first one that differs from the prompt tokenized alone. A token that starts in the
-    prompt and ends in the text belongs to the text. All prompts of a sample have the same ending, so this does not
-    change a context gain. A prompt without tokens gets the start token `begin`.
+    A token that starts in the prompt and ends in the text belongs to the text. All prompts of a sample end equally, so
+    this does not change a context gain. A prompt without tokens gets the start token `begin`.
     """
     whole, before = read(f"{prompt}{text}\n"), read(prompt)
     shared = next(
@@ -190,11 +187,15 @@ def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begi
 
 
 def priced_pieces(ids: Sequence[int], priced: int, window: int) -> Iterator[tuple[list[int], int]]:
-    """Yield the pieces that a model reads to price a text, as (tokens, number of last tokens to price).
+    """Yield the parts that a model reads to measure a text, as (tokens, number of last tokens to measure).
 
-    `ids` are the tokens of prompt and text; the last `priced` tokens are the text's, fewer than all. Tokens within the
-    window are one piece. Otherwise the prompt loses its beginning, and a text longer than half the window is priced
-    half a window at a time. A window of 0 has no limit.
+    If prompt and text exceed the window, the prompt loses its beginning, and a text longer than half the window is
+    measured half a window at a time.
+
+    Args:
+        ids: tokens of prompt and text.
+        priced: number of last tokens that belong to the text, fewer than all.
+        window: maximum tokens of a part; 0 for no limit.
     """
     most = priced if not window or len(ids) <= window else max(1, window // 2)
     for start in range(len(ids) - priced, len(ids), most):

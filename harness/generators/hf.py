@@ -42,10 +42,10 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _TELL_SECONDS = 10.0
 _SORTED_FIRST = 1024
-"""Likeliest tokens to sort first. They usually contain all the mass to draw from."""
+"""Number of likeliest tokens to sort first. They usually have all the probability to draw from."""
 _ROUNDING = 1e-9
 PROTOCOL = "2"
-"""Incremented when the same request would get another answer."""
+"""Version of the decoding, incremented if a request would get another answer."""
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 Choose = Callable[[Any], int]
 """Logits of shape (vocabulary,) -> the chosen token."""
@@ -92,7 +92,7 @@ def hf(
 
 
 class HF(Local):
-    """A causal language model, loaded by transformers and computed by torch in this process."""
+    """A causal language model that transformers and torch run in this process."""
 
     def __init__(self, settings: LocalModel, *, device: str = AUTO) -> None:
         super().__init__(settings, batch_size=settings.batch)
@@ -103,7 +103,7 @@ class HF(Local):
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
-        """The digest of the model's files (`model_digest`), plus the number format if this machine chose it."""
+        """Digest of the model's files, with the number format if this machine chose it."""
         chosen = "" if self._dtype == self._settings.dtype else f"-{self._dtype}"
         return f"{PROTOCOL}-{model_digest(self._folder)}{chosen}"
 
@@ -116,7 +116,7 @@ class HF(Local):
         return self._settings.dtype
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; a request that is too long gets a fault instead of a response.
+        """Answer every request, in order. A request that is too long gets a fault instead of a response.
 
         Raises:
             InputFault: if the model cannot be loaded.
@@ -129,8 +129,8 @@ class HF(Local):
             def most(number: int) -> int:
                 return fitting[number].most
 
-            # A batch has rows of one limit only, because it is computed until its longest row ends, and others could
-            # exceed the window. Prompts with the same beginning follow each other.
+            # Rows of a batch have the same limit, because a batch is computed until its longest row ends, and other
+            # rows could exceed the window. Prompts with the same beginning follow each other.
             order = sorted(fitting, key=lambda number: (most(number), fitting[number].ids))
             work = functools.partial(self._answers, self._prefill())
             for _, group in itertools.groupby(order, most):
@@ -159,7 +159,7 @@ class HF(Local):
 
     @property
     def remark(self) -> str:
-        """The tokens that the model has read, and their ratio to those needed."""
+        """Number of tokens that the model has read, relative to the number needed, for the user."""
         counted = self.counted
         ratio = counted.read / max(1, counted.needed)
         return f"{counted.read:,} tokens read, {ratio:.2f} times those needed" if counted.read else ""
@@ -264,7 +264,7 @@ class HF(Local):
         return cost if math.isfinite(cost) else None
 
     def _decode(self, rows: Sequence[LocalRequest], cache: Any) -> list[tuple[list[int], bool]]:
-        """Decode answers with one limit. Return the tokens of each, and whether the answer ended within the limit."""
+        """Decode answers with one limit. Return the tokens of each, and whether it ended within the limit."""
         network, torch, most = self._network, self._torch, rows[0].most
         ids, mask = self._padded([row.ids for row in rows])
         width = ids.shape[1]
@@ -360,10 +360,13 @@ def chooser(request: Request) -> Choose | None:
 
 
 def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
-    """Return the token at the quantile `number` in [0, 1) of the distribution, with the likeliest tokens first.
+    """Return the token at the quantile `number` in [0, 1) of the distribution, ordered by probability.
 
-    `logits` has the shape (vocabulary,). `temperature` is above 0. The token is among the likeliest tokens with the
-    share `top_p` of the mass, at least one.
+    Args:
+        logits: shape (vocabulary,).
+        temperature: above 0.
+        top_p: share of probability to draw from; at least one token qualifies.
+        number: the quantile.
     """
     chances = (logits.double() / temperature).softmax(0)
     # A few tokens usually have nearly all the mass, and sorting a large vocabulary is slow.
@@ -379,5 +382,5 @@ def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
 
 
 def batches(items: Sequence[T], most: int) -> list[Sequence[T]]:
-    """Split the items into parts of `most`."""
+    """Split the items into lists of at most `most`."""
     return [items[start : start + most] for start in range(0, len(items), most)]

@@ -42,12 +42,12 @@ class LocalModel:
 
     by: str
     model: str
-    """A name of `ctxbench model list`, a folder, or a name on the hub."""
+    """A name in `ctxbench model list`, a folder, or a name on the Hugging Face hub."""
     revision: str
     dtype: str
     batch: int
     window: int
-    """Tokens of prompt and answer; 0 for the model's configured length."""
+    """Maximum tokens of prompt and answer; 0 for the model's configured length."""
     chat: bool
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class LocalModel:
 def is_chat(chat: str, model: str, *, by: str) -> bool:
     """Return whether prompts use the model's chat template. `AUTO` decides by the table of models, or the model's name.
 
-    Models that only continue text are also published with a template, so the template alone does not decide.
+    The existence of a template does not decide, because models that only continue text may have one too.
 
     Raises:
         InputFault: if `chat` is not ``on``, ``off`` or `AUTO`.
@@ -138,8 +138,8 @@ def _unknown(settings: LocalModel, what: str) -> InputFault:
 def model_digest(folder: Path) -> str:
     """Return a digest of the files that determine a model's answers, fast for any size.
 
-    It covers configuration, tokenizer and chat template completely. Of each weights file, it covers the name, the size
-    and 16 evenly spaced parts of 4 KiB. The first part lists the tensors.
+    It covers configuration, tokenizer and chat template completely; of each weights file, the name, the size and 16
+    evenly spaced parts of 4 KiB, of which the first lists the tensors.
     """
     whole = hashlib.sha256()
     with explained(folder):
@@ -175,7 +175,7 @@ def configured_window(folder: Path) -> int:
 
 
 def configured_dtype(folder: Path) -> str:
-    """Return the format of a model's weights in its ``config.json``, such as ``bfloat16``; empty if unknown.
+    """Return the number format of a model's weights in its ``config.json``, such as ``bfloat16``; empty if unknown.
 
     Raises:
         InputFault: if the file is not a JSON object.
@@ -196,13 +196,13 @@ def _configuration(folder: Path) -> dict[str, Any]:
 
 
 _TAIL = 16
-"""Tokens of the prompt to decode with an answer: some tokenizers drop a text's first blank."""
+"""Number of prompt tokens to decode together with an answer, because some tokenizers drop a text's first blank."""
 _DATE = "26 Jul 2024"
-"""A fixed date for chat templates that show the date, so that prompts stay the same every day."""
+"""Fixed date for chat templates that contain the date, so that prompts are the same every day."""
 
 
 def transformers_module() -> Any:
-    """Import transformers, without progress bars and advice."""
+    """Import transformers, with progress bars and advice switched off."""
     # Imported by name: the package is optional and has no types.
     try:
         module: Any = importlib.import_module("transformers")
@@ -217,11 +217,6 @@ class Tokens:
     """The tokenizer of one model."""
 
     def __init__(self, folder: Path, settings: LocalModel) -> None:
-        """Load the tokenizer, without network access.
-
-        Raises:
-            InputFault: if transformers cannot load the tokenizer, or a chat model has no chat template.
-        """
         self._settings = settings
         # Other threads count prompts while answers are decoded, and tokenizers are not thread-safe.
         self._lock = threading.Lock()
@@ -270,7 +265,7 @@ class Tokens:
         return self.text(before, generated[:last])
 
     def middle_ends(self, request: Request) -> frozenset[int]:
-        """Return the tokens that end a filled-in middle, besides the usual end tokens; empty for other requests."""
+        """Return the additional tokens that end a filled-in middle; empty for other requests."""
         return self._middle_ends if request.sampling.fim else frozenset()
 
     @functools.cached_property
@@ -301,7 +296,6 @@ class Tokens:
         return frozenset(self._vocabulary[token] for token in fim.ends(self._vocabulary, self.template))
 
     def _marked(self, prompt: Prompt) -> list[int]:
-        """Return the tokens of a prompt with marks. Texts between two marks are tokenized together."""
         ids = self._ids("", special=True)
         for is_mark, blocks in itertools.groupby(prompt.blocks, lambda block: block.kind is BlockKind.MARK):
             if is_mark:
@@ -359,14 +353,14 @@ class Local(Generator):
         return self._model.window or configured_window(self._folder)
 
     def count(self, request: Request) -> int:
-        """Return the number of the model's tokens in a request's prompt, with template and marks."""
+        """Return the number of the model's tokens in a request's prompt, including template and special tokens."""
         return len(self._tokens.prompt(request))
 
     def infilling(self) -> Template:
         """Return the model's fill-in-the-middle template.
 
         Raises:
-            InputFault: if the vocabulary has no marks, or the model is used as a chat model.
+            InputFault: if the vocabulary lacks the special tokens, or the model is used as a chat model.
         """
         return self._tokens.template
 
@@ -382,7 +376,6 @@ class Local(Generator):
             return self._words
 
     def _tokenized(self, requests: Sequence[Request]) -> tuple[dict[int, LocalRequest], dict[int, TooLong]]:
-        """Return the requests as tokens, and faults of requests that fill the window, by request index."""
         fitting: dict[int, LocalRequest] = {}
         faults: dict[int, TooLong] = {}
         for number, request in enumerate(requests):
@@ -406,7 +399,7 @@ class Local(Generator):
         end = tokenized.end.find(text)
         stopped, text = stopped or end is not None, text[:end]
         if not stopped:
-            # The limit may cut between the tokens of one character.
+            # The limit may separate the tokens of one character.
             text = text.rstrip("\ufffd")
         return Response(
             text=answers.line_answer(tokenized.request, text) if self._model.chat else text,
@@ -418,7 +411,7 @@ class Local(Generator):
         )
 
     def _priced(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:
-        """Return what the model reads to price texts: text index, tokens, and number of last tokens to price."""
+        """Return what the model reads to measure texts: text index, tokens, and number of last tokens to measure."""
         tokens = self._tokens
         return [
             (number, *piece)

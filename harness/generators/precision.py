@@ -1,9 +1,4 @@
-"""The faster number format for a model with 16-bit weights on this processor.
-
-Some processors multiply 16-bit numbers several times as fast as 32-bit ones, others many times slower. Their names do
-not show which. The first model times two products. The result is stored in the folder of models for this processor and
-this version of torch.
-"""
+"""Chooses the faster number format for a model with 16-bit weights on this processor, by timing two products once."""
 
 from __future__ import annotations
 

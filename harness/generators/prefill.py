@@ -1,8 +1,4 @@
-"""`Prefill`: reads texts with a transformer, and reads the common beginning of consecutive texts only once.
-
-Each text is read alone, because a padded token takes as long as any other on a CPU. An answer is decoded from the
-text's keys and values. `merged` combines those of several texts into one batch.
-"""
+"""`Prefill`: reads texts with a transformer, and reads the common beginning of consecutive texts only once."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ class TokensRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadText:
-    """The keys and values of a text."""
+    """The attention keys and values of a text."""
 
     length: int
     layers: tuple[tuple[Any, Any], ...]
@@ -57,7 +53,6 @@ class Prefill:
         return float(-logs.gather(1, priced).double().sum()) / math.log(2)
 
     def _logits(self, ids: Sequence[int], last: int) -> Any:
-        """Read a text and return the logits after each of its last tokens, of shape (last, vocabulary)."""
         common = shared(self._ids, ids)
         kept = self._back_to(min(common, len(ids) - last))
         new = self._torch.tensor([list(ids[kept:])], device=self._network.device)
@@ -71,7 +66,7 @@ class Prefill:
         return logits[0, -last:]
 
     def _back_to(self, length: int) -> int:
-        """Forget all but the first `length` tokens. Return the number of tokens left: 0 if a layer cannot go back."""
+        """Drop all but the first `length` tokens. Return the number of tokens left: 0 if a layer cannot go back."""
         gone = len(self._ids) - length
         if length and not (gone and any(map(_has_slid, self._cache.layers))):
             if gone:

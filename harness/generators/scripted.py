@@ -19,10 +19,10 @@ _FORM = 'write {"contains": "…", "text": "…"}; prompt_digest, contains and i
 
 
 class Scripted(Generator):
-    """Answers with a function of the request.
+    """Answers with a function of the request, for tests.
 
-    Each call of `generate` takes `delay` seconds. The calls numbered in `faults`, from 1, raise `MachineFault`. More
-    arguments replace the class's capabilities.
+    Each call of `generate` takes `delay` seconds. Calls whose number, from 1, is in `faults` raise `MachineFault`.
+    Additional arguments replace the class's capabilities.
     """
 
     capabilities = Capabilities(batch_size=16, instructs=True)
@@ -40,7 +40,6 @@ class Scripted(Generator):
         self._answer, self._delay, self._faults = answer, delay, frozenset(faults)
         self._lock = threading.Lock()
         self.batches: list[int] = []
-        """Requests of each call so far."""
         self.closed = False
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:

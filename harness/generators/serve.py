@@ -44,12 +44,11 @@ _AGAIN = "run the same command again; if this repeats, set a smaller window, or 
 _LOG = logging.getLogger(__name__)
 _CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; engine()")
 _KEY = "CTXBENCH_SERVE_KEY"
-"""Variable that passes the server's key to `openai`; it is never in this process's environment."""
+"""Variable that passes the server's key to `openai`. It is never in this process's environment."""
 _STARTS = 2
-"""Maximum number of starts of a run's server: the server may crash once."""
 _LONGEST = 900.0
 _LAST_SECONDS = 2.0
-"""Seconds to read the rest of the log of an ended server. One of its child processes may keep the pipe open."""
+"""Seconds to read the rest of an ended server's log. One of its child processes may keep the pipe open."""
 _TAIL = 4096
 _PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
 _PASSED_BEGINNINGS = ("LC_", "OMP_", "GGML_")
@@ -91,10 +90,9 @@ def serve(*, model: str, window: int = 8192, chat: str = AUTO, tools: bool = Fal
 
 
 class Serve(Generator):
-    """llama.cpp's server in its own process, asked through `openai`."""
+    """llama.cpp's server in its own process, queried through `openai`."""
 
     def __init__(self, model: str, settings: OpenAISettings, *, threads: int) -> None:
-        """Store the settings, without the server's port. The server starts with the first request."""
         self._model, self._settings, self._threads = model, settings, threads
         self._unasked = OpenAI(settings)
         self._lock = threading.Lock()
@@ -119,7 +117,7 @@ class Serve(Generator):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """What the server reports about itself beyond the spec."""
+        """Names that the server reports for its model; empty if they add nothing to the spec."""
         return self._server.asked.served if self._server is not None else ()
 
     def infilling(self) -> Template:
@@ -281,7 +279,6 @@ class _Server:
                 pipe.close()  # type: ignore[union-attr] # both are pipes
 
     def _listen(self) -> None:
-        """Read the log and keep its end. A full pipe would block the server."""
         while part := self._process.stderr.read1(_TAIL):  # type: ignore[union-attr] # a pipe
             self._log += part
             del self._log[:-_TAIL]
@@ -295,7 +292,7 @@ class _Server:
 
 
 def engine() -> None:
-    """Serve a file until standard input ends. This is the main function of the process that `serve` starts."""
+    """Serve a file until standard input ends. Main function of the process that `serve` starts."""
     # Imported by name: the package has no types, and only this process may load it.
     xllamacpp: Any = importlib.import_module("xllamacpp")
     given = json.loads(sys.stdin.readline())

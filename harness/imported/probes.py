@@ -1,7 +1,4 @@
-"""Probes: fixed texts whose values show whether a metric or diagnostic has changed since results were written.
-
-Each text is tried in each language.
-"""
+"""Probes: fixed texts whose scores reveal whether a metric or diagnostic has changed since results were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rank stored runs with intervals and paired tests over repositories. Pure: reads no store and prints nothing."""
+"""Ranks stored runs, with intervals and paired tests over repositories. Reads no store and prints nothing."""
 
 from ctxbench.harness.leaderboard.rows import Board, Group, Row
 from ctxbench.harness.leaderboard.table import board

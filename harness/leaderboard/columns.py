@@ -1,8 +1,4 @@
-"""The columns of the leaderboard, each declared once with heading, help, value and text.
-
-Terminal, Markdown, LaTeX, report, pages, JSON and CSV use these columns. Lists of keys at the end define the columns of
-each table, in order. Columns of metrics come from their declarations (`MetricInfo`).
-"""
+"""Defines each leaderboard column once (heading, help, value, text), for all output formats."""
 
 from __future__ import annotations
 
@@ -16,28 +12,28 @@ from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import ACCESS, COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
 
 Value: TypeAlias = float | str | None
-"""Value of a cell; integers are counts and are printed without rounding."""
+"""Value of a cell. Integers are counts and are printed without rounding."""
 INTERVAL = "[95%]"
-"""End of the heading of a column of means with intervals."""
+"""Suffix of the heading of means with intervals."""
 INTERVAL_HELP = "Mean over samples, with its 95% interval over five or more repositories, or files of a single one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a board or a page."""
+    """A column of a leaderboard."""
 
     key: str
-    """Name in JSON, in CSV and in the lists of columns."""
+    """Name in JSON, in CSV and in lists of columns."""
     heading: str | Callable[[Group], str] = ""
     """Heading; empty for columns that only JSON and CSV have."""
     help: str = ""
-    """One or two sentences for hover text and the report's list of headings."""
+    """One or two sentences for hover text and the report's glossary."""
     value: Callable[[Group, Row], Value]
     """Returns the unrounded value, for JSON and CSV; None if unknown."""
     text: Callable[[Group, Row], str] | None = None
-    """Returns the text of a cell, with no more digits than the interval justifies; None prints the value or a dash."""
+    """Returns the cell's text, rounded by its interval. Without it, the value or a dash is printed."""
     term: str = ""
-    """Name in the report's list of headings, if the heading depends on the group."""
+    """Name in the report's glossary, if the heading depends on the group."""
     is_text: bool = False
     """Whether the column contains words, aligned left, instead of numbers."""
 
@@ -55,7 +51,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """The head of a text column, in every output format."""
+    """Heading of a column in a text table, with its help."""
 
     text: str
     help: str = ""
@@ -64,7 +60,7 @@ class ColumnHead:
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A table of a board, with all cells as text."""
+    """A table of a board with all cells as text."""
 
     heads: tuple[ColumnHead, ...]
     lines: list[list[str]]
@@ -96,7 +92,7 @@ def metric_column(group: Group, metric: str) -> Column:
 
 
 def mean_column(group: Group, metric: str) -> Column:
-    """Return the column of a metric's means without intervals, with as many digits as the intervals justify."""
+    """Return the column of a metric's means without intervals, but rounded by them."""
 
     def text(_: Group, row: Row) -> str:
         found = row.metrics.get(metric)
@@ -116,12 +112,12 @@ def label(row: Row) -> str:
 
 
 def baseline_label(group: Group) -> str:
-    """Return the name of the baseline's row; empty without a baseline."""
+    """Return the displayed name of the baseline; empty without a baseline."""
     return "" if group.base is None else label(group.base)
 
 
 def rank(row: Row) -> str:
-    """Return the ranks that the significant differences allow, such as ``1-2``."""
+    """Return the possible ranks of a row, such as ``1-2``, given the significant differences."""
     if row.rank_low is None:
         return scales.UNKNOWN
     return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
@@ -133,7 +129,7 @@ def mean(row: Row, metric: str) -> float | None:
 
 
 def interval_of(row: Row, metric: str) -> str:
-    """Return a row's mean of a metric with its interval."""
+    """Return a row's mean of a metric with its interval, as text."""
     estimate = row.metrics.get(metric)
     return scales.interval(estimate.mean, estimate.low, estimate.high) if estimate else scales.UNKNOWN
 
@@ -207,7 +203,7 @@ def cost_column(
     *,
     write: Callable[[float | None], str] = scales.amount,
 ) -> Column:
-    """Declare the column of a cost; `key` is a key of `Row.costs`."""
+    """Return the column of a cost. `key` is a key of `Row.costs`."""
     return Column(
         key=key,
         heading=heading,
@@ -375,11 +371,9 @@ RANKING = (
     *("rank", "group", "strategy", "runs", "n", "missing", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),
 )
-"""Columns of a group's first table."""
 BESIDE = ("context_tokens", "calls", "seconds", PRICE)
-"""Last columns of a group's second table, after the other metrics."""
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
-"""Columns, after the strategy, of the table of scores before and after the model's cutoff."""
+"""Columns of the table of scores before and after the model's training cutoff, after the strategy."""
 RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "group", "repositories_needed"),
     *COSTS,
@@ -390,20 +384,18 @@ RECORD = (
     *CUTOFF,
     "runs",
 )
-"""Fields of JSON and CSV after the metrics."""
 FRAME_APART = ("level", "origin")
-"""Columns of a data frame that are shown only if their values differ."""
+"""Columns of a data frame that are included only if their values differ."""
 FRAME = (
     *("strategy", "generator", "samples", "language", *FRAME_APART, "n", "ranked_by", "metric", "metric_low"),
     *("metric_high", "difference", "difference_low", "difference_high", "p"),
 )
-"""Columns of a data frame before the metrics. `FRAME_COSTS` follow the metrics; `MOST_FRAME` limits the total."""
+"""Columns of a data frame before the metrics."""
 FRAME_COSTS = ("context_tokens", PRICE, "seconds")
 MOST_FRAME = 20
-"""Most columns that pandas prints."""
 
 
 def glossary() -> tuple[tuple[str, str], ...]:
-    """Return the headings of a board with their explanations."""
+    """Return (heading, explanation) for each column of a board."""
     columns = [COLUMNS[key] for key in (*RANKING, *BESIDE)]
     return tuple((column.term or str(column.heading), column.help) for column in columns)

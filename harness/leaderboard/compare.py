@@ -1,8 +1,4 @@
-"""Compare runs in pairs: differences by metric, unit and level, and the samples that only some runs solve.
-
-A sample is solved if its value is the best value of the metric. This is useful only for metrics with two values, such
-as ``em``, or ``pass@1`` with one completion per sample.
-"""
+"""Compares runs in pairs: differences by metric, unit and level, and the samples that only some runs solve."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ from ctxbench.harness.results import RunInfo, RunTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InUnit:
-    """The two means in one repository or file, over samples that both runs completed, in the unit shown."""
+    """Means of two runs in one repository or file, over samples that both completed, in the board's unit."""
 
     name: str
     n: int
@@ -35,9 +31,9 @@ class InUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelDifference:
-    """The two means at one level and their difference, over samples that both runs completed, in the unit shown.
+    """Means of two runs at one level and their difference, over samples that both completed, in the board's unit.
 
-    Levels have no p-values, so they add no comparison to the family.
+    Differences by level are not tested, so they need no correction.
     """
 
     level: str
@@ -47,14 +43,14 @@ class LevelDifference:
     mean: float
     """This run minus the other run."""
     low: float | None
-    """Lower end of the difference's 95% interval; None without an interval. `high` is the upper end."""
+    """Lower end of the difference's 95% interval; None without an interval."""
     high: float | None
     over: IntervalScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One metric of a pair of runs."""
+    """The comparison of two runs by one metric."""
 
     this: RunInfo
     other: RunInfo
@@ -63,23 +59,21 @@ class Compared:
     difference: Difference
     units: tuple[InUnit, ...]
     levels: tuple[LevelDifference, ...] = ()
-    """Differences by level, sorted by name."""
     paired: Paired = field(repr=False, compare=False)
     """Values of both runs, sample by sample."""
     lower_is_better: bool = False
 
 
 def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0) -> tuple[Compared, ...]:
-    """Compare every run with the first run, by metric; the pairs of a metric are corrected together.
+    """Compare every run with the first run, by metric. The p-values of a metric are corrected for all pairs.
 
     Controls are compared without a test.
 
     Args:
         tables: two runs or more over the same sample set, in one language and metric profile.
-        metric: the only metric to compare; None compares all metrics that the runs share, the ranking metric first.
-            Bits
-            are left out if different models measured them.
-        seed: decides drawn flips and bootstrap samples.
+        metric: the only metric to compare; None for all metrics that the runs share, the ranking metric first. Bits
+            from different models are not compared.
+        seed: seed of drawn flips and bootstrap samples.
 
     Raises:
         InputFault: if there are fewer than two runs, or the runs or the metric cannot be compared.
@@ -104,7 +98,7 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
 
 
 def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
-    """Return the samples with the largest differences, as this run minus the other, best for this run first.
+    """Return the samples with the largest differences (this run minus the other), best for this run first.
 
     The largest difference in each direction is included. Equal differences are sorted by name.
     """
@@ -203,7 +197,7 @@ def _check(tables: Sequence[RunTable]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedRegion:
-    """The samples that these runs solve and no others."""
+    """The samples that a set of runs solves, and no other run. Solved means that the value is the metric's best."""
 
     runs: tuple[int, ...]
     """Positions of the runs, ascending; empty for samples that no run solves."""
@@ -216,9 +210,7 @@ class Solved:
 
     count: int
     n: int
-    """Number of samples that every run completed; only these are in a region."""
     regions: tuple[SolvedRegion, ...]
-    """Regions with samples: largest first, then by runs."""
 
     def totals(self) -> tuple[int, ...]:
         """Return the number of samples that each run solves."""
@@ -236,7 +228,7 @@ def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
     """Group the samples that all runs completed by the runs that solve them.
 
     Returns:
-        None if the metric has more than two values: it has no bounds, or a value lies between them.
+        None if the metric has more than two values, so that a sample is not simply solved or unsolved.
     """
     metric_scale = scale_of(tables[0].run.profile, metric)
     columns = [values(table, metric, metric_scale) for table in tables]

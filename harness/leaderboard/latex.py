@@ -1,8 +1,4 @@
-r"""Print a board as LaTeX: one float per group with booktabs tables and its notes. Pure: returns ASCII text.
-
-Needs only ``\usepackage{booktabs,graphicx}``, on any engine. Other characters than ASCII become LaTeX accents and
-symbols, or their code points. A table wider than the line is shrunk to it.
-"""
+r"""Prints a board as LaTeX in ASCII: one float per group with booktabs tables and its notes."""
 
 from __future__ import annotations
 
@@ -16,10 +12,9 @@ from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
 from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
-"""Line for the preamble of a paper."""
 _FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-"""Opens a box that is shrunk to the line width only if it is wider."""
-# Braces stop LaTeX from reading a bracket or star as an argument, and from joining dashes or quotes.
+"""Opens a box that is shrunk to the line width if it is wider."""
+# Braces prevent LaTeX from reading a bracket or star as an argument, and from joining dashes or quotes.
 _SPECIAL = {
     **{character: rf"\{character}" for character in "&%$#_{}"},
     **{character: f"{{{character}}}" for character in "[]*-'`"},
@@ -68,7 +63,7 @@ _ACCENTS = {
 
 
 def latex(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
-    """Return the board as floats for a paper: captions, labels, tables, notes; arguments as for `render.table`."""
+    """Return the board as LaTeX floats with captions, labels, tables and notes; arguments as for `render.table`."""
     groups = {title(group): group for group in board.groups}
     labels: set[str] = set()
     floats = [

@@ -1,4 +1,4 @@
-"""Notes below a leaderboard that prevent misreading its numbers. Pure: returns text, one sentence per line."""
+"""Notes below a leaderboard that prevent readers from misreading its numbers, one sentence per line."""
 
 from __future__ import annotations
 
@@ -17,25 +17,20 @@ from ctxbench.harness.paper_tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin, only_copies
 
 _MOST_NAMED = 15
-"""Most ranked rows for which sentences list which rows beat which. JSON and CSV list this for any number."""
+"""Maximum ranked rows for which a sentence lists who beats whom. JSON and CSV list this for any number."""
 
 _MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """What readers can do to see or do more. Each field completes a sentence of `notes` or `published_notes`."""
+    """What a reader can do, in the words of the command line or of the pages. Each field completes a sentence."""
 
     rows: str
-    """How to see all rows of the papers; follows "... are shown"."""
     profile: str
-    """How to rank by the metric profile of the papers; follows a colon."""
     invalid: str
-    """How to count invalid samples; is in brackets."""
     again: str
-    """How to complete missing samples; follows "Cure:"."""
     all_pairs: str
-    """How to test all pairs; follows a semicolon."""
 
 
 COMMAND = Instructions(
@@ -55,7 +50,7 @@ PAGE = Instructions(
 
 
 def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return the notes of a group, most important first, worded for the command line or the pages."""
+    """Return the notes of a group, most important first."""
     lines = [
         *_ranking(group, instructions),
         *_intervals(group),
@@ -146,12 +141,12 @@ def _repetitions(group: Group) -> list[str]:
 
 
 def priced(group: Group) -> bool:
-    """Return whether any row's price is known; controls ask no model and do not count."""
+    """Return whether any row's price is known, not counting controls, which ask no model."""
     return any(row.costs.get(PRICE) is not None for row in group.rows if not row.run.control)
 
 
 def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]:
-    """Return the notes of the table of levels, given its groups `parts`; empty without parts."""
+    """Return the notes of the table of levels. `parts` maps each level to its group; without any, no notes."""
     sizes = {
         level.removesuffix("_runnable"): max((row.n for row in part.rows), default=0)
         for level, part in parts.items()
@@ -226,7 +221,7 @@ def _ages(group: Group) -> list[str]:
 
 
 def remarks(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    """Return each remark of the (strategy, remarks) pairs once, preceded by its strategies unless it applies to all."""
+    """Return each remark once, prefixed with its strategies unless it applies to all (strategy, remarks) pairs."""
     listed = list(runs)
     strategies_by_text: dict[str, list[str]] = {}
     for strategy, texts in listed:
@@ -299,7 +294,7 @@ def _undecided(group: Group) -> str:
 
 
 def missing_scores(group: Group) -> list[str]:
-    """List rows that lack the ranking metric, or all metrics of the profile, and the command that adds them."""
+    """Return notes on rows that lack the ranking metric, or the profile's metrics, with the command that adds them."""
     counting = [row for row in group.rows if row.n]
     unranked = [row for row in counting if group.metric not in row.metrics]
     lines = []
@@ -397,7 +392,7 @@ def _sensitivity(group: Group, row: Row) -> str:
 
 
 def group_warnings(group: Group) -> list[str]:
-    """Warn about rows with different decoding, load, versions or samples."""
+    """Return warnings about rows with different decoding, load, versions or samples."""
     runs = [row.run for row in group.rows]
     return [*selection.run_warnings(runs), *selection.load_warnings(runs), *_samples(group)]
 

@@ -26,14 +26,14 @@ NUMBERS = (
     *range(signflip.LEAST, 20), *range(20, 50, 2), *range(50, 100, 5), *range(100, 200, 10), *range(200, 500, 50),
     *range(500, 1001, 100),
 )  # fmt: skip
-"""Numbers of units that `needed` can be, in larger steps where estimates are less exact."""
+"""Possible values of `Difference.needed`, with larger steps where estimates are less exact."""
 _NOISE = 1e-9
 """Differences and standard errors below this are rounding errors and count as 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeCounts:
-    """How often both runs, one run or neither was right, for metrics with two values. Descriptive, not tested."""
+    """How often both runs, one run or neither run was right, for metrics with two values. Not tested."""
 
     both: int
     only_this: int
@@ -43,40 +43,37 @@ class OutcomeCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The paired difference of two runs, this run minus the other, in the unit shown; missing numbers are None."""
+    """The paired difference of two runs (this minus the other) in the board's unit. Unknown numbers are None."""
 
     n_common: int
     units: int
-    """Number of units with a common sample, which the test flips."""
+    """Number of units (repositories or files) with a common sample. The test flips whole units."""
     mean: float | None
     low: float | None
-    """Lower end of the 95% interval. A tested pair has the interval of its test, which excludes 0 exactly if p is at
-    most
-    5%. None if the test does not determine it; with uneven units, only one end may be None."""
+    """Lower end of the 95% interval. It belongs to the test: it excludes 0 exactly if p is at most 5%. None if the test
+    does not determine it."""
     high: float | None
     over: IntervalScope
     p: float | None
     """Two-sided p-value by sign flips of whole units, corrected for `pairs` comparisons (step-down maximum statistic).
-    None for untested pairs: controls, and rows outside every family."""
+    None for untested pairs."""
     pairs: int
     visible: float | None
-    """The smallest difference that this pair's data can show (80% power at 5%, corrected like `p`). None if no
-    difference
-    can be shown, or if nothing varies."""
+    """Smallest difference that this pair's data can show (80% power at 5%, corrected like `p`). None if no difference
+    can be shown, or nothing varies."""
     needed: int | None
-    """About how many units would show a difference like this one (80% power, corrected). None if it is already
-    significant, or if unknown."""
+    """Approximate number of units that would show a difference like this one (80% power, corrected). None if it is
+    already significant, or if unknown."""
     wins: int
     ties: int
     losses: int
     counts: OutcomeCounts | None
-    """None unless all values lie on one of two bounds."""
+    """None unless every value is one of two bounds."""
     variance: VarianceParts = field(default_factory=dict)
     """Sources of the mean's variance; empty if neither run was repeated."""
     unit: FlipUnit = REPOSITORY
 
     def __neg__(self) -> Difference:
-        """Return the other run minus this run, by the same test."""
         mean, low, high = (None if end is None else -end for end in (self.mean, self.high, self.low))
         counts = self.counts
         if counts is not None:
@@ -90,7 +87,7 @@ class Difference:
 
     @property
     def claim(self) -> str:
-        """The claim of a test within one repository, as a sentence; otherwise empty."""
+        """The sentence that limits a test within one repository; otherwise empty."""
         return "" if self.p is None else self.unit.claim(self.units)
 
     @property
@@ -101,20 +98,19 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Two runs' values on the samples that both completed, sorted by sample, and their gaps by unit."""
+    """Values of two runs on the samples that both completed, sorted by sample."""
 
     this: Array
     other: Array
     gap: Clustered
     places: Places
-    """Position of each value among the samples of the group."""
     of: Samples
     variance: VarianceParts = field(default_factory=dict)
-    """Sources of the mean gap's variance; empty if neither run was repeated."""
+    """Sources of the mean difference's variance; empty if neither run was repeated."""
 
     @property
     def codes(self) -> Codes:
-        """Unit of each sample, as a code."""
+        """Integer code of each sample's unit (repository or file)."""
         return self.of.codes[self.places]
 
     @property
@@ -126,7 +122,7 @@ class Paired:
 def gap(this: Array, other: Array) -> Array:
     """Subtract two runs' values, sample by sample.
 
-    Rounding errors become 0: the mean of three equal completions may differ from one of them in the last bit.
+    Rounding errors become 0: the mean of three equal completions may differ from one completion in the last bit.
     """
     gaps = this - other
     gaps[np.abs(gaps) < _NOISE] = 0.0
@@ -167,13 +163,9 @@ def _difference(pair: Paired, estimate: Estimate, scale: Scale) -> Difference:
 def corrected(
     family: Sequence[Difference], aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str
 ) -> list[Difference]:
-    """Test the pairs of one question together.
+    """Test the pairs of one question together, and return their differences with p-values and intervals.
 
-    Args:
-        family: the pairs' `differences`.
-        aligned_pairs: the same pairs; all use the same codes of units.
-        scale: scale of the metric.
-        seed: the seed given to `differences`.
+    `family` are the `differences` of these pairs, computed with the same `seed`. All pairs use the same codes of units.
     """
     tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:
@@ -214,14 +206,9 @@ def _within(difference: Difference, interval: tuple[float, float], scale: Scale)
 
 
 def _visible(difference: Difference, error: float | None, critical: float | None) -> float | None:
-    """Return the difference that is significant with about 80% power, given standard error and critical statistic.
-
-    This uses Student's t, whose scatter is itself estimated: simulated power is 68% with 6 repositories, and 76 to 79%
-    with
-    7 to 20 (docs/statistics.md).
-    """
+    """Return the difference that is significant with about 80% power, given standard error and critical statistic."""
     count = difference.units
-    # Without variation the sensitivity is unknown, which does not mean that any difference would be seen.
+    # Without variation the sensitivity is unknown, which does not mean that any difference would be significant.
     if not difference.decidable or error is None or error <= _NOISE or critical is None or critical**2 >= count:
         return None
     # The statistic is a function of Student's t of the sums.
@@ -230,25 +217,21 @@ def _visible(difference: Difference, error: float | None, critical: float | None
 
 
 def _needed(difference: Difference, error: float | None) -> int | None:
-    """Return how many units like these would show a mean difference as large as this one.
-
-    This uses Student's t at 5% divided by the number of pairs, which with many units needs slightly more than the
-    flips.
-    """
+    """Return how many units like these would show a mean difference as large as this one."""
     mean, count = abs(difference.mean or 0.0), difference.units
     # Fewer units give no standard error over units.
     if error is None or count < stats.FEWEST or mean <= _NOISE:
         return None
     ratio = mean / (error * math.sqrt(count)) if error > _NOISE else math.inf
     larger = [number for number in NUMBERS if number > count]
-    # More repositories show smaller differences, so a binary search suffices.
+    # More units show smaller differences, so a binary search suffices.
     place = bisect_left(larger, True, key=lambda number: reach(number, difference.pairs) <= ratio)
     return larger[place] if place < len(larger) else None
 
 
 @lru_cache(maxsize=4096)
 def reach(units: int, pairs: int) -> float:
-    """Return the mean that is detected with 80% power, in standard deviations between units."""
+    """Return the mean difference that is detected with 80% power, in standard deviations between units."""
     df = units - 1
     t = stats.quantile(1 - signflip.ALPHA / (2 * pairs), df) + stats.quantile(stats.POWER, df)
     return t / math.sqrt(units)
@@ -260,7 +243,7 @@ def gap_bounds(scale: Scale) -> tuple[float, float] | None:
 
 
 def best(scale: Scale, bounds: tuple[float, float]) -> float:
-    """Return the bound that means right: the upper bound, or the lower if lower is better."""
+    """Return the better of two bounds: the upper bound, or the lower if lower is better."""
     return bounds[0] if scale.lower_is_better else bounds[1]
 
 
@@ -280,21 +263,18 @@ def _counts(this: Array, other: Array, scale: Scale) -> OutcomeCounts | None:
 
 
 LEAST_FILES = 10
-"""Fewest files for a test within one repository; fewer give too many false leads (docs/statistics.md)."""
+"""Minimum files for a test within one repository. Fewer files give too many false positives (docs/statistics.md)."""
 
 
 def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUnit, Mapping[str, str]]:
     """Return the unit that a test over some samples flips, and the unit of each sample.
 
-    The unit is the repository, or the file if all samples are of one repository. Too few or too uneven files are not
-    tested, because they give too many false leads (docs/statistics.md, "One repository").
+    The unit is the repository, or the file if all samples are from one repository. If there are too few files, or their
+    sizes are too uneven, the unit states why they are not tested.
 
     Args:
         repos: sample -> repository, for all samples.
         files: sample -> file, for samples with a known file.
-
-    Returns:
-        The unit, with a refusal if one repository cannot be tested; and sample -> name of its unit.
     """
     if len(set(repos.values())) != 1:
         return stats.REPOSITORY, repos
@@ -315,7 +295,6 @@ class Samples:
     """The samples of all runs of a group, sorted, and their units."""
 
     def __init__(self, tables: Sequence[RunTable]) -> None:
-        """Sort the samples. A group has one sample set, so a sample has one repository and one file."""
         # Most runs have the same samples, so each distinct list is read once.
         distinct = dict.fromkeys((table.sample, table.repo, table.path) for table in tables)
         repos = {sample: repo for ids, of, _ in distinct for sample, repo in zip(ids, of, strict=True)}
@@ -323,7 +302,6 @@ class Samples:
         self.unit, names = units_of(repos, files)
         self.ids = sorted(repos)
         self.names = sorted(set(names.values()))
-        """Names of units, indexed by their codes."""
         self.codes: Codes = stats.coded([names[id_] for id_ in self.ids])
         place = {id_: index for index, id_ in enumerate(self.ids)}
         self._places = {ids: np.array([place[id_] for id_ in ids], dtype=np.intp) for ids, *_ in distinct}
@@ -335,21 +313,18 @@ class Samples:
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """One metric of a run: values of the samples that count, in the run's order and the unit shown."""
+    """One metric of a run: values of the samples that count, in the run's order and the board's unit."""
 
     values: Array
     rows: Places
-    """Position of each value in the run."""
     places: Places
-    """Position of each value among the samples of the group."""
     samples: Samples
     with_invalid: float | None
     """Mean of these values and those of invalid samples; None without values."""
     noise: Noise | None = None
-    """Noise that repetition adds to these values; None for a single run."""
+    """Variance that repetition adds to these values; None for a single run."""
 
     def __bool__(self) -> bool:
-        """Return whether the column has values."""
         return len(self.values) > 0
 
     @property
@@ -363,7 +338,7 @@ class MetricColumn:
         return stats.clustered(self.values, self.samples.codes[self.places], self.samples.unit)
 
     def clustered_at(self, indices: Sequence[int]) -> Clustered:
-        """Return the values at these positions, by unit."""
+        """Return the values at these positions, grouped by unit."""
         return stats.clustered(self.values[indices], self.samples.codes[self.places[indices]], self.samples.unit)
 
     @cached_property
@@ -375,12 +350,12 @@ class MetricColumn:
 
     @cached_property
     def spread(self) -> Array:
-        """Values by the group's samples, shape (samples of the group,); NaN without a value."""
+        """The values at the positions of the group's samples; NaN for a sample without a value."""
         return self._spread(self.values)
 
     @cached_property
     def spread_noise(self) -> Noise:
-        """Noise of repetition by the group's samples; 0 for a single run."""
+        """Variance that repetition adds, at the positions of the group's samples; 0 for a single run."""
         noise = self.noise or Noise(0.0, np.zeros(len(self.values)))
         return Noise(noise.single, self._spread(noise.means))
 
@@ -391,7 +366,7 @@ class MetricColumn:
 
 
 class RunArrays:
-    """One run of a group, read by metric."""
+    """One run of a group, with a column of values per metric."""
 
     def __init__(self, table: RunTable, samples: Samples) -> None:
         self.table = table

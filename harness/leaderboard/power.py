@@ -1,11 +1,7 @@
-"""Estimate power before a run: how many repositories and samples show a difference, by the boards' own test.
+"""Estimates power before a run: how many repositories and samples the board's test needs to show a difference.
 
-A sample's paired difference is modelled as the true difference, plus an effect of its repository (variance *between*),
-plus an effect of the sample (variance *within*), both about normal. Stored runs give the variances. A mean over m
-samples of a repository has variance between + within / m. The boards' test on simulated repositories gives the power.
-
-Source: S. R. Searle, G. Casella and C. E. McCulloch, Variance Components (1992), section 3.6 (analysis of variance of
-unbalanced data).
+Stored runs give the variances between and within repositories, estimated as in S. R. Searle, G. Casella and C. E.
+McCulloch, Variance Components (1992), section 3.6.
 """
 
 from __future__ import annotations
@@ -32,19 +28,19 @@ from ctxbench.harness.results import RunTable
 
 REPOSITORIES = (6, 8, 12, 16, 24, 40, 64)
 SAMPLES = (5, 10, 25, 50)
-"""Axes of the table: repositories, and samples per repository."""
 _BOARDS = 1_000
 _DRAWS = 10_000
 _CRITICAL_BOARDS = 4
 _MANY = 100
-"""Number of repositories from which on the critical statistic is nearly constant."""
+"""Number of repositories above which the critical statistic is nearly constant."""
 _FEW = 8
-"""Most repositories for which every simulated board is tested, as the critical statistic depends on the other rows."""
+"""Maximum repositories for which every simulated board is tested, because the critical statistic depends on other rows.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The variances of paired differences, in the square of the unit shown."""
+    """The variances of paired differences, in squared board units."""
 
     between: float
     within: float
@@ -73,14 +69,14 @@ def spread(gap: Clustered) -> Spread | None:
 
 
 def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) -> float:
-    """Return the probability that a row that leads the baseline by `effect` is significantly different from it.
+    """Return the probability that a row that is better than the baseline by `effect` is significantly different.
 
     Args:
         effect: true mean difference, above 0.
         deviation: standard deviation of a repository's mean difference, in the same unit; may be 0.
         repositories: number of repositories of the planned run, all of one size.
-        rows: rows of the board, 2 or more: the baseline and the rows tested against it together. One row leads, and the
-            others equal the baseline, which is the hardest case.
+        rows: rows of the board, 2 or more, including the baseline. The other rows equal the baseline, which is the
+            hardest case.
     """
     ratio = effect / deviation if deviation else math.inf
     if signflip.smallest_p(repositories) > signflip.ALPHA:
@@ -104,20 +100,20 @@ WITHIN_ONE: Mapping[str, Spread] = {
     "es": Spread(between=4.0**2, within=15.0**2),
     "copyable_bits": Spread(between=15.0**2, within=22.0**2),
 }
-"""Metric -> typical variances between and within files, for lines of one repository, in the board's unit. Source:
-`scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
+"""Metric -> typical variances between and within files of one repository, for line samples, in squared board units.
+Source: `scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
 
 
 def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float | None:
-    """Return the mean difference that a test within one repository detects with 80% power, before any run.
+    """Return the mean difference that a test within one repository detects with 80% power.
 
     Args:
         sizes: number of samples of each file.
         spread: expected variances, from `WITHIN_ONE` or estimated by `spread` from a pilot.
-        pairs: comparisons that are corrected together, 1 or more.
+        pairs: number of comparisons that are corrected together, 1 or more.
 
     Returns:
-        The difference, in the unit of the spread's square root; None with fewer files than `pairs.LEAST_FILES`.
+        The difference in the board's unit; None with fewer files than `pairs.LEAST_FILES`.
     """
     files, samples = len(sizes), sum(sizes)
     if files < LEAST_FILES:
@@ -127,7 +123,7 @@ def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float
 
 
 def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> int | None:
-    """Return the fewest repositories in `pairs.NUMBERS` that show `effect` with 80% power; None if none do.
+    """Return the smallest number in `pairs.NUMBERS` of repositories that show `effect` with 80% power; None if none do.
 
     Arguments are those of `power`.
     """
@@ -142,7 +138,6 @@ def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> in
 
 
 def _boards(repositories: int, rows: int, boards: int) -> Iterator[Array]:
-    """Yield simulated scores of rows in repositories, shape (rows, repositories); differences have variance 1."""
     random = stats.generator(f"power/{repositories}/{rows}")
     for _ in range(boards):
         yield random.standard_normal((rows, repositories)) / math.sqrt(2)
@@ -154,7 +149,6 @@ def _sums(scores: Array, lead: float) -> Array:
 
 @lru_cache(maxsize=256)
 def _critical(repositories: int, rows: int) -> float | None:
-    """Return the critical statistic of a pair, which hardly depends on the rows' scores."""
     if rows == 2 and repositories > signflip.EXACT_UP_TO:
         # For a single pair, drawn flips approach Student's t, and the statistic is a function of t.
         t = stats.quantile(1 - signflip.ALPHA / 2, repositories - 1)
@@ -173,14 +167,13 @@ def _normal(repositories: int) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Power of planned runs, estimated from stored runs of one set and generator paired with a baseline."""
+    """Power of planned runs, estimated from stored runs of a sample set and generator."""
 
     samples: str
     language: str
     generator: str
     baseline: str
     strategies: tuple[str, ...]
-    """Strategies whose stored runs were paired with the baseline."""
     metric: str
     unit: str
     effect: float
@@ -189,20 +182,19 @@ class Plan:
     samples_each: int
     """Mean number of samples per repository in the stored pairs."""
     between: float
-    """Standard deviation between repositories, root mean square over the pairs, in the unit shown."""
+    """Standard deviation between repositories (root mean square over the pairs), in the board's unit."""
     within: float
-    """Standard deviation of samples in one repository, root mean square over the pairs, in the unit shown."""
+    """Standard deviation between samples of a repository (root mean square over the pairs), in the board's unit."""
     table: tuple[tuple[int, int, float], ...]
-    """Rows of (repositories, samples per repository, power)."""
     needed: int | None
-    """Repositories with `samples_each` samples that show the effect with 80% power; None if more than 1,000."""
+    """Number of repositories of `samples_each` samples that show the effect with 80% power; None if more than 1,000."""
     needed_at_least: int | None
     """`needed` with infinitely many samples per repository."""
     needed_by_pair: tuple[int | None, int | None]
-    """`needed` by the pairs that vary least and most."""
+    """`needed` computed from the pairs that vary least and most."""
 
     def answer(self) -> str:
-        """Describe how many repositories show the effect."""
+        """Return a sentence: how many repositories show the effect."""
         size = "1 sample" if self.samples_each == 1 else f"{self.samples_each} samples"
         pair = "" if self.rows == 2 else f", corrected for {self.rows - 1} rows against the baseline"
         effect = scales.written(self.effect, self.effect)
@@ -215,7 +207,7 @@ class Plan:
         )
 
     def basis(self) -> str:
-        """Describe the runs behind the estimate, and how far the pairs differ."""
+        """Return a sentence: which runs the estimate is from, and how far the pairs differ."""
         between, within = (scales.written(deviation, deviation) for deviation in (self.between, self.within))
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
         span = f"; the pair that varies least gives {low}, the pair that varies most {high}"
@@ -233,11 +225,9 @@ def plans(
     """Estimate what shows a difference from a baseline, for each group of stored runs with the baseline.
 
     Args:
-        tables: stored runs, oldest first.
         baseline: a strategy (spec or name), or a run id.
-        effect: the difference to detect, in the unit shown, above 0.
+        effect: the difference to detect, in the board's unit, above 0.
         metric: metric of the difference; None for the ranking metric.
-        rows: rows of the planned board, including the baseline.
 
     Returns:
         The plans, and the reasons why other groups have none.

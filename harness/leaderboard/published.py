@@ -1,7 +1,4 @@
-"""Published numbers on the leaderboard: rows of the papers' tables, below their groups, as text and records.
-
-A sentence marks printed numbers that recorded predictions contradict.
-"""
+"""Rows of the papers' tables on the leaderboard, as text and records, with notes on contradicted numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ _SHORT = {"missing_in_available_copy": "no copy"}
 
 Mode = Literal["auto", "all", "none"]
 REPORTED = ("CoderEval", "CrossCodeEval", "ProjBench", "sota_test")
-"""Benchmarks of the papers for which sample sets exist."""
 _OF_OUR_MODELS = 4
 _BEST = 3
 _SHORTEST_NAME = 5
@@ -35,7 +31,7 @@ _SHORTEST_NAME = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """A number printed in a paper, or the reason why there is none."""
+    """A number printed in a paper, or why there is none."""
 
     value: float | None
     status: str = "ok"
@@ -50,20 +46,19 @@ class PublishedLevel:
     level: str
     """``all``, a CoderEval level, or the three levels that the paper averages."""
     of_levels: bool = False
-    """Whether the numbers are means of levels, not means over tasks."""
+    """Whether the numbers are means of levels, instead of means over tasks."""
     metrics: Mapping[str, Printed] = field(default_factory=dict)
     costs: Mapping[str, Printed] = field(default_factory=dict)
     """``context_tokens``; ``seconds`` per task; ``construction_seconds`` per project."""
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
-    """Return the published rows to show below `groups`.
+    """Return the papers' rows to print below `groups`.
 
     Args:
-        groups: the groups shown.
+        groups: the groups of the board.
         mode: ``auto`` selects the benchmarks and languages of the groups; ``all`` selects all papers and highlights
-            every
-            row; ``none`` selects nothing.
+            every row; ``none`` selects nothing.
     """
     if mode == "none":
         return ()
@@ -110,13 +105,13 @@ def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
 
 
 def ranking_column(row: PaperRow, language: str) -> str:
-    """Return the column that ranks published rows."""
+    """Return the column that orders the papers' rows."""
     columns = columns_of(row, language)
     return "es" if "es" in columns else columns[-1]
 
 
 def printed_numbers(row: PaperRow, language: str) -> dict[str, Printed]:
-    """Return column -> number of a row; missing numbers are included."""
+    """Return column -> number of a row, including missing numbers."""
     printed = row.printed.get(language, {}).items()
     missing = row.missing.get(language, {}).items()
     return {name: Printed(value=value, flag=row.flags.get(f"{language}.{name}", "")) for name, value in printed} | {
@@ -186,7 +181,7 @@ def _against(row: PaperRow, metric: str, value: float, of_levels: bool, group: G
     for ours in group.rows:
         estimate = ours.metrics.get(metric)
         mean = None if estimate is None else estimate.mean_of_levels if of_levels else estimate.mean
-        # A row without a strategy of ctxbench means the recorded predictions. Otherwise the strategies must match.
+        # A row without a strategy of ctxbench refers to the recorded predictions. Otherwise the strategies must match.
         comparable = ours.run.origin is Origin.IMPORTED and row.strategy in ("", ours.run.strategy)
         if comparable and mean is not None and f"{mean:.2f}" != f"{value:.2f}":
             yield (
@@ -202,7 +197,7 @@ def published_title(listing: Listing) -> str:
 
 
 def published_table(listing: Listing) -> TextTable:
-    """Return the rows as text; ``?`` marks a doubtful number, and a missing number shows its reason."""
+    """Return the rows as a text table. ``?`` marks a doubtful number, and a missing number shows its reason."""
     names = _columns(listing)
     lines = [
         [
@@ -227,7 +222,7 @@ def published_table(listing: Listing) -> TextTable:
 
 
 def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return the notes below the table; `profile` is that of the groups above, empty without groups."""
+    """Return the notes below the table. `profile` is that of the groups above, empty without groups."""
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
     unit = "in tasks completed exactly, of 50" if listing.benchmark == "sota_test" else "in percent"
     lines = [
@@ -289,11 +284,10 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
-    """Yield one record per row, language and level, with the keys of stored runs; unprinted numbers are null.
+    """Yield one record per row, language and level, with the keys of stored runs. Unprinted numbers are null.
 
-    A metric has ``mean`` (over tasks) or ``mean_of_levels``, as printed. ``status`` says why a number is missing,
-    ``flag``
-    why it is doubtful.
+    A metric has ``mean`` (over tasks) or ``mean_of_levels``, as printed. ``status`` is why a number is missing,
+    ``flag`` why it is doubtful.
     """
     for listing in listings:
         for row in listing.rows:

@@ -1,7 +1,4 @@
-"""Print boards and comparisons of runs as tables for terminals, as markdown, JSON and CSV. Pure: returns text.
-
-JSON and CSV have one record per row at full precision. Missing numbers are null or an empty field.
-"""
+"""Prints boards and comparisons as text: terminal tables, Markdown, and JSON and CSV at full precision."""
 
 from __future__ import annotations
 
@@ -52,9 +49,8 @@ from ctxbench.harness.results import PRICE, RunInfo
 WIDTH = 120
 _BLANK = "    \n"
 _GAP = "  "
-"""Gap between two columns; its last character belongs to the rule."""
+"""Gap between two columns. Its last character belongs to the rule."""
 _NARROWEST = 12
-"""Smallest width of a folded text column, in characters."""
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 _DECIMALS = 6
 _PRICE_DECIMALS = 12
@@ -71,15 +67,13 @@ def table(
     full: bool = False,
     by: str = "",
 ) -> str:
-    """Return the board as a table for terminals: for each group its headline, a line per row, and warnings.
+    """Return the board as text for terminals: per group a headline, a line per row, and warnings.
 
     Args:
-        board: the board to print.
-        width: width of the screen in characters. Columns that do not fit are left out from the right, except the
-            ranking
+        width: maximum characters per line. Columns that do not fit are dropped from the right, except the ranking
             metric and its test.
         terminal: print headings in bold; False gives plain text.
-        columns: names of columns and metrics that replace the usual ones.
+        columns: names of columns and metrics that replace the default columns.
         explain: add all notes.
         diagnostics: add a table of what each context contributed and which names the answers invented.
         full: print each CoderEval level as its own group.
@@ -130,7 +124,7 @@ def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False
 
 
 def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
-    """Return the board as markdown: per group a heading, tables and all notes; arguments as for `table`."""
+    """Return the board as Markdown: per group a heading, tables and all notes; arguments as for `table`."""
     parts = []
     for section in sections(board, diagnostics=diagnostics, full=full, by=by):
         tables = "\n".join(map(markdown_table, section.all_tables))
@@ -140,10 +134,7 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def comparison(compared: Sequence[Compared]) -> str:
-    """Return paired differences as text; each pair begins with its repositories and levels by the first metric.
-
-    Files of a single repository are only in JSON.
-    """
+    """Return paired differences as text. Each pair begins with its repositories and levels by the first metric."""
     lines: list[str] = []
     previous: tuple[str, str] | None = None
     apart = bits_apart([run for pair in compared for run in (pair.other, pair.this)])
@@ -192,10 +183,10 @@ def _where(pair: Compared) -> list[str]:
 
 
 def rich_table(text_table: TextTable, width: int) -> Table:
-    """Return a table at most as wide as the screen, or wider if its numbers need it."""
+    """Return a table for a screen of this width. It is wider if its numbers need more space."""
     columns = list(zip(*([head.text for head in text_table.heads], *text_table.lines), strict=True))
     widest = [max(map(cell_len, cells)) for cells in columns]
-    # Only text is folded: a folded number would be misread, and a column without width would vanish.
+    # Fold only text: a folded number would be misread, and a column without width would vanish.
     least = sum(
         min(size, _NARROWEST) if head.is_text else size for head, size in zip(text_table.heads, widest, strict=True)
     ) + len(_GAP) * (len(widest) - 1)
@@ -216,7 +207,7 @@ def rich_table(text_table: TextTable, width: int) -> Table:
 
 
 def markdown_table(text_table: TextTable) -> str:
-    """Return a table as markdown."""
+    """Return a table as Markdown."""
     headings = [plain_markdown(head.text) for head in text_table.heads]
     rule = ["---" if head.is_text else "---:" for head in text_table.heads]
     rows = [headings, rule, *([plain_markdown(cell) for cell in line] for line in text_table.lines)]
@@ -229,14 +220,15 @@ def to_json(board: Board) -> str:
 
 
 def to_csv(board: Board) -> str:
-    """Return one line per row; nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
+    """Return the board as CSV. Nested numbers become columns such as ``es_low`` or ``difference_es_p``."""
     return ResultFrame.of_records(map(_flat, records(board))).to_csv()
 
 
 def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
-    """Return a frame with the columns of CSV and of the table; `attrs` contains ``headline`` and ``notes``.
+    """Return the board as a data frame, whose `attrs` contain ``headline`` and ``notes``.
 
-    `ResultFrame.chosen` selects the columns, by default at most `MOST_FRAME`.
+    Args:
+        columns: columns of CSV or of the table; by default at most `MOST_FRAME`.
 
     Raises:
         InputFault: if a column does not exist.
@@ -267,8 +259,7 @@ def _of_table(group: Group, row: Row) -> dict[str, Any]:
 def records(board: Board) -> list[dict[str, Any]]:
     """Return one record per row: identity, counts, metrics by name, costs, rank, then the rest.
 
-    For benchmarks with levels, one record per strategy over both languages follows. Published numbers come last, one
-    record per paper row, language and level.
+    For benchmarks with levels, one record per strategy over both languages follows. The papers' numbers come last.
     """
     return [
         *(_record(group, row) for group in board.groups for row in group.rows),

@@ -1,11 +1,7 @@
-"""Pool runs that differ only in the seed, and split the variance of a mean by its sources.
+"""Pools runs that differ only in the seed, and splits the variance of a mean by its sources.
 
-A sample's value in a pooled table is its mean over the runs. Intervals and tests are over units, so they include the
-noise of repetition without a term for it. A nested analysis of variance with random effects (unit, sample within unit,
-repetition within sample) estimates this noise. It uses the method of moments on the samples' means, and allows unequal
-numbers of samples and repetitions.
-
-Source: Searle, Casella and McCulloch, Variance Components, 1992, chapters 3 and 5.
+A pooled value is the mean over the runs. Variances: nested analysis of variance with random effects, by the method of
+moments (Searle, Casella and McCulloch, Variance Components, 1992, chapters 3 and 5).
 """
 
 from __future__ import annotations
@@ -25,13 +21,13 @@ from ctxbench.harness.leaderboard.stats import Array, Codes
 from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cases
 
 _ROUNDING = 1e-9
-"""Differences between repetitions below this are rounding errors."""
 _COUNTS_AS = (Status.EXCLUDED, Status.SCORED, Status.MODEL_FAILED)
-"""Statuses by priority: the first one in any run is the pooled status. Without any, the machine failed in all runs."""
+"""Statuses by priority: the first one that occurs in any run is the pooled status. If none occurs, the machine failed
+in all runs."""
 
 
 def pooled(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Pool the runs that differ only in the seed, each group at the position of its last run; keep other runs.
+    """Pool the runs that differ only in the seed. A pool takes the position of its last run; other runs are unchanged.
 
     Imported runs are never pooled, because their decoding is unknown.
 
@@ -57,7 +53,6 @@ def _seed(run: RunInfo) -> int:
 
 
 def _without_seed(run: RunInfo) -> str:
-    """Return a key of all that affects a run's numbers except the seed; unique if this is unknown or already pooled."""
     if not run.sampling or run.repetitions:
         return repr(run)
     sampling = json.dumps(json.loads(run.sampling, parse_int=float) | {"seed": None}, sort_keys=True)
@@ -84,7 +79,7 @@ def _pool(members: Sequence[RunTable]) -> RunTable:
     outcomes = across([table.status for table in members], Status.INFRA_FAILED)
 
     def mean(columns: Sequence[Sequence[float | None]], *, whole: bool = False) -> tuple[float | None, ...]:
-        """Return each sample's mean over the runs that completed it; with `whole`, None if one has no value."""
+        """Return each sample's mean over the runs that completed it; with `whole`, None if any run has no value."""
         means = []
         for cells, statuses in zip(across(columns), outcomes, strict=True):
             completed = [c for c, status in zip(cells, statuses, strict=True) if status is not Status.INFRA_FAILED]
@@ -131,7 +126,7 @@ def _info(runs: Sequence[RunInfo]) -> RunInfo:
 
 
 def _counting(own: float | None, status: Status, worst: float | None) -> float | None:
-    """Return the value that a sample counts as in one run; an excluded sample keeps its own value."""
+    """Return the value that a sample counts as in one run. An excluded sample keeps its own value."""
     if status is Status.EXCLUDED:
         return own
     cases = value_cases(
@@ -152,13 +147,13 @@ class AnswerGaps:
     missing: int = 0
     """Answers missing because the machine failed or the run is incomplete."""
     failed: int = 0
-    """Unusable answers to samples that other runs scored; they count as the worst value."""
+    """Unusable answers to samples that other runs scored. They count as the worst value."""
     undefined: int = 0
     """Completed answers without the ranking metric, to samples for which other runs have it."""
 
 
 def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
-    """Count the gaps of a pooled table; 0 for a single run."""
+    """Count the gaps of a pooled table; all 0 for a single run."""
     missing = failed = undefined = 0
     by_sample = table.repeated.get(metric) or ((),) * len(table.outcomes)
     for status, outcomes, values in zip(table.status, table.outcomes, by_sample, strict=True) if table.outcomes else ():
@@ -173,7 +168,7 @@ def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Variance that repetition adds to means over runs, in the square of the unit shown."""
+    """Variance that repetition adds to means over runs, in squared board units."""
 
     single: float
     means: Array
@@ -195,7 +190,7 @@ class VarianceSource:
     """A source of the uncertainty of a mean over samples."""
 
     deviation: float
-    """Standard deviation of the source's effect on the value of a single run, in the unit shown."""
+    """Standard deviation of the source's effect on the value of a single run, in the board's unit."""
     share: float
     """Share of the mean's variance, from 0 to 1; 0 if nothing varies."""
     negative: bool
@@ -208,7 +203,7 @@ is absent. If no unit has two samples, the second is absent and counted in the f
 
 
 def variance_parts(values: Array, codes: Codes, noise: Noise, units: str = "repositories") -> VarianceParts:
-    """Split the variance of a mean over samples by its sources; `codes` gives the unit of each value."""
+    """Split the variance of a mean over samples by its sources. `codes` is the unit of each value."""
     unit = np.unique(codes, return_inverse=True)[1]
     sizes, sums, noise_sums = (np.bincount(unit, weights=of).astype(np.float64) for of in (None, values, noise.means))
     n, count, squares = len(values), len(sizes), _total(np.square(sizes))

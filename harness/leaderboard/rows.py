@@ -1,10 +1,4 @@
-"""The leaderboard as frozen values: groups of comparable rows, their tests and levels.
-
-Terminal, pages, report and LaTeX take their sentences about tests from `Family` and `pair_verdict`, so they never
-contradict each other: if no difference can be significant, no row is said to lead. Source of the means of levels: for
-CoderEval, the ICL-strategies paper prints the unweighted mean of a language's levels class, file and project, and the
-mean of both languages' means.
-"""
+"""The data classes of a leaderboard: groups of comparable rows, their tests and levels."""
 
 from __future__ import annotations
 
@@ -24,9 +18,9 @@ from ctxbench.harness.paper_tables import LEVELS, PaperRow
 from ctxbench.harness.results import RunInfo, RunTable, Status
 
 LEVELLED = "codereval"
-"""Benchmark whose sets are shown by level by default, with means of levels."""
+"""Benchmark that is printed by level by default, with means of levels."""
 COMBINED = "+".join(LEVELS)
-"""Level that combines the three levels that the paper averages."""
+"""Name of the group of the three levels that the paper averages."""
 COMBINED_LEVELS = tuple(f"{level}_runnable" for level in LEVELS)
 LANGUAGES = ("python", "java")
 
@@ -54,23 +48,21 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleAges:
-    """The ages of a group's samples, and the number that its model may have read in training."""
+    """Dates of a group's samples, and how many are older than the end of the model's training data."""
 
     oldest: str
-    """Day of the oldest dated sample, as ``YYYY-MM-DD``."""
     newest: str
     unknown: int
-    """Number of samples without a known day."""
     cutoff: str | None
-    """Last day of the model's training data, from its generator's spec or the cutoff files; None if unknown."""
+    """Last day of the model's training data; None if unknown."""
     before: int
-    """Number of samples up to that day; 0 without a cutoff. `after` is the number of later samples."""
+    """Number of samples up to that day; 0 without a cutoff."""
     after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A strategy of a group; numbers are in the unit shown (percent, bits)."""
+    """A strategy's results in a group, in the board's unit (percent, bits)."""
 
     run: RunInfo
     level: str
@@ -78,10 +70,10 @@ class Row:
     """Number of samples that count: scored, or model-failed (the worst value)."""
     model_failed: int
     missing: int
-    """Number of samples without a result, because the machine failed; they do not count as 0."""
+    """Number of samples without a result because the machine failed. They do not count as 0."""
     excluded: int
     marks: Mapping[str, int]
-    """Mark (``broken``, ``vacuous``) -> number of samples with it, even if not left out."""
+    """``broken`` or ``vacuous`` -> number of such samples, even if they are not excluded."""
     metrics: Mapping[str, Estimate]
     sensitivity: Mapping[str, Sensitivity]
     """Metric -> sensitivity, for metrics with a range; empty if nothing is missing."""
@@ -92,23 +84,24 @@ class Row:
     """Best rank that the significant differences allow; None for unranked rows. `rank_high` is the worst rank."""
     rank_high: int | None
     letters: str
-    """Letters; rows that share a letter are not significantly different. Empty for unranked rows."""
+    """Rows that share a letter are not significantly different. Empty for unranked rows."""
     beats: tuple[int, ...] = ()
-    """Positions, in the group's rows, of the rows that this row is significantly better than; ascending."""
+    """Positions in the group of the rows that this row is significantly better than, ascending."""
     apart: bool = False
-    """Whether any test of this row is significant."""
     needed: int | None = None
-    """About how many units would make a difference of this row significant; None if one is already, or if unknown."""
+    """Approximate number of units that would make a difference of this row significant; None if one is already
+    significant, or if unknown."""
     before_cutoff: Estimate | None = None
-    """Mean of the ranking metric over samples before the model's cutoff; None without samples on both sides."""
+    """Mean of the ranking metric over samples before the model's training cutoff; None without samples on both sides.
+    """
     after_cutoff: Estimate | None = None
     variance: Mapping[str, VarianceParts] = field(default_factory=dict)
-    """Metric -> sources of the mean's variance; empty for a single run, where they are unknown."""
+    """Metric -> sources of the mean's variance; empty for a single run."""
     answers: AnswerGaps = field(default_factory=AnswerGaps)
-    """Answers that some runs of the row lack and others have; 0 for a single run."""
+    """Answers that some runs of the row lack and others have; all 0 for a single run."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
-    """``context_tokens``, ``calls``, ``seconds`` or a name of `harness.results.COSTS` -> mean over the samples that
-    count. A price is None unless the prices of all these samples are known."""
+    """``context_tokens``, ``calls``, ``seconds`` or a name in `harness.results.COSTS` -> mean over the samples that
+    count. A price is None unless all prices are known."""
 
     @property
     def standing(self) -> Standing:
@@ -127,18 +120,16 @@ class Family:
     against: str | None
     """Strategy that each row is tested against; None if all pairs are tested."""
     pairs: int
-    """Number of tested pairs; a tested pair has common samples."""
     units: int
     """Largest number of units of a pair."""
     unit: FlipUnit
     smallest_p: float
     significant: int
     visible: float | None
-    """Median over the pairs of the smallest difference that a pair can show; None if no pair can show one."""
+    """Smallest difference that a pair can show, as the median over the pairs; None if no pair can show one."""
     nearest: tuple[str, str] | None
     """Pair whose difference would need the fewest units; None if unknown."""
     needed: int | None
-    """About how many units `nearest` needs."""
 
     @property
     def decidable(self) -> bool:
@@ -146,7 +137,7 @@ class Family:
         return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
-        """Describe how many differences are significant and what more would need; empty without tests."""
+        """Return a sentence: how many differences are significant, and what more would need. Empty without tests."""
         if not self.pairs:
             return ""
         if self.unit.refusal:
@@ -168,7 +159,7 @@ class Family:
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:
-        """Describe which pairs were tested together; empty without tests."""
+        """Return a phrase: which pairs were tested together. Empty without tests."""
         if not self.pairs:
             return ""
         if self.against is None:
@@ -187,7 +178,7 @@ class Family:
         return f"; it would take about {self.needed} {self.unit.plural} to separate {this} from {other}"
 
     def sight(self, unit: str) -> str:
-        """Describe the difference that the tests would detect; empty if there is none or it is unknown."""
+        """Return a sentence: which difference the tests would detect. Empty if unknown."""
         if self.visible is None:
             return ""
         median = "; the median over the pairs" if self.pairs > 1 else ""
@@ -210,9 +201,7 @@ class Group:
     metric: str
     scales: Mapping[str, Scale]
     baseline: str | None
-    """Strategy that differences refer to; `base` is its row."""
     rows: tuple[Row, ...]
-    """Ranked rows, best first, then unranked rows."""
     family: Family
     """Tests of the user's rows, or of others' rows if the user has none."""
     pairs: Mapping[tuple[int, int], Difference]
@@ -220,13 +209,13 @@ class Group:
     ages: SampleAges | None = None
     """None if no sample is dated, or the generator has no training data."""
     set_size: int = 0
-    """Number of samples of the whole set, in all languages; 0 if unknown."""
+    """Samples in the complete set, all languages together; 0 if unknown."""
     superseded: int
     """Number of runs hidden by a newer or more complete run of the same strategy."""
 
     @property
     def all_pairs(self) -> bool:
-        """Whether all pairs of ranked rows are tested, not each row against the baseline."""
+        """Whether all pairs of ranked rows are tested, not only each row against the baseline."""
         return self.family.against is None
 
     @property
@@ -236,7 +225,7 @@ class Group:
 
     @property
     def base(self) -> Row | None:
-        """The baseline's row; None without a baseline. Its strategy may have another row, of another origin."""
+        """Row of the baseline; None without a baseline."""
         return None if self.baseline is None else next(row for row in self.rows if row.baseline is None)
 
     @property
@@ -247,7 +236,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverallMean:
-    """A metric over both languages, in the unit shown."""
+    """A metric over both languages, in the board's unit."""
 
     mean: float
     """Mean over the tasks of both languages."""
@@ -269,21 +258,19 @@ class Overall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Published rows of one benchmark and language, shown below the benchmark's groups."""
+    """The papers' rows of one benchmark and language, printed below the benchmark's groups."""
 
     benchmark: str
     language: str
     rows: tuple[PaperRow, ...]
-    """All rows, in the papers' order."""
     highlighted: tuple[PaperRow, ...]
-    """Rows shown by default, best first."""
     contradicted: tuple[str, ...] = ()
     """Sentences about printed numbers that stored recorded predictions contradict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Groups sorted by name, means over both languages, and published rows."""
+    """A leaderboard: groups sorted by name, means over both languages, and the papers' rows."""
 
     groups: tuple[Group, ...]
     overall: tuple[Overall, ...] = ()
@@ -302,7 +289,7 @@ def family(
     unit: FlipUnit = REPOSITORY,
     units: int = 0,
 ) -> Family:
-    """Summarise differences that were corrected together; `units` counts only if no pair was tested."""
+    """Summarise differences that were corrected together. `units` is used only if no pair was tested."""
     tested = [(names, difference) for names, difference in differences if difference.p is not None]
     most = max((difference.units for _, difference in tested), default=units)
     visible = [difference.visible for _, difference in tested if difference.visible is not None]
@@ -322,7 +309,7 @@ def family(
 
 
 def pair_verdict(difference: Difference, unit: str) -> str:
-    """Describe what a pair's test could show, as the end of a sentence; empty if significant or untested."""
+    """Return a phrase about what a pair's test could show; empty if significant or untested."""
     if difference.p is None or difference.significant:
         return ""
     of = difference.unit
@@ -349,7 +336,7 @@ def listed(names: Sequence[str]) -> str:
 def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTable]]:
     """Split a run by level: all samples, then for CoderEval the paper's three levels together, then single levels.
 
-    None in `by_level` splits only CoderEval.
+    If `by_level` is None, only CoderEval is split.
     """
     parts = [(ALL_LEVELS, table)]
     ours = table.run.benchmark == LEVELLED
@@ -369,12 +356,10 @@ def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> 
     """Return the unweighted mean of the means of levels.
 
     Args:
-        table: samples of the group.
         level: level of the group; only CoderEval's ``all`` and the paper's three levels have such a mean.
-        values: sample -> value.
 
     Returns:
-        None if a level has no value, as a mean over fewer levels would be another number with the same name.
+        None if a level has no value: a mean over fewer levels would be another number with the same name.
     """
     if table.run.benchmark != LEVELLED or level not in (ALL_LEVELS, COMBINED):
         return None

@@ -1,9 +1,4 @@
-"""Scales of metrics, a run's values on them, and numbers as text.
-
-A sample has exactly one status: scored, model-failed (counts as the worst value), infra-failed (missing, counted
-separately) or excluded (invalid, counted separately). Numbers are printed with no more digits than their intervals
-justify.
-"""
+"""Converts metrics to the units of boards, selects the samples that count, and formats numbers as text."""
 
 from __future__ import annotations
 
@@ -27,7 +22,7 @@ _UNDATED_CURE = "if the set has days, the same `ctxbench run` adds them to the r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How to show and compare a metric: its declaration, converted to the unit shown."""
+    """The unit and range of a metric on boards."""
 
     factor: float
     worst: float | None
@@ -50,7 +45,7 @@ class Scale:
         return self.bounds if self.bounds is not None and all(map(math.isfinite, self.bounds)) else None
 
     def heading(self, metric: str) -> str:
-        """Return the heading of a column: the metric and its unit, without repeating a shared word."""
+        """Return the heading of a column: the metric and its unit, without repeating a word."""
         return metric if metric.endswith(self.unit) else f"{metric} {self.unit}"
 
 
@@ -75,7 +70,7 @@ def scale_of(profile: str, metric: str) -> Scale:
 
 
 class Outcomes:
-    """Statuses of a run's samples, and the values that the samples count as."""
+    """The values that a run's samples count as, given their statuses."""
 
     def __init__(self, table: RunTable) -> None:
         self._table = table
@@ -83,7 +78,7 @@ class Outcomes:
         self.excluded = _are(table, Status.EXCLUDED)
 
     def own(self, metric: str, scale: Scale) -> NDArray[np.float64]:
-        """Return each sample's own value in the unit shown, whatever its status; NaN without a value."""
+        """Return each sample's own value in the board's unit, whatever its status; NaN without a value."""
         column = self._table.metrics.get(metric, (None,) * len(self._table.sample))
         return np.array(column, dtype=np.float64) * scale.factor
 
@@ -105,7 +100,7 @@ def completed(table: RunTable) -> list[int]:
 
 
 def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
-    """Return sample -> value in the unit shown, for completed samples with a defined value."""
+    """Return sample -> value in the board's unit, for samples that count and have a value."""
     if metric not in table.metrics:
         return {}
     outcomes = Outcomes(table)
@@ -141,7 +136,7 @@ def after(table: RunTable, day: str) -> RunTable:
     remarks = (f"{samples} without a known day are left out, as they may be older than {day}.",) if unknown else ()
     name, is_part, earlier = table.run.samples.rpartition("[after ")
     if is_part and earlier[-1:] == "]" and "[" not in earlier:
-        # The name is the same whether the run or its reader left out older samples.
+        # The name is the same whether the run or its reader excluded older samples.
         label = samples_label(name, after=max(day, earlier[:-1]))
     else:
         label = samples_label(table.run.samples, after=day)
@@ -183,7 +178,7 @@ def half_width(low: float | None, high: float | None) -> float | None:
 
 
 def written(number: float | None, half: float | None, *, sign: bool = False) -> str:
-    """Format a number to two digits of its interval's half width: 0 decimals from 10 on, 1 from 1 on, 2 below."""
+    """Format a number with the decimals that its interval's half width needs: 0 from 10 on, 1 from 1 on, else 2."""
     if number is None:
         return UNKNOWN
     decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2
@@ -193,7 +188,7 @@ def written(number: float | None, half: float | None, *, sign: bool = False) -> 
 
 
 def _end(number: float, half: float, *, sign: bool) -> str:
-    """Format an end of an interval; for differences, an end that rounds to 0 becomes ``>0`` or ``<0``."""
+    """Format an end of an interval. For differences, an end that rounds to 0 becomes ``>0`` or ``<0``."""
     text = written(number, half, sign=sign)
     return text if float(text) or not sign or not number else ">0" if number > 0 else "<0"
 
@@ -215,7 +210,7 @@ def interval(number: float | None, low: float | None, high: float | None, *, sig
 
 
 def p_value(p: float | None) -> str:
-    """Format a p-value to three decimals or as ``<0.001``; a p above 0.05 gets more if it would round to 0.05."""
+    """Format a p-value to three decimals, or ``<0.001``. A p above 0.05 gets more decimals if it rounds to 0.05."""
     if p is None:
         return UNKNOWN
     if p < 0.001:
@@ -227,7 +222,7 @@ def p_value(p: float | None) -> str:
 
 
 def dollars(number: float | None) -> str:
-    """Format a mean price: three significant digits, at least cents, never an exponent."""
+    """Format a mean price in dollars: three significant digits, at least cents, never an exponent."""
     if number is None:
         return UNKNOWN
     decimals = 2 - Decimal(number).adjusted() if number else 0
@@ -235,7 +230,7 @@ def dollars(number: float | None) -> str:
 
 
 def amount(number: float | None) -> str:
-    """Format a mean count or time: three significant digits, whole from 100 on."""
+    """Format a mean count or time: three significant digits, no decimals from 100 on."""
     if number is None:
         return UNKNOWN
     return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"
@@ -248,5 +243,5 @@ def round_step(rough: float) -> float:
 
 
 def percent(number: float | None) -> str:
-    """Format a mean share, 0 to 1, in percent."""
+    """Format a share from 0 to 1 in percent."""
     return UNKNOWN if number is None else f"{100 * number:.1f}"

@@ -1,10 +1,4 @@
-"""Split a board into printable sections: a title, tables of text, notes below them.
-
-Each group is a section. For benchmarks with levels, groups of single levels become a table of the whole group, unless
-they are requested. Means over both languages and published rows follow the last group that they belong to.
-
-Curves over a parameter compare strategies that differ only in it, such as ``budget={256,512,1024}``.
-"""
+"""Splits a board into printable sections with a title, text tables and notes, and computes curves over a parameter."""
 
 from __future__ import annotations
 
@@ -62,11 +56,8 @@ from ctxbench.harness.results import PRICE, Origin, only_copies
 from ctxbench.strategies.registry import default_of
 
 OTHERS = "Other metrics and costs"
-"""Caption of a group's second table."""
 BUDGET = "budget"
-"""Parameter whose curves are drawn by default."""
 _WIDE = 8
-"""Ratio of largest to smallest value from which on an axis is logarithmic."""
 _SHIFT = 0.006
 """Distance between the intervals of two strategies at the same value, as a share of the axis."""
 
@@ -77,9 +68,7 @@ _DIAGNOSTICS = (COPYABLE, *(metric.name for metric in DIAGNOSTICS if metric not 
 _FOUND = (*(f"{FOUND}@{budget}" for budget in BUDGETS), f"{DENSITY}@1024", FIRST)
 _MOST_PASSES = 2
 _LONG_NAME = 34
-"""Longest row name, in characters, that leaves enough space for numbers on a screen."""
 _MOST_ALIKE = 2
-"""Most row names in the first sentence; the table contains all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +80,10 @@ class BoardSection:
     """Tables with one line per row of the group, in the group's order."""
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """Notes that prevent wrong conclusions."""
     group: Group | None = None
-    """Group of the rows; None for published rows and for means over both languages."""
+    """Group of the rows; None for the papers' rows and for means over both languages."""
     over: tuple[TextTable, ...] = ()
-    """Requested tables of strategies by the values of a parameter; a line combines several rows."""
+    """Requested tables of strategies by the values of a parameter. A line combines several rows."""
 
     @property
     def all_tables(self) -> tuple[TextTable, ...]:
@@ -107,8 +95,7 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
     """Yield the sections of a board, in order.
 
     Args:
-        board: the board to print.
-        diagnostics: add a table of what each context contributed and which names the answers invented.
+        diagnostics: add a table of the contexts' use and cost, and of invented names.
         full: print each CoderEval level as its own group, with its ranking.
         by: add a table of strategies by the values of this parameter, for strategies that differ only in it.
 
@@ -134,13 +121,13 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def title(group: Group) -> str:
-    """Return a group's title: sample set, language, level and generator."""
+    """Return a group's title, with the digest of its sample set."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
 def heading_of(group: Group) -> str:
-    """Return a group's heading on a screen: sample set, language, level and generator."""
+    """Return a group's heading for a screen: sample set, language, level and generator."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     origin = _shared_origin(group) or Origin.RUN
     recorded = "" if origin is Origin.RUN else f" ({origin})"
@@ -151,12 +138,12 @@ def heading_of(group: Group) -> str:
 
 
 def headline(group: Group, names: Sequence[str] = ()) -> str:
-    """Return the leader and the result of the tests in one or two sentences; arguments as for `answer`."""
+    """Return one or two sentences about the leader and the tests; arguments as for `answer`."""
     return " ".join(filter(None, answer(group, names)))
 
 
 def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
-    """Return a sentence about the leader, and sentences about the tests; without `names`, rows have their labels."""
+    """Return a sentence about the leader, and sentences about the tests. `names` replace the rows' labels."""
     lead, verdict = _answer(group, names)
     return lead, " ".join(filter(None, (verdict, group.family.claim())))
 
@@ -304,18 +291,17 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
 
 
 def short_names(group: Group) -> list[str]:
-    """Return a short, unique name per row: its strategy without redundant parts.
+    """Return a short, unique name per row.
 
-    The family's name and parameters that all rows of a name share are left out. If a name is still long, parameters
-    that
-    most of these rows share are left out too.
+    The family's name and parameters that all rows of a name share are dropped. If a name is still long, parameters that
+    most of these rows share are dropped too.
     """
     names = _shortened(group, 1.0)
     return names if max(map(len, names), default=0) <= _LONG_NAME else _shortened(group, 0.5)
 
 
 def _shortened(group: Group, share: float) -> list[str]:
-    """Return names without parameters that at least this share, or more than half, of the rows of a name have."""
+    """Return names without parameters that at least `share`, or more than half, of the rows with a name have."""
     specs = [_spec(row) for row in group.rows]
     of_name = Counter(spec.name for spec in specs if spec is not None)
     having = Counter((spec.name, key, str(value)) for spec in specs if spec for key, value in spec.arguments.items())
@@ -356,16 +342,13 @@ def _shared_origin(group: Group) -> Origin | None:
 
 
 def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) -> TextTable:
-    """Return the ranking for a screen, one line per row.
+    """Return a group's ranking for a screen, one line per row.
 
     Args:
-        group: the group of the rows.
         keys: columns or metrics after the strategy, if the group has them. By default: the ranking metric, the
-            difference
-            with its test, tokens, and the means of other metrics.
-        page: whether the table is for a page, which draws the interval of the ranking metric and adds a verdict,
-            seconds
-            and `keys`.
+            difference with its test, tokens, and the means of other metrics.
+        page: whether the table is for a web page, which draws the interval of the ranking metric and adds a verdict,
+            seconds and `keys`.
     """
     columns = {key: column for key, column in COLUMNS.items() if column.heading}
     columns |= {metric: metric_column(group, metric) for metric in {group.metric, *group.scales}}
@@ -440,7 +423,7 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
 
 
 def beside(group: Group) -> list[str]:
-    """Return the metrics printed beside the ranking metric; for lines em, es, identifier F1 and gain."""
+    """Return the metrics printed beside the ranking metric."""
     return leading(group.profile, group.scales, but=group.metric)[:_MOST_BESIDE]
 
 
@@ -461,7 +444,7 @@ def _beside(group: Group) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A chart that has nothing to show, and why."""
+    """A chart without data, and why."""
 
     title: str
     why: str
@@ -480,9 +463,7 @@ class Curve:
     """A strategy at two or more values of the parameter."""
 
     strategy: str
-    """Spec without the parameter."""
     points: tuple[CurvePoint, ...]
-    """Points, sorted by the parameter, ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

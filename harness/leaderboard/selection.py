@@ -1,7 +1,4 @@
-"""Choose the compared runs, their metric and baseline, and list their other differences.
-
-Differences in decoding, versions, load or samples give warnings. Names that no run has give errors.
-"""
+"""Selects the runs to compare, their metric and baseline, and warns about different decoding, versions or load."""
 
 from __future__ import annotations
 
@@ -23,10 +20,9 @@ BASELINE = "lc.infile"
 RANKS_FUNCTIONS = "pass@1"
 _RANKING = ("es", RANKS_FUNCTIONS, "em")
 _MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
-"""Parts whose versions all rows should share; each strategy has its own version."""
+"""Components whose versions all rows should share. Each strategy has its own version."""
 _OF_GENERATOR = ("generator", "coder")
 _LONGEST = 40
-"""Most characters printed of a version; enough to identify a digest."""
 _ALWAYS = ("completions", "temperature")
 
 
@@ -41,10 +37,10 @@ def check(tables: Sequence[RunTable], metric: str | None, baseline: str | None) 
 
 
 def file_labelled(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Rename strategies from files by `file_label`, so that all versions of a file share one row.
+    """Label strategies from files by `file_label`, so that all versions of a file share one row.
 
-    Files with equal names and labels in different folders keep their paths, unless both had the same text at some time:
-    then the file was moved, and they share the label.
+    Files of the same name in different folders keep their paths, unless they once had the same text: then the file was
+    moved, and they share the label.
     """
     versions: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for table in tables:
@@ -65,11 +61,9 @@ def strategy_of(run: RunInfo) -> Hashable:
 
 
 def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = strategy_of) -> list[RunTable]:
-    """Return one table per key, in the order of appearance.
+    """Return one table per key: the newest complete table, or the newest if none is complete.
 
-    This is the newest complete table of the key, or the newest if none is complete. A reference result is left out if
-    the
-    user has a complete run of the same strategy.
+    A reference result is dropped if the user has a complete run of the same strategy.
     """
     newest_tables: dict[Hashable, RunTable] = {}
     for table in tables:
@@ -82,7 +76,7 @@ def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = s
 
 
 def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Sequence[str] = ()) -> dict[str, str]:
-    """Return each strategy's newest complete run, all over the same samples by the same generator.
+    """Return strategy -> id of its newest complete run, all over the same samples by the same generator.
 
     Args:
         tables: stored runs, oldest first.
@@ -101,7 +95,7 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
     for run in runs:
         languages[run.id].add(run.language)
         of = newest_runs[run.samples_digest, run.samples, run.generator]
-        # A reference result is used only where the user has no run.
+        # Use a reference result only if the user has no run.
         if run.origin is Origin.RUN or run.strategy not in of or of[run.strategy].origin is not Origin.RUN:
             of[run.strategy] = run
     fixed = {(t.run.samples_digest, t.run.samples, t.run.generator) for t in tables if t.run.id in beside}
@@ -141,13 +135,13 @@ def _named(name: str, strategies: Collection[str]) -> str:
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
     """Return a group's runs, without bits measured by another model than that of the newest run.
 
-    Bits of two models, or of two versions of a model, are different units, so no mean, difference or rank may mix them.
+    Bits of two models, or of two versions of a model, are different units.
     """
     coders = {table.run.id: coder for table in tables if (coder := _coder(table)) is not None}
     if len(set(coders.values())) < 2:
         return list(tables)
     age = {table.run.id: place for place, table in enumerate(members)}
-    # The user's runs come first, as a newer reference result must not remove their bits.
+    # The user's runs come first: a newer reference result must not remove their bits.
     newest_run = max(
         (table.run for table in tables if table.run.id in coders),
         key=lambda run: (run.origin is Origin.RUN, max(age[id_] for id_ in run.ids)),
@@ -181,11 +175,10 @@ def complete(table: RunTable) -> bool:
 
 
 def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
-    """Return the ranking metric; the runs may lack it.
+    """Return the default ranking metric. The runs may lack it.
 
-    Without completions it is `HEADLINE`, for functions ``pass@1``. For lines it is ``copyable_bits`` with the built-in
-    copy
-    model, and otherwise ``es``, ``em`` or the profile's first metric.
+    Without completions it is `HEADLINE`; for functions ``pass@1``; for lines ``copyable_bits`` with the built-in copy
+    model, otherwise ``es``, ``em`` or the profile's first metric.
     """
     if not run.completions:
         return HEADLINE
@@ -193,7 +186,7 @@ def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
         return RANKS_FUNCTIONS
     first = (COPYABLE, *_RANKING) if only_copies(run.generator) else _RANKING
     own = own_metrics(run.profile, metrics)
-    # A missing score is not replaced, as another metric would be printed under the profile's name.
+    # Do not replace a missing score: another metric would be printed under the profile's name.
     return next((name for name in (*first, *own) if name in metrics), None) or _ranking_metric(run.profile)
 
 
@@ -254,9 +247,9 @@ def is_generator(requested: str, generator: str) -> bool:
 
 
 def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
-    """Return the runs of the newest view, and the other (samples, generator) pairs with runs; oldest run first.
+    """Return the runs over the newest run's samples by its generator, and all other (samples, generator) pairs.
 
-    The view has the samples and generator of the user's newest run, or otherwise of a language model's newest run.
+    The newest run is the user's, or otherwise a language model's.
     """
     own = [table for table in tables if table.run.origin is Origin.RUN]
     newest_run = (own or [table for table in tables if not only_copies(table.run.generator)] or tables)[-1].run
@@ -267,14 +260,14 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
 
 
 def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return all runs; where the user ran only a first part of a set, add runs over more of it, cut to that part."""
+    """Return all runs. If the user ran only the first part of a set, add runs over more of it, limited to that part."""
     parts = {table.run.samples for table in tables if table.run.origin is Origin.RUN and "[:" in table.run.samples}
     joined = [table for table in tables if table.run.samples not in parts]
     return joined + [table for label in sorted(parts) for table in over(tables, label)]
 
 
 def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
-    """Return the runs over a sample set or a first part of it; add runs over more of the set, cut to that part.
+    """Return the runs over a sample set or a first part of it, and runs over more of the set, limited to that part.
 
     Strategies that ran over the part itself are not added again, nor are runs that lack a sample of the part.
     """
@@ -305,7 +298,7 @@ def _canonical(text: str) -> str:
 
 
 def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
-    """List differences in the runs' decoding and versions; strategy versions count only if all have one strategy."""
+    """Return warnings about different decoding and versions. Strategy versions matter only if all have one strategy."""
     return [*_decoding(runs), *_versions(runs)]
 
 
@@ -326,7 +319,7 @@ def coders_of(runs: Sequence[RunInfo]) -> list[str]:
 
 
 def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
-    """Explain why a comparison leaves out metrics in bits; otherwise empty."""
+    """Return a sentence on why a comparison excludes bits; empty if it does not."""
     model_versions = list(filter(None, coders_of(runs)))
     if len(model_versions) < 2:
         return []
@@ -339,7 +332,7 @@ def _decoding(runs: Sequence[RunInfo]) -> list[str]:
     decodings = [(run.strategy, _decoded(run)) for run in runs if run.sampling]
     differ = _differing([decoded for _, decoded in decodings])
     if any(run.repetitions for run in runs):
-        # A row over several seeds has their noise in its interval, so the seeds may differ.
+        # The interval of a row over several seeds includes their noise, so the seeds may differ.
         differ = [name for name in differ if name != "seed"]
     if not differ:
         return []
@@ -389,7 +382,7 @@ def _timed(runs: Sequence[RunInfo]) -> list[RunInfo]:
 
 
 def load_warnings(runs: Sequence[RunInfo]) -> list[str]:
-    """Warn if the seconds of runs were measured under different loads."""
+    """Return a warning if the seconds of runs were measured under different loads."""
     timed = _timed(runs)
     if len({load for run in timed for load in run.loads}) < 2:
         return []

@@ -1,16 +1,7 @@
-"""Test differences by sign flips of whole repositories, for single pairs or families (step-down), and rank rows.
+"""Tests differences by sign flips of whole repositories, for single pairs or families of pairs, and ranks rows.
 
-Under the null hypothesis a repository favours either strategy with equal chance, so the sign of its summed difference
-is random. All samples of a repository flip together: tests over samples (McNemar, paired t) report false differences
-when the advantage varies between repositories.
-
-Pairs share rows and repositories, so their tests are strongly dependent. Bonferroni's and Holm's corrections ignore
-this and cost too much power: with 8 repositories, their smallest corrected p-value over ten pairs is 0.078. `step_down`
-flips whole repositories in all pairs at once. It compares a pair with the largest statistic that this pair and those
-with smaller statistics reach under the same flip. This controls the family-wise error, whichever null hypotheses are
-true, if in each repository the differences of true ones are as likely as the same differences with the other sign.
-
-Source: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
+docs/statistics.md explains the method. Family-wise error is controlled as in P. H. Westfall and S. S. Young,
+Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
 """
 
 from __future__ import annotations
@@ -29,33 +20,32 @@ from ctxbench.harness.leaderboard.stats import Array, generator
 
 ALPHA = 0.05
 EXACT_UP_TO = 16
-"""Most repositories for which every flip is enumerated; for more, flips are drawn."""
+"""Maximum repositories for which every flip is enumerated. For more, flips are drawn."""
 DRAWS = 20_000
 TOLERANCE = 1e-9
-"""Relative tolerance for ties, which count as hits."""
+"""Relative tolerance for ties. A flip that ties with the observation counts against it."""
 _LEAST = 1e-6
 """Distance from 0 of an interval's end that must exclude 0; too small to be printed."""
 _FLIPS = 2_000
 _WIDTH = 2_000
-"""Flips computed at once."""
 _ALONE = 1 << 18
-"""Most multiplications of a matrix product that runs in one thread: with more threads, waiting takes longer than the
-work, most of all on a busy machine."""
+"""Maximum multiplications of a matrix product that runs in one thread. With more threads, waiting would take longer
+than the work."""
 
 
 def p_values(sums: Array, *, seed: str) -> Array:
     """Return the two-sided p-value of each row of repository sums of paired differences.
 
-    The statistic is the absolute sum. It is equivalent to the absolute mean, as the number of samples is fixed.
+    The statistic is the absolute sum, equivalent to the absolute mean because the number of samples is fixed.
 
     Args:
         sums: shape (tests, repositories).
-        seed: decides the drawn flips; unused where the test is exact.
+        seed: seed of drawn flips; unused if the test is exact.
     """
     tests, repositories = sums.shape
     if not tests or not repositories:
         return np.ones(tests)
-    # Rounded, every sum is exact, so hits do not depend on how a processor's BLAS adds.
+    # Rounded sums are exact, so the result does not depend on the order in which a processor's BLAS adds.
     sums = rounded(sums, 1, term_bits(repositories))
     bar = np.abs(sums.sum(axis=1)) - TOLERANCE * np.abs(sums).sum(axis=1)
     if repositories <= EXACT_UP_TO:
@@ -85,7 +75,7 @@ def smallest_p(repositories: int) -> float:
 
 
 LEAST = next(count for count in range(1, EXACT_UP_TO + 1) if smallest_p(count) <= ALPHA)
-"""Fewest repositories with which a difference can be significant."""
+"""Minimum number of repositories for a significant difference."""
 
 
 def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:
@@ -98,7 +88,7 @@ def drawn_flips(seed: str, repositories: int) -> Iterator[Array]:
 
 @lru_cache(maxsize=2)
 def _flips(seed: str, repositories: int) -> NDArray[np.int8]:
-    """Draw signs, shape (chunks, `_FLIPS`, repositories); cached, since all pairs of a metric use the same flips."""
+    """Draw signs, shape (chunks, `_FLIPS`, repositories). Cached, because all pairs of a metric use the same flips."""
     random = generator(f"signflip/{seed}")
     drawn = [random.integers(0, 2, size=(_FLIPS, repositories)).astype(np.int8) for _ in range(DRAWS // _FLIPS)]
     return np.stack(drawn) * np.int8(2) - np.int8(1)
@@ -116,38 +106,34 @@ class StepDown:
     p: Array
     """Two-sided p-value of each pair, corrected for all pairs."""
     critical: float | None
-    """The statistic that a pair must exceed to be significant at 5%, among the pairs that are not. If all are
-    significant, it is that of the pair with the smallest statistic. None if no flips are rare enough."""
+    """Statistic that a pair that is not yet significant must exceed to be significant at 5%. If all are significant,
+    the statistic for the pair with the smallest one. None if no flips are rare enough."""
     low: Array
-    """Lower end of each pair's interval: the least mean difference that the flips do not refute at 5%, for all pairs
-    together. It is above 0 exactly where the pair is significantly better; -inf if every difference is possible; NaN
-    without `sizes`. `high` is the upper end."""
+    """Lower end of each pair's simultaneous 95% interval. Above 0 exactly if the pair is significantly better; -inf if
+    unbounded; NaN without `sizes`. `high` is the upper end."""
     high: Array
 
 
 def step_down(sums: Array, sizes: Array | None = None, *, seed: str) -> StepDown:
     """Test a family of pairs together.
 
-    The statistic of a pair is its absolute sum over the root of its sum of squares, which flips do not change. So pairs
-    have equal weight, however large their differences are. A pair with few repositories does not weaken the others: its
-    statistic is at most the root of their number. It is 0 for a pair that never differs.
+    The statistic of a pair is its absolute sum over the root of its sum of squares, so that all pairs have equal
+    weight. It is 0 for a pair that never differs.
 
     Args:
-        sums: sums of paired differences, shape (pairs, repositories), at least one of each; 0 where a pair has no
-            sample of a repository.
-        sizes: number of samples in each sum, in that shape; None skips the intervals.
-        seed: decides the drawn flips; unused up to `EXACT_UP_TO` repositories, where every flip is tried.
+        sums: sums of paired differences, shape (pairs, repositories), at least one of each; 0 if a pair has no sample
+            of a repository.
+        sizes: number of samples in each sum, same shape; None skips the intervals.
+        seed: seed of drawn flips; unused up to `EXACT_UP_TO` repositories, where every flip is tried.
     """
     ordered = _Ordered(sums, seed)
     return ordered.tested() if sizes is None else ordered.bounded(ordered.tested(), sizes)
 
 
 class _Ordered:
-    """The pairs of a family, sorted by statistic, ascending."""
-
     def __init__(self, sums: Array, seed: str) -> None:
         self._seed = seed
-        # Rounded, every sum is exact, so hits do not depend on how a processor's BLAS adds.
+        # Rounded sums are exact, so the result does not depend on the order in which a processor's BLAS adds.
         sums = rounded(sums, 1, term_bits(sums.shape[1]))
         scale = np.array([math.sqrt(math.fsum(np.square(row).tolist())) or 1.0 for row in sums])
         observed = np.abs(sums.sum(axis=1)) / scale
@@ -162,7 +148,7 @@ class _Ordered:
             for rows, largest in self._largest(signs, pairs):
                 hits[rows] += np.count_nonzero(largest >= self._bar[rows], axis=1)
             flips += signs.shape[1]
-        # The observation counts as a flip. Enumerated flips include it; drawn ones get it here.
+        # The observation counts as a flip. Enumerated flips include it; add it to drawn flips here.
         drawn = int(repositories > EXACT_UP_TO)
         p = np.maximum.accumulate(((hits + drawn) / (flips + drawn))[::-1])[::-1]
         adjusted = np.empty(pairs)
@@ -174,13 +160,14 @@ class _Ordered:
     def bounded(self, found: StepDown, sizes: Array) -> StepDown:
         """Return the tests with simultaneous intervals of the mean differences.
 
-        For each candidate difference, it is subtracted from the pair's repository sums before flipping, and the largest
-        statistic under each flip is taken over all pairs. Differences that are not refuted form the interval. The
-        step-down test finds more pairs significant than these intervals do: the intervals of those pairs end next to 0.
+        Each candidate difference is subtracted from the pair's repository sums before flipping, and the largest
+        statistic under each flip is taken over all pairs. The candidates that are not refuted form the interval. The
+        step-down test finds more pairs significant than these intervals do, so the intervals of those pairs end next to
+        0.
         """
         signs = np.concatenate(list(flip_signs(self._seed, self._sums.shape[1])), axis=1)
         flips, drawn = signs.shape[1], int(self._sums.shape[1] > EXACT_UP_TO)
-        # Most flips that may reach a refuted difference.
+        # Maximum flips that may reach a refuted difference.
         allowed = math.floor(ALPHA * (flips + drawn)) - drawn
         low, high = np.empty(len(self._order)), np.empty(len(self._order))
         first, second, whose = np.zeros(flips), np.zeros(flips), np.zeros(flips, dtype=np.intp)
@@ -204,7 +191,7 @@ class _Ordered:
         return replace(found, low=low, high=high)
 
     def _critical(self, pairs: int, allowed: int) -> float | None:
-        """Return what the largest of the first pairs exceeds under fewer than `allowed` of the other flips."""
+        """Return what the largest of the first `pairs` statistics exceeds under fewer than `allowed` other flips."""
         if not allowed:
             return None
         maxima = [list(self._largest(signs, pairs))[-1][1][-1] for signs in flip_signs(self._seed, self._sums.shape[1])]
@@ -230,8 +217,8 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
     With the difference d the observed statistic is |A - dN| / D(d) and the flipped one is |a - db| / D(d). A and N are
     the sums of differences and sizes over repositories, a and b those of the flipped ones, and D(d)² = Σ (s - dn)².
-    Each flip reaches the observed statistic in a range around A / N. So does `others`, the largest statistic of the
-    other pairs.
+    Each flip, and `others`, the largest statistic of the other pairs, reach the observed statistic in a range around A
+    / N.
     """
     totals, size_totals = sums @ signs, sizes @ signs
     total, size = math.fsum(sums.tolist()), math.fsum(sizes.tolist())
@@ -257,7 +244,7 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield the flips in chunks, shape (repositories, flips); an enumeration begins with the identity."""
+    """Yield the flips in chunks, shape (repositories, flips). An enumeration begins with the identity."""
     if repositories > EXACT_UP_TO:
         yield from drawn_flips(seed, repositories)
         return
@@ -270,10 +257,10 @@ def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
 
 
 def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
-    """Sort rows by mean, but never a row before one that beats it.
+    """Sort rows by mean, but never a row before a row that beats it.
 
     Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common
-    ones.
+    samples.
     """
     remaining, standings = list(order), []
     while remaining:
@@ -284,7 +271,7 @@ def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[i
 
 
 def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return the best and the worst rank of `count` rows, given the pairs (winner, loser) that differ significantly."""
+    """Return the best and the worst rank of each row, given the pairs (winner, loser) that differ significantly."""
     better, worse = [0] * count, [0] * count
     for winner, loser in beats:
         better[loser] += 1
@@ -295,8 +282,8 @@ def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[i
 def group_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     """Return the compact letter display: two rows share a letter exactly if they do not differ significantly.
 
-    Rows are given best first, so "a" contains the best. Insert and absorb: start with one letter for all rows; a pair
-    that differs splits every letter with both; a letter within another is dropped.
+    Rows are given best first, so "a" contains the best. Algorithm (insert and absorb): start with one letter for all
+    rows; split every letter that contains both rows of a differing pair; drop a letter contained in another.
     """
     columns: list[frozenset[int]] = [frozenset(range(count))] if count else []
     for pair in apart:

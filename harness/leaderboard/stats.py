@@ -1,11 +1,6 @@
-"""Means and 95% intervals of values clustered by a unit, and Student's t.
+"""Means and 95% intervals of values clustered by a unit (repository or file), and Student's t.
 
-The unit is the repository, or the file if all samples are of one repository. Samples of one unit resemble each other,
-so an interval that treats them as independent is too narrow. An interval over units needs at least `FEWEST` units.
-
-Student's t is implemented here because boards must be equal to the last bit on every processor. Scipy's is not: of
-8,000 quantiles of scipy 1.17, 12 differ on a processor without fused multiplication. Scipy would also take 143 MB of
-disk and 0.7 s to import. The tests compare the results with scipy's.
+Student's t is implemented here because scipy's quantiles differ between processors in the last bits.
 """
 
 from __future__ import annotations
@@ -24,7 +19,7 @@ from ctxbench.bench.elementary import exp, log
 from ctxbench.bench.float64 import rounded, term_bits
 
 FEWEST = 5
-"""Fewest units for an interval over units."""
+"""Minimum units for an interval over units."""
 CONFIDENCE = 0.95
 POWER = 0.8
 _RESAMPLES = 2000
@@ -49,13 +44,13 @@ class IntervalScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlipUnit:
-    """The unit that a test flips as a whole: a repository, or a part of the only repository."""
+    """The unit that a test flips as a whole: a repository, or a file of the only repository."""
 
     noun: str = "repository"
     repo: str = ""
-    """The only repository, whose parts are tested; empty if the unit is the repository."""
+    """Name of the only repository; empty if the unit is the repository."""
     refusal: str = ""
-    """Why the parts of the only repository are not tested; otherwise empty."""
+    """Why the files of the only repository cannot be tested; empty if they can."""
 
     @property
     def plural(self) -> str:
@@ -67,7 +62,7 @@ class FlipUnit:
         return f"{number} {self.noun if number == 1 else self.plural}{f' of {self.repo}' if self.repo else ''}"
 
     def claim(self, number: int) -> str:
-        """Return a sentence that limits the claim of a test to one repository; empty if the units are repositories."""
+        """Return a sentence that limits a test's claim to one repository; empty if the units are repositories."""
         return f"Tested over {self.count(number)}; the claim is limited to this repository." if self.repo else ""
 
 
@@ -76,7 +71,7 @@ REPOSITORY = FlipUnit()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A mean over samples with its 95% interval; missing numbers are None."""
+    """A mean over samples with its 95% interval. Unknown numbers are None."""
 
     n: int
     units: int
@@ -85,13 +80,12 @@ class Estimate:
     high: float | None
     over: IntervalScope
     mean_of_repositories: float | None
-    """Mean of the means of repositories."""
     bootstrap_low: float | None
-    """Ends of the seeded percentile cluster bootstrap; None with fewer than `FEWEST` units."""
+    """Lower end of the seeded percentile cluster bootstrap; None with fewer than `FEWEST` units."""
     bootstrap_high: float | None
     unit: FlipUnit = REPOSITORY
     mean_of_levels: float | None = None
-    """Mean of the means of levels; only for benchmarks that print it."""
+    """Mean of the means of levels, for benchmarks that print it."""
     mean_with_invalid: float | None = None
     """Mean that includes the invalid samples (broken or vacuous)."""
     median: float | None = None
@@ -103,15 +97,13 @@ class Estimate:
 def estimate(
     values: Sequence[float], repos: Sequence[str], *, seed: str, bounds: tuple[float, float] | None = None
 ) -> Estimate:
-    """Estimate the mean of aligned `values` and `repos`.
+    """Estimate the mean of values, with an interval over repositories.
 
     Args:
-        values: one number per sample.
         repos: repository of each sample.
-        seed: decides the draws of the bootstrap.
-        bounds: range of the values, if any. The interval is cut at it. If all values lie on one bound, or all
-            differences
-            are 0, the interval is a score interval over samples, as a spread of zero would claim certainty.
+        seed: seed of the bootstrap.
+        bounds: range of the values, if any, which limits the interval. If all values equal one bound, or all
+            differences are 0, the interval is a score interval over samples.
     """
     return estimates([clustered(np.asarray(values, dtype=np.float64), coded(repos))], seed=seed, bounds=bounds)[0]
 
@@ -122,7 +114,6 @@ class Clustered:
 
     values: Array
     sums: Array
-    """Sum of each unit's values; units without values are left out."""
     sizes: Array
     codes: Codes
     unit: FlipUnit = REPOSITORY
@@ -134,7 +125,7 @@ class Clustered:
 
 
 def mean(values: Array) -> float:
-    """Return the mean of one or more values; the sum is rounded once, so the order does not matter."""
+    """Return the mean of one or more values. The sum is rounded once, so the order does not matter."""
     return math.fsum(values.tolist()) / len(values)
 
 
@@ -150,7 +141,7 @@ def coded(names: Sequence[str]) -> Codes:
 
 
 def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clustered:
-    """Sum values by unit; `codes` are the units of the values."""
+    """Sum values by unit. `codes` are the units of the values."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
     present = np.flatnonzero(sizes)
     return Clustered(values, sums[present], sizes[present], present, unit)
@@ -195,7 +186,7 @@ def _estimate(
 def cluster_error(sums: Array, sizes: Array) -> float:
     """Return the cluster-robust standard error of the mean over samples, for two clusters or more.
 
-    This is ``sqrt(C / (C-1) * sum(r**2)) / n``: r is a cluster's sum of residuals, C the number of clusters.
+    The formula is ``sqrt(C / (C-1) * sum(r**2)) / n``: r is a cluster's sum of residuals, C the number of clusters.
     """
     count, n = len(sums), sizes.sum()
     residuals = sums - sizes * (math.fsum(sums.tolist()) / n)
@@ -228,7 +219,7 @@ def _interval(
 def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, float]:
     """Return the score interval for n equal values: Wilson's at a bound, Tango's for differences that are all 0.
 
-    An event that is never seen in n samples has a share of at most z^2 / (n + z^2).
+    An event that never occurs in n samples has a share of at most z^2 / (n + z^2).
     """
     z2 = 1.959963984540054**2
     low, high = bounds
@@ -259,14 +250,14 @@ def _resampled(column: Clustered, seed: str) -> Array:
 
 @lru_cache(maxsize=8)
 def _drawn_sizes(seed: str, sizes: bytes) -> Array:
-    """Return the number of samples of each draw; cached, as most rows have the same samples."""
+    """Return the number of samples of each draw. Cached, because most rows have the same samples."""
     unit_sizes = np.frombuffer(sizes, dtype=np.float64)
     return np.concatenate([unit_sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(unit_sizes))])
 
 
 @lru_cache(maxsize=2)
 def _draws(seed: str, count: int) -> tuple[NDArray[np.int64], ...]:
-    """Draw units, shapes (draws, count); cached, as all rows of a metric use the same draws."""
+    """Draw units, shapes (draws, count). Cached, because all rows of a metric use the same draws."""
     random = generator(f"bootstrap/{seed}")
     step = max(1, _CHUNK // count)
     return tuple(
@@ -292,7 +283,7 @@ def cdf(t: float, df: float) -> float:
 def quantile(p: float, df: float) -> float:
     """Return t with P(T <= t) = p, for 0 < p < 1 and `df` > 0.
 
-    Uses bisection on the lower half, where the distribution function keeps its relative precision.
+    Bisects the lower half, where the distribution function keeps its relative precision.
     """
     if not (0 < p < 1 and df > 0):
         raise ValueError(f"no t quantile at p={p} with {df} degrees of freedom")
@@ -314,21 +305,19 @@ def quantile(p: float, df: float) -> float:
 
 
 def _incomplete_beta(a: float, x: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, 1/2), by its continued fraction."""
     b = 0.5
     if x <= 0:
         return 0.0
     if x >= 1:
         return 1.0
     log_front = _log_gamma_step(a) - _LOG_GAMMA_HALF + a * log(x) + b * log(1 - x)
-    # The fraction converges fast only on this side of the mean; the other side follows by symmetry.
+    # The fraction converges fast only on this side of the mean. The other side follows by symmetry.
     if x < (a + 1) / (a + b + 2):
         return exp(log_front) * _fraction(a, b, x) / a
     return 1 - exp(log_front) * _fraction(b, a, 1 - x) / b
 
 
 def _log_gamma_step(a: float) -> float:
-    """Return log(gamma(a + 1/2) / gamma(a)), by its series for large a."""
     ratio = 1.0
     while a < _LARGE:
         ratio *= a / (a + 0.5)
@@ -337,7 +326,6 @@ def _log_gamma_step(a: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Evaluate the continued fraction of the incomplete beta function (modified Lentz method)."""
     c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _TERMS):

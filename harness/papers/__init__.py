@@ -1,1 +1,1 @@
-"""The tables of the two papers: rows as presets, and ctxbench's numbers beside the papers' numbers."""
+"""The tables of the two papers: presets of their rows, and ctxbench's results beside the printed numbers."""

@@ -1,10 +1,6 @@
-"""Presets: a name for each row of the papers' tables, which means a strategy with its parameters.
+"""Presets: names for the rows of the papers' tables, such as ``icl-t1-rag``, each a strategy with its parameters.
 
-Presets work wherever a strategy is expected: ``icl-t1-rag``, ``icl-t1-rag(encoder=minilm)``,
-``ic-t4-projbench-py-uer+releaseB``.
-
-``fidelity.toml`` lists how the strategies agree with and differ from what the papers ran; `ctxbench reproduce` prints
-the differences above a table.
+Presets are accepted wherever a strategy is. ``fidelity.toml`` lists how strategies differ from what the papers ran.
 """
 
 from __future__ import annotations
@@ -23,13 +19,12 @@ from ctxbench.bench.spec import Spec, Value
 from ctxbench.harness.paper_tables import PaperRow, rows
 
 RELEASE_B: Mapping[str, Value] = {"ue_quirks": True, "q2_lines": "first", "q2_partial": "drop"}
-"""Parameters of the twin ``+releaseB``: the quirks of InferCom's later code.
+"""Parameters of presets with the suffix ``+releaseB``, which reproduce InferCom's later code.
 
-That code also retrieves functions after the cursor and skips long prompts. Neither can be switched on: strategies
-never see code after the cursor, and ctxbench never skips samples.
+That code also retrieves functions after the cursor and skips long prompts, which no parameter reproduces.
 """
 _OF_ITS_ENCODER = ("query_tokens",)
-"""Parameters that depend on the encoder; with another encoder, the strategy's default applies."""
+"""Parameters that depend on the encoder. With another encoder, the strategy's default applies."""
 _FAMILIES = ("icl-t", "ic-t", "ic-s")
 
 
@@ -40,11 +35,11 @@ def presets() -> Mapping[str, PaperRow]:
 
 
 def spec_of(text: str) -> str:
-    """Return the spec of a preset's strategy, or `text` itself if it does not name a preset.
+    """Return the strategy spec of a preset, or `text` itself if it does not name a preset.
 
     Raises:
         UnknownName: if the name looks like a preset but is unknown.
-        InputFault: if the row has no strategy, the twin does not exist, or a parameter is invalid.
+        InputFault: if the row has no strategy, the suffix does not exist, or a parameter is invalid.
     """
     name = text.strip().partition("(")[0].strip()
     base, _, twin = name.partition("+")
@@ -68,7 +63,7 @@ def spec_of(text: str) -> str:
 
 
 def with_encoder(spec: Spec, encoder: str, *, keep: Collection[str] = ()) -> Spec:
-    """Return a spec with all encoders, also in wrapped strategies, replaced by `encoder`, except those in `keep`."""
+    """Replace all encoders in a spec, also in wrapped strategies, by `encoder`, except those in `keep`."""
     arguments = dict(spec.arguments)
     if "inner" in arguments:
         arguments["inner"] = str(with_encoder(specs.parse(str(arguments["inner"])), encoder, keep=keep))
@@ -128,7 +123,6 @@ class Fidelity:
     name: str
     """Name of the strategy, or prefix of the family (``icl.``)."""
     also: tuple[str, ...] = ()
-    """Other strategies that the comparison covers."""
     paper: str
     program: str
     """Released program, with files and lines; empty if none was released."""

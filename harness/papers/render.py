@@ -1,4 +1,4 @@
-"""A paper's table with ctxbench's numbers as text, markdown, JSON; which strategies solve what as an SVG."""
+"""Prints a paper's table with ctxbench's numbers as text, Markdown or JSON, and draws which strategies solve what."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ _TABLE_LEVELS = {f"{level}_runnable": level for level in LEVELS}
 _STEP, _EDGE, _BAR = 22, 16, 260
 """Pixels of a row or column of dots, of the margin, and of the longest bar."""
 MOST_REGIONS = 40
-"""Most columns in a plot."""
 _CHARACTER = 7
-"""Upper bound of a character's width, in pixels."""
 _INK, _FAINT, _FILL = "#222", "#ddd", "#0072B2"
 
 
@@ -72,14 +70,14 @@ def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WID
 
 
 def markdown(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return the table and its remarks as markdown."""
+    """Return the table and its remarks as Markdown."""
     remarks = "".join(f"- {plain_markdown(note)}\n" for note in notes(compared, languages))
     tables = [f"### {section.caption}\n\n{markdown_table(section)}" for section in sections(compared, languages)]
     return "\n".join([f"## {plain_markdown(title(compared))}\n", remarks, *tables])
 
 
 def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return the table as JSON: a record per row and language, with both numbers at full precision."""
+    """Return the table as JSON: a record per row and language, with the paper's and ctxbench's numbers unrounded."""
     whole = {
         "table": compared.table.name,
         "paper": compared.table.paper,
@@ -119,7 +117,7 @@ def _heads(*texts: str) -> tuple[ColumnHead, ...]:
 
 
 def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return which strategies solve what, as an SVG.
+    """Return an SVG that shows the samples that each strategy solves.
 
     Raises:
         InputFault: if no two strategies completed the same samples with a metric of 0 and 1.
@@ -380,9 +378,8 @@ def _solved_record(by: SolvedBy) -> dict[str, Any]:
 def picture(charts: Sequence[SolvedBy]) -> str:
     """Return UpSet plots, one below the other, as an SVG.
 
-    Each row is a strategy. Each column is a set of samples that exactly the strategies with a full dot solve, the
-    largest
-    set first; its bar and number show the size. Labels on the right show how many samples each strategy solves.
+    Each row is a strategy. Each column is the set of samples that exactly the strategies with a filled dot solve, the
+    largest set first; its bar and number are the size. Labels on the right are the number of samples per strategy.
     """
     parts: list[str] = []
     width, top = 2 * _EDGE, float(_EDGE)

@@ -1,8 +1,4 @@
-"""Run the strategies of a paper's table and compare the numbers, with intervals and sample counts. No output.
-
-Only the paper's columns are computed, by the paper's rules: pass@1 by level, the unweighted mean of the levels, the
-mean of both languages (ICL-strategies paper); EM, ES and identifier metrics over all tasks (InferCom paper).
-"""
+"""Runs the strategies of a paper's table and compares the numbers, with intervals and sample counts."""
 
 from __future__ import annotations
 
@@ -63,13 +59,11 @@ class ComparedTable:
     encoder: str | None
     """Encoder that replaces the rows' encoders; None for each row's own."""
     specs: Mapping[str, str]
-    """Preset -> spec that was run; external rows have none."""
     ours: Mapping[str, tuple[OwnResult, ...]]
     """Spec -> results, one per sample set, generator and language."""
     summariser: str = ""
     """Generator of the summaries; empty if each of `generators` wrote its own."""
     continuing: tuple[str, ...] = ()
-    """Generators that do not follow instructions."""
     options: frozenset[str] = frozenset()
     """Options in use that remove a difference from the paper (`PaperDifference.switch`)."""
     solved: tuple[SolvedBy, ...] = ()
@@ -87,7 +81,7 @@ class ComparedTable:
 
 
 def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
-    """Return preset -> spec to run; `encoder` replaces the encoders, except BM25, unless it is None."""
+    """Return preset -> spec to run. `encoder` replaces the rows' encoders, except BM25; None keeps them."""
     by_preset = {}
     for row in table.rows:
         if row.strategy:
@@ -100,7 +94,7 @@ def check_encoders(strategies: Iterable[str], replacement: str | None = None) ->
     """Check before a run that this machine has the encoders.
 
     Raises:
-        InputFault: if an encoder is missing; the cure names alternatives.
+        InputFault: if an encoder is missing; the message names alternatives.
     """
     if replacement is not None and lexical_of(replacement) is None:
         encoder_of(replacement)
@@ -150,7 +144,7 @@ def run(
     choices: RunOptions | None = None,
     progress: Progress = silent,
 ) -> tuple[ComparedTable, InputFault | MachineFault | None]:
-    """Run every distinct strategy of a table's rows over the sample sets; stored results are used again.
+    """Run every distinct strategy of a table over the sample sets. Stored results are reused.
 
     Rows that differ only in the model share one run per generator.
 
@@ -203,14 +197,12 @@ def run(
 def stored(
     store: Store, table: PaperTable, names: Sequence[str], *, generators: Sequence[str], encoder: str | None = None
 ) -> ComparedTable:
-    """Compare stored runs, including shipped reference results, with a table's rows; run nothing.
+    """Compare stored runs, including shipped reference results, with a paper's table.
 
-    Each strategy's largest run over a set counts. The rows of a set, generator and language cover the samples that they
-    all share.
+    Each strategy's largest run over a set counts. Numbers cover the samples that all rows of a set, generator and
+    language share.
 
     Args:
-        store: store of the runs.
-        table: the paper's table.
         names: sample sets; empty for the quick start's set.
         generators: generators of the runs.
         encoder: encoder that replaces the rows' encoders; None for each row's own.
@@ -253,7 +245,7 @@ def stored(
 
 
 def instructs(generator: str) -> bool:
-    """Return whether a generator follows instructions; if its engine is not installed, its spec decides.
+    """Return whether a generator follows instructions. If its engine is not installed, its spec decides.
 
     Raises:
         InputFault: if the generator cannot be used on this machine, and its spec names no model.
@@ -302,16 +294,15 @@ class OwnResult:
     strategy: str
     generator: str
     counts: Mapping[str, int]
-    """Level -> completed samples."""
     missing: int
-    """Samples without a result, because the machine or the strategy failed; no number includes them."""
+    """Samples without a result, because the machine or the strategy failed. They are not part of any number."""
     cells: Mapping[str, OwnNumber]
     remarks: tuple[str, ...] = ()
     """Remarks about the run's samples and what the strategy sees."""
 
 
 def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTime] = ()) -> OwnResult:
-    """Return the columns of `table` that a run can fill."""
+    """Return a run's numbers for the columns of a paper's table."""
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
     repos = set(run.repo)
     if construction := construction_of(stage for stage in built if project_of(stage.repo) in repos):
@@ -386,7 +377,6 @@ class Average:
     """A mean gain: stated in a paper's text, or computed from the paper's rows or from ctxbench's."""
 
     name: str
-    """Description of the compared methods."""
     whose: str
     n: int
     cells: Mapping[str, float]
@@ -401,7 +391,7 @@ def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Aver
         theirs |= {(row.method, row.benchmark, row.model, language): cells for language, cells in row.printed.items()}
         for own in compared.ours.get(compared.specs.get(row.preset, ""), ()):
             if own.language in languages:
-                # Ignore the runs' limits, as stored rows cover the samples that all runs share.
+                # Ignore the runs' limits: stored rows cover the samples that all runs share.
                 setting = (own.samples.partition("[")[0], own.generator, own.language)
                 ours[row.method, *setting] = {column: cell.mean for column, cell in own.cells.items()}
     for headline in compared.table.headlines:
@@ -435,7 +425,7 @@ def _average(name: str, whose: str, gains: Sequence[Mapping[str, float]]) -> Ave
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedBy:
-    """Which strategies solve which samples of a set and language; only samples that all strategies completed count."""
+    """Which strategies solve which samples of a set and language, among samples that all strategies completed."""
 
     samples: str
     language: str

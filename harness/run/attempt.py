@@ -47,11 +47,10 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.cluster import Cluster
 
 Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
-"""Strategy, sample, decoding, number of completions -> the answered sample."""
+"""(strategy, sample, decoding, number of completions) -> answered sample."""
 Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
-"""Samples -> their stored answers."""
 GIVE_UP_AFTER = 5
-"""Equal failures in a row after which no more samples of the strategy start, because the next would also fail."""
+"""Number of equal failures in a row after which a strategy is stopped, because it would fail again."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -65,29 +64,25 @@ class RunSummary:
     model_failed: int
     missing: int
     new: int
-    """Samples that this attempt finished."""
     faults: tuple[StoredFault, ...]
-    """Reasons for missing samples, in chronological order."""
     too_long: int = 0
-    """Faults because a prompt is too long for the model."""
     judges: bool = False
     unjudged: int = 0
-    """Stored completions of functions without a verdict."""
     passes: tuple[int, ...] = ()
-    """Number of passes for each sample whose completions all have verdicts."""
+    """Number of passed completions per sample, for samples whose completions all have verdicts."""
     all_equal: bool = False
-    """Whether every sample has several completions and all of them are equal."""
+    """Whether every sample has several completions and each sample's completions are equal."""
     seed: int = 0
     repeats: bool = False
-    """Whether the run equals the run with the previous seed. Repeating it again adds no information."""
+    """Whether the answers equal those of the previous seed, so that further repetitions add no information."""
     gave_up: bool = False
     """Whether the attempt stopped early because the strategy repeated one failure."""
     costs: RunCosts | None = None
     """Cost of all calls in all attempts; None if unknown."""
     spent: float | None = None
-    """US dollars spent when the cost limit stopped the command; None if it did not."""
+    """US dollars spent when the cost limit stopped the run; None if it did not."""
     remark: str = ""
-    """Requests to the model outside the samples, in this call of `run`."""
+    """Sentence about model requests outside the samples, such as API summaries."""
 
 
 @dataclass(slots=True)
@@ -113,16 +108,15 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOutcome:
-    """Another machine's results for a unit."""
+    """The results of a unit that another machine completed."""
 
     samples: Sequence[Sample]
     shards: Sequence[tuple[str, bytes]] = ()
     fault: MachineFault | None = None
-    """Why the unit has no results."""
 
 
 class Attempt:
-    """One attempt at one run."""
+    """One attempt to complete a stored run."""
 
     def __init__(
         self,
@@ -136,11 +130,7 @@ class Attempt:
         scorer: SampleScorer,
         card: StrategyCard,
     ) -> None:
-        """Prepare an attempt at a stored run.
-
-        `snapshots` reads the repositories, only if samples are missing. `card` is the strategy's; if the strategy runs
-        programs and samples are missing, a sandbox is opened.
-        """
+        """Prepare an attempt at the stored run `spec` for the samples `planned`. `snapshots` loads the repositories."""
         self._store, self._snapshots, self._resources = store, snapshots, resources
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = spec.n > 0 and any(sample.tested for sample in planned)
@@ -150,12 +140,12 @@ class Attempt:
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
     def go(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
-        """Complete the missing samples here or on a cluster's nodes, and record the attempt's end even if interrupted.
+        """Complete the missing samples, here or on a cluster's nodes; record the attempt's end even if interrupted.
 
-        If a user's mistake, such as a missing key, stops a run before anything is stored, the run is deleted.
+        A run that an `InputFault` stops before anything is stored, for example a missing key, is deleted.
 
         Raises:
-            InputFault: if another process works on the run, or the user must correct something first.
+            InputFault: if another process is working on the run, or the user must correct something first.
         """
         with self._store.run_lock(self._run) as self._locked:
             try:
@@ -190,7 +180,7 @@ class Attempt:
             all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
             seed=self._spec.seed,
             gave_up=self._tally.gave_up,
-            # Samples delivered as shards are not in the store.
+            # Samples that arrived as shards are not in the store.
             costs=costs if costs.samples else None,
             spent=self._resources.spent if self._resources.cost_limit_reached else None,
             remark="\n".join(filter(None, self._remarks())),
@@ -220,7 +210,7 @@ class Attempt:
         load = Load(workers=resources.workers, requests=resources.batcher.requests, cores=os.cpu_count() or 1)
         with self._recorded(isolation, load, len(missing)):
             for language in sorted({sample.language for sample in missing}):
-                # Start the coder while the model writes the first answers, so that the answers need not wait.
+                # Start the coder while the model writes the first answers, so that scoring need not wait for it.
                 self._scorer.wake(language)
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
@@ -240,7 +230,7 @@ class Attempt:
             reason = "interrupted"
             raise
         finally:
-            # A fault in recording the end must not hide the fault that ended the attempt, such as a full disk.
+            # A fault while recording the end must not hide the fault that ended the attempt, such as a full disk.
             with contextlib.suppress(InputFault, MachineFault):
                 if services := resources.batcher.generator.served:
                     add_remarks(self._store, self._run, [f"Answered by {service}." for service in services])
@@ -287,7 +277,7 @@ class Attempt:
         try:
             self._tally.new += merger.merge(shard, name).new
         except InputFault as fault:
-            # Another node got another answer. This machine has the answers of all nodes.
+            # Another node got another answer. Only this machine has the answers of all nodes.
             cure = "run the same command again without --engine ray"
             for sample in shard.finished:
                 self._note(sample.sample_id, MachineFault(fault.what, cure=cure))
@@ -320,7 +310,7 @@ class Attempt:
             lost = resources.batcher.lost or resources.summaries.batcher.lost
             stops = lost or self._tally.gave_up or resources.cost_limit_reached
             if stops:
-                # Leave samples that have not begun to the next attempt.
+                # Leave samples that have not started to the next attempt.
                 for sample in under_way.drop():
                     resources.engines.withdraw(sample)
                     left.append(sample)
@@ -358,7 +348,7 @@ class Attempt:
         return None
 
     def _store_all(self, answered: Sequence[AnsweredSample]) -> None:
-        # A model that prices its own contexts does so between its batches, so give it all samples at once.
+        # A model that also measures bits does so between its batches, so pass all samples at once.
         parts = [answered] if self._resources.pricer.aside is None else self._pace.parts(answered)
         for part in parts:
             for samples, outcome in apart(self._scorer.finish, part, functools.partial(self._scorer.works, part)):

@@ -1,16 +1,7 @@
-"""`Batcher`: batches requests of many threads, sends equal requests once, and stores every answer.
+"""`Batcher`: batches the requests of many threads, sends equal requests once, and stores every answer.
 
-A thread enters with `member`. Its calls of `ask` wait for the answers. The batcher has two kinds of threads:
-
-- The bookkeeper looks requests up in the store and stores answers, all that have arrived at a time, so that no model
-  waits for a disk.
-- A lane sends requests without a stored answer to the generator. It starts when a batch is full, every member waits,
-  or no request has arrived for half a second. A ``concurrent`` generator has `batch_size` lanes. Each lane sends one
-  request as soon as it is free, so that no request waits for a batch or its slowest answer.
-
-A request is *asked* (to be looked up), *pending* (to be sent), under way, *answered* (to be stored), and then settled.
-One lock protects these states. Every caller gets its answers or the fault, and a fault of one request does not affect
-the others of its batch.
+One thread reads and writes the store; others send batches to the generator. A request is *asked* (to be looked up),
+*pending* (to be sent), under way, *answered* (to be stored), and then settled. One lock protects these states.
 """
 
 from __future__ import annotations
@@ -31,12 +22,12 @@ from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.write import StoredGeneration, clean
 
 LINGER = 0.5
-"""Seconds without a new request after which a batch is sent although members are still working."""
+"""Seconds without a new request after which a batch is sent although it is not full."""
 FIRST = 8
-"""Size limit of the first batch. Each next batch may be twice as large, up to a full one. The first answers then arrive
-early and are stored even if the run stops in its first seconds."""
+"""Maximum size of the first batch. Each next batch may be twice as large. The first answers then arrive early, and are
+stored even if the run stops in its first seconds."""
 GIVE_UP = 3
-"""Batches in a row without any answer after which the generator counts as lost."""
+"""Number of batches in a row without any answer after which the generator counts as lost."""
 _MOMENT = 0.05
 """Seconds that lookups and answers wait for more. A database takes about as long for many as for one."""
 
@@ -45,10 +36,10 @@ Outcome = Response | MachineFault
 
 
 class AnswerStore(Protocol):
-    """Storage of answers."""
+    """Storage of answers, as the batcher needs it."""
 
     def generations(self, ids: Sequence[str]) -> dict[str, Response]:
-        """Return the stored answers among `ids`."""
+        """Return id -> answer, for those of `ids` that are stored."""
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Store answers."""
@@ -56,14 +47,14 @@ class AnswerStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response and the key under which it is stored."""
+    """A model's response and its key in the store."""
 
     id: str
     response: Response
 
 
 class Stopped(MachineFault):
-    """Raised in a thread that asks after the run was interrupted."""
+    """Raised in a thread that asks the model after the run was stopped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +72,7 @@ class _Slot:
 
 
 class Batcher:
-    """A generator, shared by threads."""
+    """Sends the requests of many threads to one generator."""
 
     def __init__(
         self,
@@ -90,14 +81,13 @@ class Batcher:
         store: AnswerStore,
         prices: Prices | None = None,
     ) -> None:
-        """Prepare. Threads start with the first request.
+        """Prepare; threads start with the first request.
 
-        The generator is called by one thread at a time unless it is ``concurrent``. Its canonical `spec` and its
-        version identify answers.
+        `spec` is the generator's canonical spec, which is part of each answer's key.
         """
         self.generator, self.spec, self._store = generator, spec, store
         self.spent = 0.0
-        """US dollars of the new answers with known prices. Stored answers cost nothing."""
+        """US dollars for new answers whose price is known. Stored answers cost nothing."""
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
         able = generator.capabilities
         self.requests = max(1, able.batch_size)  # limit of requests sent at once
@@ -119,12 +109,12 @@ class Batcher:
 
     @property
     def lost(self) -> bool:
-        """Whether further requests are useless: the generator failed repeatedly, or the batcher has ended."""
+        """Whether further requests would fail: the generator failed repeatedly, or the batcher was closed."""
         return (self._fatal or self._gone) is not None
 
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
-        """Count the calling thread as a member, which may still ask."""
+        """Count the calling thread, inside the context, among those whose requests a batch waits for."""
         with self._lock:
             self._members += 1
         try:
@@ -136,7 +126,7 @@ class Batcher:
                 self._work.notify()
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        """Wait for the answers to `requests`, in order.
+        """Wait for the answers to `requests`, and return them in the same order.
 
         Raises:
             MachineFault: the fault of a request, or the last fault of a lost generator; `Stopped` after `close`.
@@ -151,14 +141,14 @@ class Batcher:
             if isinstance(slot.result, BaseException):
                 raise slot.result
         return [
-            # An equal request may have come with another text to price.
+            # An equal request may have had another reference to measure.
             Answer(id_, result if slots[id_].request.reference == reference else dataclasses.replace(result, bits=None))
             for id_, reference in zip(ids, (request.reference for request in requests), strict=True)
             if isinstance(result := slots[id_].result, Response)
         ]
 
     def id_of(self, request: Request) -> str:
-        """Return the key of everything that decides an answer: model, prompt, decoding and index."""
+        """Return the key of a request's answer: a digest of model, prompt, decoding and index."""
         parts = [
             self.spec,
             self.generator.version,
@@ -185,7 +175,7 @@ class Batcher:
         )
 
     def without_answer(self, requests: Sequence[Request]) -> list[Request]:
-        """Return the distinct requests without a stored answer."""
+        """Return the distinct requests whose answers are not stored."""
         by_id = {self.id_of(request): request for request in requests}
         stored = self._store.generations(list(by_id))
         return [request for id_, request in by_id.items() if id_ not in stored]
@@ -241,7 +231,7 @@ class Batcher:
             self._work.notify_all()
 
     def _settle(self, results: Mapping[_Slot, Response | BaseException]) -> None:
-        """Answer the waiters of slots, each once. Call with the lock held."""
+        """Settle requests and wake their waiting threads. Call with the lock held."""
         for slot, result in results.items():
             if self._slots.pop(slot.id, None) is None:
                 continue
@@ -279,11 +269,11 @@ class Batcher:
             return work
 
     def _all_there(self) -> bool:
-        """Return whether no more work can arrive before this is stored."""
+        """Return whether no further work can arrive before the current work is stored."""
         return self._fatal is not None or (self._waiting >= self._members and not self._under_way)
 
     def _tell_books(self) -> None:
-        """Wake the bookkeeper, unless more work may arrive while it gathers. Call with the lock held."""
+        """Wake the bookkeeper, unless more work may arrive soon. Call with the lock held."""
         if not self._gathers or self._all_there():
             self._books.notify()
 
@@ -299,7 +289,7 @@ class Batcher:
             self._work.notify(max(1, len(self._pending)))
 
     def _keep(self, answered: Sequence[tuple[_Slot, Outcome]]) -> list[tuple[_Slot, Outcome]]:
-        """Store answers. Return the stored ones, which may be another run's for the same request."""
+        """Store answers. Return the stored ones, which may come from another run's equal request."""
         generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
         if not generations:
             return list(answered)
@@ -333,7 +323,7 @@ class Batcher:
         )
 
     def _drop_pending(self) -> None:
-        """Settle pending requests of a lost generator, which would only fail. Call with the lock held."""
+        """Settle the pending requests of a lost generator, which would only fail. Call with the lock held."""
         if self._gone is not None:
             self._settle(dict.fromkeys(self._pending, self._gone))
             self._pending.clear()
@@ -381,7 +371,7 @@ class Batcher:
             if len(faults) < len(answered):
                 self._failures = 0
                 if self._gone is not None:
-                    # Wake lanes that stopped for a lost generator.
+                    # Wake lanes that stopped because the generator was lost.
                     self._gone = None
                     self._work.notify_all()
             elif failures := [fault for fault in faults if not isinstance(fault, TooLong)]:

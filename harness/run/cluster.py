@@ -1,9 +1,6 @@
-"""`Cluster`: the nodes of a Ray cluster, which do units of runs in one actor per node with warm indices and boxes.
+"""`Cluster`: completes units of runs on the nodes of a Ray cluster, with one long-lived worker per node.
 
-Nodes need ctxbench, but no shared disk and no database. Each node receives the sample set once, and a repository with
-its tests' wheels before the first unit of it. It returns shards. A unit of a lost worker is repeated elsewhere, so a
-run survives the loss of any node except this one. A node has two units at a time, so that the second can start at once.
-Models are servers or the built-in model.
+Nodes need ctxbench, but no shared disk and no database. Units of a lost worker are repeated on other nodes.
 """
 
 from __future__ import annotations
@@ -28,14 +25,14 @@ from ctxbench.harness.run.scheduling import WorkUnit, most_of, units
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec
 
 AHEAD = 2
-"""Units assigned to a node at a time."""
+"""Units assigned to a node at a time, so that the next can start at once."""
 TURNS = 6
 """Minimum number of units per node, so that nodes finish at nearly the same time."""
 TRIES = 5
-"""Workers that a unit may lose before this attempt skips its samples."""
+"""Number of lost workers after which this attempt skips a unit's samples."""
 _MOMENT = 1.0
 _CLOSING = 60.0
-"""Seconds for idle workers to end their cells and boxes before they are killed."""
+"""Seconds that idle workers get to end their cells and sandboxes before they are killed."""
 _PATIENCE = 120.0
 """Seconds without any node after which the run ends."""
 T = TypeVar("T")
@@ -48,28 +45,25 @@ class _Node:
     name: str
     actor: Any
     greeting: Any
-    """Reference to the result of `NodeWorker.check`."""
     ready: bool = False
     repos: set[str] = field(default_factory=set)
 
 
 class Cluster:
-    """The nodes of a cluster for the runs of one call; opened by `open_cluster`."""
+    """The nodes of a Ray cluster, for the runs of one call; create it with `open_cluster`."""
 
     def __init__(self, ray: Any, home: Home, sample_set: SampleSet, job: NodeJob, say: Say) -> None:
         self._ray, self._home, self._set, self._say = ray, home, sample_set, say
         self._job, self._seed, self._tests = ray.put(job), job.choices.seed, _tests_of(job)
         self._nodes: dict[str, _Node] = {}
         self._closed_to: set[str] = set()
-        """Ids of nodes that cannot do these runs."""
         self._parts: dict[str, Any] = {}
         self._wheels: Any = None
         self._units: dict[Any, tuple[str, WorkUnit]] = {}
-        """Reference of a unit under way -> (node id, unit)."""
         self._seen = time.monotonic()
 
     def close(self) -> None:
-        """End every worker. Without units under way, each first closes its cells and control groups."""
+        """Stop every worker. Idle workers close their cells and control groups first."""
         with contextlib.suppress(Exception):
             if closings := [] if self._units else [node.actor.close.remote() for node in self._nodes.values()]:
                 self._ray.wait(closings, num_returns=len(closings), timeout=_CLOSING)
@@ -79,19 +73,17 @@ class Cluster:
 
     @property
     def load(self) -> Load:
-        """Concurrency: one strategy per core, and one unit per node."""
+        """Maximum number of parallel tasks: one strategy per core, and one unit per node."""
         cores = [int(node["Resources"]["CPU"]) for node in _alive(self._ray)]
         return Load(workers=sum(cores), requests=len(cores), cores=sum(cores))
 
     @property
     def isolation(self) -> str:
-        """Where strategies run and are isolated, and where tests run."""
+        """How strategies are isolated and where tests run, for the run's record."""
         return f"cells on {len(_alive(self._ray))} Ray nodes{self._tests}"
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
-        """Yield the outcomes of all units for some samples of a run, as they end.
-
-        `answers` returns the stored answers of samples.
+        """Yield the outcome of each unit as it ends. `answers` returns the stored answers of samples.
 
         Raises:
             InputFault: if no node can do the units until the user corrects something.
@@ -144,7 +136,7 @@ class Cluster:
         cores = max(1, int(node["Resources"]["CPU"]))
         options = {"num_cpus": cores, "max_restarts": 0, "max_task_retries": 0, **_on(id_)}
         actor = self._ray.remote(NodeWorker).options(**options).remote(self._job, cores)
-        # For several workers on one machine, Ray's node ids differ.
+        # If one machine runs several Ray nodes, their ids differ.
         return _Node(id=id_, name=_name(node), actor=actor, greeting=actor.check.remote())
 
     def _greet(self, node: _Node) -> None:
@@ -169,7 +161,7 @@ class Cluster:
             self._ray.kill(node.actor)
 
     def _free(self) -> Iterator[_Node]:
-        """Yield a node for each free place, the nodes with the fewest units first."""
+        """Yield a node for each unit that can be assigned, the nodes with the fewest units first."""
         at_work = Counter(id_ for id_, _ in self._units.values())
         for number in range(AHEAD):
             for node in list(self._nodes.values()):
@@ -195,7 +187,7 @@ class Cluster:
             samples=ids,
             answers=tuple(answers(unit.samples)),
         )
-        # In a list, so that the worker fetches the parts only if it lacks them.
+        # Pass the parts in a list, so that the worker fetches them only if it lacks them.
         self._units[node.actor.do.remote(plain, [self._parts[unit.repo], self._wheels])] = (node.id, unit)
 
     def _ended(self) -> Iterator[UnitOutcome | WorkUnit]:
@@ -225,10 +217,7 @@ class Cluster:
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
-    """Return a node's next unit: of a repository that the node has read, or that no node has, or the first one.
-
-    Among new repositories, and among those of other nodes, the one with the most units left comes first.
-    """
+    """Return a node's next unit: of a repository in `mine`, else of one not in `others`; large repositories first."""
     left: dict[str, list[WorkUnit]] = defaultdict(list)
     for unit in waiting:
         left[unit.repo].append(unit)
@@ -250,7 +239,6 @@ def _gave_up(unit: WorkUnit) -> MachineFault:
 
 
 def _is_lost(ray: Any, error: Exception) -> bool:
-    """Return whether a worker or its node is gone, which is not the unit's fault."""
     kinds = (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError)
     return isinstance(error, (*kinds, ray.exceptions.NodeDiedError))
 
@@ -260,7 +248,7 @@ def _first_line(error: Exception) -> str:
 
 
 def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) -> list[tuple[str, int, T | str]]:
-    """Call a module's function on each node of a cluster; return (name, cores, answer or error text).
+    """Call a function on each node of a cluster; return (name, cores, answer or error text) per node.
 
     Raises:
         InputFault: as `open_cluster`.
@@ -295,7 +283,7 @@ def _name(node: Mapping[str, Any]) -> str:
 
 
 def connect(address: str | None) -> Any:
-    """Return Ray, connected to a cluster or to a new cluster on this machine.
+    """Connect to the Ray cluster at an address and return the ``ray`` module; None starts a cluster on this machine.
 
     Raises:
         InputFault: if Ray is not installed, or no cluster answers at the address.
@@ -325,10 +313,11 @@ def open_cluster(
     choices: RunOptions,
     say: Say,
 ) -> Iterator[Cluster]:
-    """Connect to a Ray cluster for runs over a sample set. End the workers on leaving.
+    """Connect to a Ray cluster for runs over a sample set. The workers end with the context.
 
-    `address` is that of its head, or ``auto``; None starts a cluster on this machine alone, which ends with the block.
-    `say` receives messages about excluded and lost nodes.
+    Args:
+        address: address of the cluster's head, or ``auto``; None starts a temporary cluster on this machine.
+        say: receives messages about excluded and lost nodes.
 
     Raises:
         InputFault: if Ray is not installed, no cluster answers, or the generator's model would run in the workers.

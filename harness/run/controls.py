@@ -1,9 +1,8 @@
-"""Controls: completions built from the answer, to check the metrics. Boards never rank them as strategies.
+"""Controls: completions built from the reference, to check the metrics. Boards never rank them.
 
-``gold`` completes with the reference and ``blank`` with nothing, without a model; both show the in-file prompt.
-``oracle-context`` asks the model with a prompt that was retrieved with the reference (see `oracle_prompt`),
-``oracle-stored`` with the context that the benchmark's authors retrieved with it (see `stored_prompt`). Only this
-module and `harness.run.scoring` read references.
+Without a model, ``gold`` completes with the reference and ``blank`` with nothing. ``oracle-context`` and
+``oracle-stored`` ask the model with context that was retrieved with the reference; see `oracle_prompt` and
+`stored_prompt`.
 """
 
 from __future__ import annotations
@@ -36,19 +35,18 @@ from ctxbench.strategies.stored import crosscodeeval_prompt
 
 GOLD, BLANK, ORACLE, STORED = "gold", "blank", "oracle-context", "oracle-stored"
 WINDOW = 20
-"""Lines of a window, as in `lc.repocoder`."""
 RETRIEVED = 20
 MOST_APIS = 8
 
 
 class Controls:
-    """Completes samples for controls. Many threads may use it."""
+    """Completes samples for controls; thread-safe."""
 
     def __init__(self, asker: Asker, store: Store, references: Mapping[str, Reference]) -> None:
         self._asker, self._store, self._references = asker, store, references
 
     def make(self, name: str, sample: Sample, sampling: Sampling, n: int) -> AnsweredSample:
-        """Return prompt and completions of one sample.
+        """Return prompt and completions of one sample, for the control `name`.
 
         Raises:
             MachineFault: if the model was lost.
@@ -71,11 +69,11 @@ class Controls:
 
 
 def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Reference) -> Prompt:
-    """Return a prompt with context retrieved with the answer.
+    """Return a prompt whose context was retrieved with the reference.
 
-    It contains windows similar to the reference, as `lc.repocoder` finds them with a perfect draft, the signatures of
-    the project's functions and classes that the reference uses, and the in-file text. The view is a strategy's, so it
-    does not contain the reference.
+    It contains the windows that `lc.repocoder` finds with the reference as draft, the signatures of project functions
+    and classes that the reference uses, and the file up to the cursor. The repository is shown as to a strategy, so the
+    reference itself is not in it.
     """
     target = behind_cursor(sample, reference)
     before = first_shown_line(query, HALF)
@@ -93,9 +91,9 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
 
 
 def stored_prompt(query: Query, sample: Sample) -> Prompt:
-    """Return the prompt of `lc.crosscodeeval` with the first stored context that was retrieved with the answer.
+    """Return the prompt of `lc.crosscodeeval` with stored context that was retrieved with the reference.
 
-    If a sample stores none, the prompt shows only the file and has the flag `NOTHING_STORED`.
+    Without such context, the prompt shows only the file and has the flag `NOTHING_STORED`.
     """
     return crosscodeeval_prompt(query, next((context for context in sample.stored if context.oracle), None))
 

@@ -1,12 +1,4 @@
-"""Execution in the sandbox: `Executor` judges generated functions, `Programs` runs strategies' programs.
-
-No verdict is computed twice. If the store lacks a verdict, the judge runs the tests and the verdict is stored. Equal
-work of several threads or processes at the same moment runs once. `BROKEN` is raised as a machine fault and never
-stored, so that the work is repeated.
-
-A strategy's program runs in a fresh box with a Python interpreter, and without a repository, packages or a network. Its
-output decides no verdict.
-"""
+"""Execution in the sandbox: `Executor` judges generated functions by tests, `Programs` runs strategies' programs."""
 
 from __future__ import annotations
 
@@ -39,45 +31,43 @@ from ctxbench.strategies.api import Execute, Execution
 
 T = TypeVar("T")
 GIVE_UP = 3
-"""Broken jobs of one repository in a row after which the repository is skipped."""
+"""Number of broken jobs in a row after which a repository is skipped."""
 RULES = "1"
-"""Version of the rules that turn outcomes into verdicts outside the sandbox. A new version judges everything again."""
+"""Version of the rules that turn test outcomes into verdicts. A new version judges everything again."""
 OUTPUT_KEPT = 16_384
-"""Characters of a job's output that are stored: half from its start, half from its end."""
+"""Maximum stored characters of a job's output: half from its start, half from its end."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 SECONDS = 60.0
-"""Maximum seconds of a program, whatever limit a strategy requests."""
+"""Maximum seconds of a program, even if a strategy requests more."""
 OUTPUT = 20_000
-"""Bytes of a program's output that are returned: half from its start, half from its end."""
+"""Maximum bytes of a program's output that are returned: half from its start, half from its end."""
 _ENVIRONMENT = Environment(name="execute")
 _LONGEST = 1 * MIB
 _LIMITS = Limits(memory=512 * MIB, output=OUTPUT)
 _PROGRAM = "program.py"
 _ACTION = Command(argv=("python3", "-I", _PROGRAM))
 OpenTools = Callable[[int], AbstractContextManager[Execute]]
-"""Number of concurrent programs -> runner of programs."""
 OpenSandbox = Callable[[Home, str | None], Sandbox]
-"""Home, name of a back end (None: this machine's choice) -> the back end."""
 
 
 class SampleJudge(Protocol):
     """Runs the tests of samples."""
 
     def image(self, sample: Sample) -> str:
-        """Return the digest of the image for a sample's tests. Build the image if it is missing."""
+        """Return the digest of the sandbox image for a sample's tests. Builds the image if it is missing."""
         ...
 
     def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
-        """Run a sample's tests on a whole function; `alone` excludes other jobs meanwhile. Called by many threads."""
+        """Run a sample's tests on a whole function. With `alone`, no other job runs meanwhile. Thread-safe."""
         ...
 
 
 OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[tuple[str, SampleJudge]]]
-"""Home, set, name of a back end (None: this machine's choice), boxes at once -> the back end's name and a judge."""
+"""(home, set, back end's name or None for the default, parallel sandboxes) -> the back end's name and a judge."""
 
 
 class Executor:
-    """Computes or looks up verdicts. Many threads may use it."""
+    """Looks up or computes verdicts; thread-safe."""
 
     def __init__(
         self,
@@ -99,7 +89,7 @@ class Executor:
         self._closed = False
 
     def verdict(self, sample: Sample, text: str) -> StoredVerdict:
-        """Return the verdict of a whole function, computed now or stored.
+        """Return the verdict on a whole function: the stored one, or the result of running the tests.
 
         Raises:
             MachineFault: if the tests could not run; `Stopped` after `close`.
@@ -107,14 +97,14 @@ class Executor:
         return self.wait(self.submit(sample, text))
 
     def wait(self, future: Future[T]) -> T:
-        """Return the result of `submit`, or raise a fault of `verdict`."""
+        """Wait for a future from `submit` and return its verdict; raises like `verdict`."""
         try:
             return future.result()
         except CancelledError:
             raise _stopped() from None
 
     def submit(self, sample: Sample, text: str) -> Future[StoredVerdict]:
-        """Start to judge a text, unless the same work is under way."""
+        """Start to judge a whole function. Equal work that is already running is shared."""
         text = clean(text)
         key = (sample.id, sha256(text))
         with self._lock:
@@ -131,7 +121,7 @@ class Executor:
         return future
 
     def close(self) -> None:
-        """Drop waiting tests. Running tests end with the judge's boxes."""
+        """Drop waiting tests. Running tests end when the judge is closed."""
         self._closed = True
         with self._lock:
             waiting = list(self._under_way.values())
@@ -171,7 +161,6 @@ class Executor:
         return _stored(key, content, text, image, self.sandbox, judgement)
 
     def _image(self, sample: Sample) -> str:
-        """Return the image of a sample's repository, built once for all threads. A fault is stored too."""
         with self._lock:
             lock = self._preparing.setdefault(sample.repo, threading.Lock())
         with lock:
@@ -197,7 +186,7 @@ class Executor:
 
 @contextlib.contextmanager
 def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, SampleJudge]]:
-    """Open the back end called `sandbox`, or this machine's choice, and a judge on it.
+    """Open a sandbox and a judge with at most `width` parallel tests. `sandbox` None means the default.
 
     Raises:
         SandboxUnavailable: if the back end is not available.
@@ -220,9 +209,9 @@ def open_executor(
     sandbox: str | None,
     judges: OpenJudge = open_judge,
 ) -> Iterator[Executor]:
-    """Open an executor of at most `width` concurrent tests. On leaving, end every box and drop waiting tests.
+    """Provide an executor of at most `width` parallel tests. On exit, end every sandbox and drop waiting tests.
 
-    `sandbox` names a back end; None means this machine's choice. `judges` is replaced in tests.
+    `sandbox` names a back end; None for the default. Tests replace `judges`.
 
     Raises:
         SandboxUnavailable: if the back end is not available.
@@ -241,10 +230,10 @@ def _stopped() -> Stopped:
 
 
 def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
-    """Return an answered sample with the verdicts of its completions. Empty completions need none.
+    """Return an answered sample with verdicts on its completions. Empty completions need none.
 
     Raises:
-        MachineFault: if judging a completion fails; the other verdicts are stored.
+        MachineFault: if judging a completion fails. The other verdicts are stored.
     """
     if not answered.sample.tested:
         return answered
@@ -262,7 +251,7 @@ def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
 def judge_stored(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Iterator[tuple[UnscoredCompletion, StoredVerdict | MachineFault]]:
-    """Judge the completions `lacking` a verdict of the stored run `run`, in order, and store each score at once."""
+    """Judge completions of a stored run, in order. Each score is stored at once."""
     samples = {sample.id: sample for sample in sample_set.samples}
     futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
     for completion, future in futures:
@@ -276,7 +265,7 @@ def judge_stored(
 
 
 def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
-    """Return a digest of a sample, its answer and tests, and its repository's test command."""
+    """Return a digest of a sample, its reference and tests, and its repository's test command."""
     entry = sample_set.manifest["repositories"].get(sample.repo, {})
     parts = [
         records.from_sample(sample),
@@ -287,7 +276,7 @@ def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
 
 
 def verdict_key(sample: str, text: str, image: str) -> str:
-    """Return the key of a verdict from the sample's digest, the whole function and the image."""
+    """Return the key of a verdict, from the sample's digest, the whole function and the sandbox image."""
     return sha256("\n".join((RULES, sample, sha256(text), image)))
 
 
@@ -314,17 +303,13 @@ def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgeme
 
 
 class Programs:
-    """Runs programs in a pool of boxes. Many threads may use it."""
+    """Runs strategies' programs in a pool of sandboxes; thread-safe."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
-        """Run a Python program for at most `SECONDS`.
-
-        Raises:
-            MachineFault: if the box was lost.
-        """
+        """Run a Python program, for at most `SECONDS`."""
         # Not `min`: a strategy may pass a value that is not a number.
         seconds = seconds if 0 < seconds < SECONDS else SECONDS
         source = program.encode("utf-8", "replace")
@@ -352,7 +337,7 @@ def _words(outcome: Outcome, seconds: float) -> str:
 
 
 def back_end(home: Home, name: str | None) -> Sandbox:
-    """Return the back end called `name`, or this machine's choice.
+    """Return the sandbox back end called `name`, or the default for None.
 
     Raises:
         SandboxUnavailable: if the back end is not available.
@@ -364,9 +349,9 @@ def back_end(home: Home, name: str | None) -> Sandbox:
 
 @contextlib.contextmanager
 def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
-    """Open a runner of strategies' programs. On leaving, end every box, even after an exception.
+    """Provide a function that runs strategies' programs, at most `width` in parallel.
 
-    At most `width` programs run at once. `sandbox` names a back end; None for this machine's choice.
+    The sandboxes end with the context. `sandbox` names a back end; None for the default. Tests replace `opens`.
 
     Raises:
         SandboxUnavailable: if the back end is not available.

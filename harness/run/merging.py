@@ -1,11 +1,6 @@
-"""Merging: shards of other processes are checked and added to a store, each in one transaction.
+"""Merges shards (results of other processes) into a store, each checked and added in one transaction.
 
-A shard is accepted if its sample set is here, the set was built from the shard's repository, and its samples are
-planned. Equal values that the store has already are skipped. If a value differs, the whole shard is refused and the
-stored value stays. The result therefore does not depend on the order or repetition of shards.
-
-Merging trusts the maker of a shard: its answers, prompts and scores are not checked. Its verdicts count only for the
-shard's run, and the run's rows record their source.
+A shard that contradicts a stored value is refused; its answers, prompts and scores are not checked otherwise.
 """
 
 from __future__ import annotations
@@ -43,7 +38,7 @@ from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Finished, append, clean, number_or_null, parts
 
 _NEAR = 1e-9
-"""Allowed relative difference between two machines' costs in bits, whose libraries add in different orders."""
+"""Allowed relative difference between costs in bits from two machines, which may add in different orders."""
 REMARK = "Results were merged from shards: its answers and verdicts are as whoever made the shards says."
 _CURE = "the first value stays; remove this shard, and repeat its samples by `ctxbench run` without --shard"
 _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
@@ -55,16 +50,14 @@ class Merged:
 
     run: str
     new: int
-    """Samples that had no result in the store."""
     judged: int
-    """Completions that got their verdict from the shard."""
     again: int
-    """Samples that were stored already, with the same values."""
+    """Samples whose equal results were already stored."""
     faults: int
 
 
 def shard_files(places: Iterable[Path]) -> list[Path]:
-    """Return the shard files of folders and files, sorted by name, so that the order of the arguments does not matter.
+    """Return the shard files in folders and among files, sorted by name.
 
     Raises:
         InputFault: if a place contains no shard.
@@ -87,20 +80,17 @@ class Merger:
     """Merges shards into one store."""
 
     def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None, own: bool = False) -> None:
-        """Accept shards of these sample sets, and of the sets in a home folder.
-
-        `own` is for shards of this run's own nodes, whose verdicts count as computed here.
-        """
+        """Accept shards of these sets, and of the sets in a home folder. `own`: verdicts count as computed here."""
         self._home, self._store, self._own = home, store, own
         self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
         self._plans: dict[str, dict[str, Sample]] = {}
 
     def merge_file(self, file: Path) -> Merged:
-        """Merge one file completely or not at all; raises as `merge` and `shard.read`."""
+        """Merge a shard file completely or not at all; raises as `merge` and `shard.read`."""
         return self.merge(read(file), str(file))
 
     def merge(self, shard: Shard, where: str) -> Merged:
-        """Merge one shard in one transaction; `where` is the shard's file, for messages.
+        """Merge a shard in one transaction. `where` is its file, for messages.
 
         Raises:
             InputFault: if the shard's samples are not here or have another version, or a stored value differs.
@@ -126,7 +116,7 @@ class Merger:
                 _append_attempt(connection, spec.id, shard.attempt)
             return append_finished(connection, spec.id, spec.coder, new, shard.generations)
 
-        # The check for an existing attempt is a lookup, so no other process may append the same attempt meanwhile.
+        # No other process may append the same attempt after the check for it.
         count = self._store.settle(added, together=shard.attempt is None)
         judged = self._link(sample_set, shard) if any(sample.tested for sample in planned.values()) else 0
         if not self._own and (count or judged):
@@ -160,7 +150,7 @@ class Merger:
         return self._plans[spec.id]
 
     def _check_shared(self, shard: Shard, where: str) -> None:
-        """Refuse an answer, verdict or cost in bits that differs from the stored one for its key."""
+        """Refuse an answer, verdict or cost in bits that differs from the stored one with the same key."""
         stored = self._store.generations([answer.id for answer in shard.generations])
         for answer in shard.generations:
             other = stored.get(answer.id)
@@ -205,7 +195,7 @@ class Merger:
 
 
 def _bound(shard: Shard) -> Shard:
-    """Return a shard with verdicts for its own run only. Their keys differ from the keys of verdicts computed here."""
+    """Return a shard whose verdicts have keys of its own run, which differ from keys of verdicts computed here."""
     run = shard.spec.id
 
     def key(original: str) -> str:
@@ -226,7 +216,7 @@ def _bound(shard: Shard) -> Shard:
 
 
 def of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
-    """Return the sample set with that digest, trying the name `likely` first; None if the home has none."""
+    """Return the sample set with a digest, trying the set named `likely` first; None if the home has none."""
     for name in sorted(sets.names(home), key=lambda name: (name != likely, name)):
         if sets.digest_of(sets.manifest_of(home, name)["files"]) == digest:
             return sets.load(home, name)
@@ -278,7 +268,6 @@ _Facts = tuple[dict[str, Any], dict[tuple[int, str, str], Any]]
 
 
 def _facts(sample: Finished) -> _Facts:
-    """Return the facts of a sample that every repetition must reproduce."""
     values = (
         str(sample.status),
         sample.prompt_digest,
@@ -321,7 +310,6 @@ def _stored_facts(store: Store, run: str, samples: Iterable[str]) -> dict[str, _
 
 
 def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
-    """Return the first fact or common score that differs, in words: as stored, and as in the shard."""
     (old_facts, old_scores), (new_facts, new_scores) = stored, mine
     for fact in sorted(old_facts.keys() | new_facts.keys()):
         if old_facts.get(fact) != new_facts.get(fact):
@@ -330,7 +318,7 @@ def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
         idx, profile, metric = key
         old, new = old_scores[key], new_scores[key]
         if profile == CONTEXT and metric in GAINS and None not in (old, new):
-            # A gain is the difference of two costs in bits, so it is as inexact as they are.
+            # A gain is the difference of two costs in bits, so it is as inexact as those.
             same = _near(old, new, max(abs(old), old_scores.get((idx, CONTEXT, "bits")) or 0.0))
         else:
             same = old == new
@@ -340,7 +328,7 @@ def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
 
 
 def _near(bits: float, other: float, scale: float) -> bool:
-    """Return whether two machines can have computed both values from costs in bits of about `scale`."""
+    """Return whether two values computed from costs of about `scale` bits can be equal except for rounding."""
     return abs(bits - other) <= _NEAR * max(abs(scale), 1.0)
 
 

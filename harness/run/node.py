@@ -1,9 +1,4 @@
-"""`NodeWorker`: does units of runs on a machine that has nothing but ctxbench.
-
-It creates its own home folder from the files that it receives, keeps cells, indices and boxes open between units, and
-returns shards. Only plain data is exchanged. The worker removes its folder at its end. The next worker removes the
-folder of a killed worker.
-"""
+"""`NodeWorker`: completes units of runs on a cluster node that has nothing but ctxbench."""
 
 from __future__ import annotations
 
@@ -46,21 +41,20 @@ _AGAIN = "remove the option --engine, or the cause"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJob:
-    """Description of the runs of one call, for nodes without a shared disk."""
+    """Describes the runs of one call, for nodes without a shared disk."""
 
     version: str
     samples: str
     files: Mapping[str, bytes]
-    """Path in the home folder -> content: the sample set, and rates of models."""
+    """Path in the home folder -> content: the sample set, and prices of models."""
     generator: str
-    """The generator's spec as the user wrote it."""
     choices: RunOptions
     tokenizer: bytes | None
     tested: bool
 
     @classmethod
     def of(cls, home: Home, sample_set: SampleSet, generator: str, choices: RunOptions) -> NodeJob:
-        """Return the job for runs over a set.
+        """Return the job for runs over a sample set.
 
         Raises:
             InputFault: if the model would run in the workers, or a file cannot be read.
@@ -96,10 +90,10 @@ class NodeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUnit:
-    """Samples of one run, by name."""
+    """Names of samples of one run, for one node to complete."""
 
     run: str
-    """The run's id. It detects a node with another version of the strategy or generator."""
+    """Id of the run. A node with another version of the strategy or generator computes another id."""
     strategy: str
     repetition: int
     repo: str
@@ -109,7 +103,7 @@ class NodeUnit:
 
 
 class NodeWorker:
-    """Does units one after the other, in its own process."""
+    """Completes units one after the other, in its own process."""
 
     def __init__(self, job: NodeJob, workers: int) -> None:
         self._job, self._workers = job, workers
@@ -136,22 +130,22 @@ class NodeWorker:
         return ""
 
     def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
-        """Do a unit; return (name, content) of each of its shards.
+        """Complete a unit; return (name, content) of each of its shards.
 
-        `parts` are references to the results of `packed` and `packed_tests`, read only if they are missing here.
+        `parts` are Ray references to the results of `packed` and `packed_tests`, fetched only if the node lacks them.
 
         Raises:
             InputFault: if the user must correct something first.
             MachineFault: if the machine failed.
         """
-        # ctxbench's own faults can be pickled. A library's exception would need the library on the other side.
+        # ctxbench's own faults can be pickled. A library's exception would need that library on the other machine.
         try:
             return self._do(unit, parts)
         except SandboxError as error:
             raise MachineFault(error.what, where=error.where, cure=error.cure) from None
 
     def close(self) -> None:
-        """Close cells and boxes, and remove the home folder."""
+        """Close cells and sandboxes, and remove the home folder."""
         self._open.close()
 
     def _do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
@@ -205,13 +199,13 @@ class NodeWorker:
 
 
 def packed(home: Home, sample_set: SampleSet, repo: str) -> bytes:
-    """Return the folder of a repository as a tar file; empty if the set has no repositories."""
+    """Return a repository's folder as a tar file; empty if the set has no repositories."""
     checkout = sample_set.manifest["repositories"].get(repo, {}).get("checkout")
     return _packed(home.repos, [checkout]) if checkout else b""
 
 
 def packed_tests(home: Home) -> bytes:
-    """Return the fetched wheels of all tests as a tar file, for nodes without access to a package index."""
+    """Return the wheels for all tests as a tar file, for nodes without access to a package index."""
     return _packed(home.cache / "sandbox", ["wheels"])
 
 

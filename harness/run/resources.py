@@ -1,7 +1,4 @@
-"""`Resources`: the cells, the model with its batcher, the coder, the indices and the sandbox of runs.
-
-They are opened and closed together. Parts that a run may not need, such as the sandbox, open on first use.
-"""
+"""`Resources`: cells, model, coder, indices and sandbox of runs, opened and closed together or on first use."""
 
 from __future__ import annotations
 
@@ -60,15 +57,14 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _MOST_THREADS = 128
 _MANY_SUMMARIES = 200
-"""Summaries without a stored answer from which a message announces their cost."""
+"""Number of summaries without a stored answer above which a message announces their cost."""
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
-"""Number of concurrent tests -> an executor."""
 
 
 class ConstructionLog:
-    """A `bench.retrieval.units.Built` that records its calls. Several threads may call it."""
+    """Records the stages of building indices; thread-safe. Implements `bench.retrieval.units.Built`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -88,30 +84,27 @@ class ConstructionLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """The open parts of runs, and the names under which their results are stored."""
+    """What runs use while they work, such as cells and the model."""
 
     cells: Cells
     batcher: Batcher
     pricer: Pricer
     threads: ThreadPoolExecutor
     width: int
-    """Maximum number of samples under way at once."""
     workers: int
-    """Maximum number of strategies at work at once, and of concurrent tests of functions."""
+    """Maximum number of strategies, and of function tests, that run in parallel."""
     judges: bool
     has_sandbox: bool
     retrieval: Retrieval
     construction: ConstructionLog
-    """Stages of building those indices, with their seconds."""
     summaries: Summaries
-    """Writes the summaries for the search of APIs, and counts their cost."""
     executor: Callable[[], Executor | None]
-    """Opens the executor on the first call, from one thread; None if `judges` is false."""
+    """Opens the executor on the first call, from one thread. Returns None if `judges` is false."""
     tools: Callable[[], Execute | None]
-    """Opens the runner of strategies' programs on the first call, from one thread; None without a sandbox."""
+    """Opens the sandbox for strategies' programs on the first call, from one thread. Returns None without a sandbox."""
     engines: Engines
     max_cost: float | None
-    """US dollars of new answers after which no more samples start; None for no limit."""
+    """US dollars for new answers after which no more samples start; None for no limit."""
 
     def asker(
         self,
@@ -120,7 +113,7 @@ class Resources:
         snapshots: Mapping[str, Snapshot],
         ahead: Ahead = lambda _, __: None,
     ) -> Asker:
-        """Return an `Asker`, which completes samples with a strategy and the model."""
+        """Return an `Asker` for a strategy. `ahead` is called with each final prompt before the model is asked."""
         return Asker(
             self.cells,
             self.batcher,
@@ -137,31 +130,29 @@ class Resources:
 
     @property
     def spent(self) -> float:
-        """US dollars of all new answers so far, including those of a summariser."""
+        """US dollars for all new answers so far, including those of a summariser."""
         return sum(batcher.spent for batcher in {self.batcher, self.summaries.batcher})
 
     @property
     def cost_limit_reached(self) -> bool:
-        """Whether the cost limit is reached."""
+        """Whether the new answers have cost `max_cost`."""
         return self.max_cost is not None and self.spent >= self.max_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """How the parts of runs are opened; tests replace some."""
+    """How to open the resources. Tests replace some."""
 
     judges: OpenJudge = open_judge
     cells: OpenCells | None = None
-    """Opens cells; None for processes."""
     resolve: Callable[[str], Generator] = base.resolve
-    """Builds generators."""
     tools: OpenTools | None = None
-    """Opens the runner of strategies' programs; None for the sandbox of the choices."""
+    """Opens the sandbox for strategies' programs; None for the back end in the run's options."""
     boxes: Callable[[], Sandbox] | None = None
-    """Opens the back end for context engines' boxes; None for the sandbox of the choices."""
+    """Opens the back end for context engines; None for the back end in the run's options."""
 
     def in_sandbox(self, home: Home, choices: RunOptions) -> RunParts:
-        """Return the parts with the sandbox of the choices, if there is one."""
+        """Return these parts, with the sandbox of the run's options filled in if the options allow a sandbox."""
         if choices.sandbox == NO_SANDBOX:
             return self
         tools = self.tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
@@ -178,7 +169,7 @@ def open_resources(
     choices: RunOptions,
     **parts: Any,
 ) -> Iterator[Resources]:
-    """Open the parts of runs, which compute nothing before their first use. Close all of them on leaving.
+    """Provide the resources of runs, which compute nothing before their first use. All are closed on exit.
 
     `parts` are fields of `RunParts`, which tests replace.
 
@@ -187,7 +178,7 @@ def open_resources(
         MachineFault: if a process cannot be started.
     """
     spec = base.canonical(generator)
-    # A wrong file of the tokenizer is refused before anything starts.
+    # Refuse a wrong tokenizer file before anything starts.
     tokens: Tokens = P50kBase(choices.tokenizer).ids if choices.tokenizer is not None else code_tokens.pieces
     hidden = kept_from_strategies(home, store.where, sample_set)
     opens = RunParts(**parts).in_sandbox(home, choices)
@@ -199,10 +190,10 @@ def open_resources(
     workers = choices.workers or os.cpu_count() or 1
     apis.ask_with(choices.summary_templates)
     with contextlib.ExitStack() as stack:
-        # Not the canonical spec, which lacks settings that affect only speed and access.
+        # The spec as written: the canonical spec lacks settings that affect only speed and access.
         model = opens.resolve(generator)
         stack.callback(model.close)
-        # Twice the batch, so that strategies can work while a full batch is answered.
+        # Twice the batch, so that strategies can work while the model answers a full batch.
         width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
         # Entered early to end late: its threads end only after cells and batcher have released them.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
@@ -241,7 +232,7 @@ def open_resources(
 
 
 def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
-    """Return the paths that no strategy may read: home and cache, the database, other copies of the targets' files.
+    """Return the paths that no strategy may read: home, cache, database, and other copies of the samples' files.
 
     Raises:
         InputFault: if the cache is outside the home folder and cannot be created.
@@ -313,14 +304,14 @@ def _pricer(
     coder = resolve(COPY_MODEL)
     stack.callback(coder.close)
     aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
-    # Before the coder is closed, or remaining work would start it again.
+    # Registered to run before the coder is closed, or remaining work would start it again.
     stack.callback(aside.shutdown, wait=True, cancel_futures=True)
     return Pricer(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Cost of the summaries that were generated or looked up so far. Equal summaries count once."""
+    """Cost of the API summaries that were requested so far, stored answers included. Equal summaries count once."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -330,7 +321,7 @@ class Spent:
 
     @property
     def remark(self) -> str:
-        """One line for a run's record; empty if no model was asked."""
+        """The cost as one line for the run's record; empty if no model was asked."""
         if not self.calls:
             return ""
         price = "" if self.price is None else f", US$ {self.price:.2g}"
@@ -338,37 +329,34 @@ class Spent:
 
 
 class Summaries:
-    """A `bench.retrieval.units.Summarise` that asks a generator which follows instructions, or writes plain summaries.
+    """Writes API summaries with a model that follows instructions, or as plain text; thread-safe.
 
-    Its requests belong to no sample, so `spent` counts them separately (InferCom paper: the API base is built offline).
-    Several threads may call it.
+    Requests belong to no sample, so `spent` counts them separately, as in the InferCom paper, which builds its API base
+    offline. Implements `bench.retrieval.units.Summarise`.
     """
 
     def __init__(self, batcher: Batcher, *, tests: bool = True) -> None:
-        """Ask through the batcher of the run's summariser. The first call sends the first request.
-
-        Without `tests`, APIs of tests and vendored files get plain summaries.
-        """
+        """Use the batcher of the run's summariser. Without `tests`, test and vendored APIs get plain summaries."""
         self.batcher, self._tests = batcher, tests
         self.planned: Callable[[], Iterable[tuple[Language, Sequence[Unit]]]] | None = None
-        """Yields, in parts, the units that may need summaries. They are counted before the first call."""
+        """Yields the units that may need summaries, in parts. They are counted before the first request."""
         self._lock, self._announcing = threading.Lock(), threading.Lock()
         self._costs: dict[str, tuple[int, int, float | None]] = {}
 
     @property
     def plain(self) -> bool:
-        """Whether `bench.apis` writes plain summaries, because the summariser does not follow instructions."""
+        """Whether summaries are plain text without a model, because the summariser does not follow instructions."""
         return not self.batcher.generator.capabilities.instructs
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The ids of the stored answers used so far."""
+        """Ids of the stored answers used so far."""
         with self._lock:
             return tuple(self._costs)
 
     @property
     def spent(self) -> Spent:
-        """The cost of all requests so far, including answers stored by earlier runs."""
+        """Cost of all requests so far, including answers stored by earlier runs."""
         with self._lock:
             costs = list(self._costs.values())
         prices = [price for *_, price in costs if price is not None]
@@ -380,11 +368,7 @@ class Summaries:
         )
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
-        """Return one sentence per unit. A plain summary replaces an empty answer.
-
-        Raises:
-            MachineFault: if the model was lost.
-        """
+        """Return one sentence per unit. If the model's answer is empty, a plain summary replaces it."""
         requested_units = [unit for unit in units if self._asks(unit)]
         if not requested_units:
             return [unit.summary for unit in units]
@@ -439,7 +423,7 @@ class Summaries:
 
 
 def summary_units(snapshots: Callable[[], Mapping[str, Snapshot]]) -> Iterator[tuple[Language, Sequence[Unit]]]:
-    """Yield the APIs of each repository of a run, as the search by summary uses them."""
+    """Yield (language, units) per file of a run's repositories, for all APIs that retrieval by summary uses."""
     cut = cutter("summary")
     for snapshot in snapshots().values():
         for path, text in snapshot.texts.items():

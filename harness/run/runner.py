@@ -1,8 +1,4 @@
-"""`run`: run strategies over a sample set with a generator, storing one finished sample at a time.
-
-A stored sample is never repeated. The next run of the same command completes samples that a fault left missing.
-Strategies get queries and views. References are read here after the strategy has ended.
-"""
+"""`run`: run strategies over a sample set with a generator. Stored samples are not repeated."""
 
 from __future__ import annotations
 
@@ -60,12 +56,12 @@ _LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"correct the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
-"""Faults that a rerun does not fix: the reason, and the text after the first fault's cure."""
+"""(reason, advice): faults that running the same command again does not fix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """Shared parts of one call's runs, and the attempts at these runs."""
+    """What one call's runs share, and the attempts at these runs."""
 
     store: Store
     sample_set: SampleSet
@@ -78,15 +74,15 @@ class Runs:
 
     @property
     def greedy(self) -> bool:
-        """Whether decoding is deterministic."""
+        """Whether decoding is deterministic (temperature 0)."""
         return decoding(self.choices, self.sample_set.samples).temperature == 0
 
     def check(self, cards: Sequence[StrategyCard]) -> None:
-        """Refuse impossible runs before they are stored.
+        """Check runs before they are stored.
 
         Raises:
-            InputFault: if a strategy does not accept such samples or names no encoder, an engine's file is where
-                strategies may not read, or the run fills in the middle and the model cannot.
+            InputFault: if a strategy does not accept the samples or names an unknown encoder, an engine's file is where
+                strategies may not read, or the model cannot fill in the middle although the run requires it.
         """
         for engine in [engine for card in cards for engine in card.engines]:
             self.resources.engines.read(engine)
@@ -95,7 +91,7 @@ class Runs:
             fim.template_of(self.resources.batcher.generator)
 
     def spec(self, card: StrategyCard, repetition: int) -> RunSpec:
-        """Return the choices of one run."""
+        """Return the choices that identify one run. `repetition` is added to the seed."""
         choices = replace(self.choices, seed=self.choices.seed + repetition)
         resources, sample_set = self.resources, self.sample_set
         summariser = resources.summaries.batcher if choices.summariser else None
@@ -125,8 +121,10 @@ class Runs:
     ) -> Attempt:
         """Store a run, unless it is stored already, and return an attempt at it.
 
-        `repetition` is the run's index among those with successive seeds, from 0. `mine` are the run's samples for this
-        process. Without a `store`, results go to the store of the model's answers.
+        Args:
+            repetition: index of the run among those with successive seeds, from 0.
+            mine: the run's samples for this process.
+            store: for the results; None for the store of the model's answers.
         """
         store = store or self.store
         spec = self.spec(card, repetition)
@@ -155,13 +153,13 @@ def open_runs(
     snapshots: Callable[[], Mapping[str, Snapshot]] | None = None,
     **parts: Any,
 ) -> Iterator[Runs]:
-    """Open the parts of runs over a sample set, which compute nothing before their first use.
+    """Provide the resources of runs over a sample set, which compute nothing before their first use.
 
     Without `snapshots`, the repositories of all planned samples are read on first use. Tests replace `parts` of
     `open_resources`.
 
     Raises:
-        InputFault: if a spec is wrong, or the choices do not fit the set.
+        InputFault: if a spec is wrong, or the options do not fit the set.
         MachineFault: if a process cannot be started.
     """
     choices = choices or RunOptions()
@@ -210,7 +208,7 @@ def _engine_remarks(card: StrategyCard) -> list[str]:
 def check_cards(
     cards: Sequence[StrategyCard], planned: Sequence[Sample], sample_set: SampleSet, *, has_sandbox: bool
 ) -> None:
-    """Raise `InputFault` if a strategy does not accept such samples, names no encoder, or lacks its sandbox."""
+    """Raise `InputFault` if a strategy does not accept the samples, names an unknown encoder, or lacks its sandbox."""
     for card in cards:
         for encoder in card.encoders:
             check_ranker(encoder)
@@ -233,7 +231,7 @@ def check_cards(
 
 
 def card_of(spec: str, cells: Cells) -> StrategyCard:
-    """Return the card of a strategy or a control.
+    """Return the properties of a strategy or a control.
 
     Raises:
         InputFault: if the spec is wrong.
@@ -276,25 +274,19 @@ def run(  # noqa: PLR0913 - what to run, and the progress of it
     """Run strategies over a sample set, one after the other.
 
     Args:
-        home: contains the repositories.
-        store: for the results.
-        sample_set: the set to complete.
         strategies: specs of strategies, or names of controls.
-        generator: the generator's spec.
-        choices: the run's options.
-        progress: displays each strategy's progress.
-        report: called with each strategy's summary as soon as the strategy ends.
+        report: called with each strategy's summary when the strategy ends.
         share: the part of the samples for this process; None for all.
-        cluster: the machines that do the work; None for this one.
-        parts: parts of `open_resources` to replace; for tests.
+        cluster: the machines that do the work; None for this machine.
+        parts: parts of `open_resources` that tests replace.
 
     Returns:
         A summary for each strategy and repetition; `fault_of` returns the fault of incomplete ones.
 
     Raises:
-        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not accept such samples, or the run
-            fills in the middle and the model cannot.
-        MachineFault: if the disk is full or a process cannot be started; finished samples are kept.
+        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not accept the samples, or the
+            model cannot fill in the middle although the run requires it.
+        MachineFault: if the disk is full or a process cannot be started. Finished samples are kept.
     """
     with open_runs(home, store, sample_set, generator, choices, **parts) as runs:
         cards = [card_of(spec, runs.resources.cells) for spec in strategies]
@@ -313,7 +305,7 @@ def run_cards(
     share: Share | None = None,
     cluster: Cluster | None = None,
 ) -> list[RunSummary]:
-    """Run checked strategies one after the other; arguments, result and faults are those of `run`."""
+    """Run strategies that `Runs.check` accepted. Other arguments, result and faults are those of `run`."""
     _estimate(runs, cards)
 
     def attempt(card: StrategyCard, repetition: int) -> RunSummary:
@@ -327,7 +319,7 @@ def run_cards(
 
 
 def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
-    """Log before the first request what runs may cost, by stored runs of the same strategies over the set."""
+    """Before the first request, log the estimated cost, from stored runs of the same strategies over the set."""
     resources, choices = runs.resources, runs.choices
     unpriced = [batcher.spec for batcher in (resources.batcher, resources.summaries.batcher) if batcher.rate is None]
     if choices.max_cost is not None and unpriced:
@@ -373,7 +365,7 @@ def _in_turn(
     greedy: bool,
     report: Callable[[RunSummary], None],
 ) -> list[RunSummary]:
-    """With greedy decoding, a strategy whose second run equals its first is not repeated further."""
+    """Run every repetition. With greedy decoding, stop repeating a strategy whose second run equals its first."""
     summaries: list[RunSummary] = []
     repeated = {card.spec for card in cards if card.spec not in CONTROLS}
     for repetition, card in itertools.product(range(repetitions), cards):
@@ -404,8 +396,7 @@ def prompt_of(
 ) -> Prompt:
     """Return the exact prompt of a strategy for one sample, without storing a run.
 
-    The store receives answers, if the strategy asks the model before its prompt is ready. Tests replace `parts` of
-    `open_resources`.
+    If the strategy asks the model first, these answers are stored. Tests replace `parts` of `open_resources`.
 
     Raises:
         InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not accept such samples.
@@ -426,7 +417,7 @@ def prompt_of(
 
 
 def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
-    """Return the one-line fault for missing samples, or None."""
+    """Return a one-line fault about missing samples and verdicts; None if there are none."""
     missing = sum(summary.missing for summary in summaries)
     unjudged = sum(summary.unjudged for summary in summaries if summary.judges)
     if not missing and not unjudged:

@@ -1,4 +1,4 @@
-"""`Asker` completes samples: the strategy in its cell builds the prompt of a query, and the model answers."""
+"""`Asker` completes samples: the strategy builds the prompt in its cell, and the model answers."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt, te
 from ctxbench.strategies.chat import HEADING, Chat, Role
 
 OVERFLOW = "overflow_failed"
-"""Flag of a prompt that exceeds the model's window and must not be cut."""
+"""Flag of a prompt that exceeds the model's window and must not be truncated."""
 STILL_MASKED = "masked_imports"
-"""Flag of a prompt whose file stays masked although the strategy gets unmasked files: its lines are not recorded."""
+"""Flag of a prompt that lacks the masked import lines although the strategy may see them: they were not recorded."""
 UNMASKED_REMARK = "It was shown the import lines that the samples mask; rows that were not had the harder task."
 FINAL = "final"
-"""Role of the call whose answer is the completion."""
 Ahead = Callable[[Sample, Prompt], str | None]
-"""Sample and final prompt -> the text that the model prices together with its answer, or None. It must not wait."""
+"""(sample, final prompt) -> text whose bits the model measures together with its answer, or None. Must not block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One final answer, and the completion extracted from it."""
+    """A final answer of the model, and the completion extracted from it."""
 
     answer: Answer
     text: str
-    """Text of the completion. For a function sample, this is the whole function."""
+    """The completed text; for a function sample, the whole function."""
     flags: tuple[str, ...] = ()
     verdict: StoredVerdict | None = None
 
@@ -58,11 +57,9 @@ class AnsweredSample:
     sample: Sample
     prompt: Prompt
     calls: tuple[tuple[str, Answer], ...]
-    """(role, answer) in order, the final ones last."""
     completions: tuple[Completion, ...]
     strategy_seconds: float
     engines: tuple[EngineUse, ...] = ()
-    """Work of the strategy's context engines."""
     access: Access | None = None
     """Files and texts that the strategy read; None if no strategy ran."""
 
@@ -72,7 +69,7 @@ class _Prompted:
     prompt: Prompt
     calls: tuple[tuple[str, Answer], ...]
     seconds: float
-    """Seconds that the strategy ran, without waiting."""
+    """Seconds that the strategy ran, excluding waiting."""
     access: Access
 
 
@@ -97,7 +94,7 @@ class _Programs:
 
 
 class Asker:
-    """Completes samples from many threads. Only `ahead` reads references, after the strategy."""
+    """Completes samples for many threads. Only `ahead` sees references."""
 
     def __init__(  # noqa: PLR0913 - the components between a sample and its completions
         self,
@@ -116,8 +113,8 @@ class Asker:
     ) -> None:
         """Store the components.
 
-        At most `workers` strategies work at once, not counting those that wait for the model. `ahead` is called with
-        each final prompt before the model is asked. `summariser` answers summary calls; None means `batcher`.
+        At most `workers` strategies run at once, not counting those that wait for the model. `ahead` is called with
+        each final prompt before the model is asked. `summariser` answers requests for summaries; None means `batcher`.
         With `unmasked`, strategies see the lines that samples mask.
         """
         self._cells, self._batcher, self._snapshots, self._engines = cells, batcher, snapshots, engines
@@ -159,7 +156,7 @@ class Asker:
         return turn.enter_context(self._engines.turn(sample, self._snapshots.get(sample.repo)))
 
     def prompt_of(self, strategy: str, sample: Sample, sampling: Sampling) -> Prompt:
-        """Return the exact prompt that the model would complete. Answer only the strategy's calls before it.
+        """Return the exact prompt that the model would complete. Only the strategy's earlier calls are answered.
 
         Raises:
             StrategyFault: if the strategy failed on the sample.
@@ -178,7 +175,7 @@ class Asker:
 
         @contextlib.contextmanager
         def elsewhere() -> Iterator[None]:
-            """Let another strategy work while this one waits. Its clock stops."""
+            """Stop the strategy's clock inside the context, and let another strategy run meanwhile."""
             nonlocal worked, since
             worked += time.perf_counter() - since
             self._slots.release()
@@ -216,7 +213,7 @@ class Asker:
         return unmasked(sample, snapshot) if self._unmasked and snapshot is not None else sample
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
-        """Return the completions of one sample after a prompt that did not come from a strategy.
+        """Return the completions of one sample for a given prompt, which did not come from a strategy.
 
         Raises:
             MachineFault: if the model was lost.
@@ -270,7 +267,7 @@ class Asker:
         snapshot = self._snapshots.get(sample.repo)
         if snapshot is not None:
             return view(snapshot, query, sample.masked, sample.hidden, self._retrieval, engines, ledger)
-        # For a set that was imported without its repositories, only the stored prefix exists.
+        # A set that was imported without its repositories has only the stored prefix.
         return View(
             name=sample.repo,
             language=sample.language,
@@ -290,19 +287,19 @@ def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool 
         language=sample.language,
         kind=sample.kind,
         sampling=sampling,
-        # Strategies read every line of a draft, as the papers' programs do.
+        # Strategies read every line of a draft, as in the papers' programs.
         one_line=final and sample.subkind in (SINGLE_LINE, NEXT_LINE),
     )
 
 
 def _asked_on_the_way(generator: Generator, sample: Sample, prompt: Prompt | Chat, sampling: Sampling) -> Request:
-    """Return the request for a strategy's call before its prompt. A chat becomes text if the model accepts no chats."""
+    """Return the request for a strategy's call before its prompt; a chat is text if the model has no chat interface."""
     if not isinstance(prompt, Chat):
         return fitted(generator, _request(sample, fim.of_strategy(prompt), sampling))
     request = _request(sample, Prompt(blocks=(text_block(prompt.text),)), sampling)
     if generator.capabilities.tools:
         return replace(request, chat=prompt)
-    # Stop after its call, or the model would invent the result itself.
+    # Stop after the tool call, or the model would invent the result itself.
     return replace(request, sampling=replace(sampling, stop=(f"\n{HEADING}{Role.TOOL}",)))
 
 
@@ -317,7 +314,7 @@ def completion(sample: Sample, answer: Answer) -> Completion:
 def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
     """Store a text as the answer to a prompt that was not sent to a model.
 
-    `name` replaces the generator's name: a control, or the reason why no model was used.
+    `name` replaces the generator's name: it is a control, or the reason why no model was asked.
     """
     id_ = sha256(f"unasked\0{name}\0{prompt.digest}\0{text}")
     stored = StoredGeneration(

@@ -1,8 +1,4 @@
-"""Scheduling: a run's samples, cut into units and shares for processes, and into parts for threads and the store.
-
-A unit contains samples of one repository, so that its process reads one repository and builds its indices once. The cut
-does not affect the numbers: results are stored by run and sample, whichever process computed them.
-"""
+"""Divides a run's samples into units for processes, shares for machines, and batches for threads and the store."""
 
 from __future__ import annotations
 
@@ -22,10 +18,10 @@ K = TypeVar("K")
 R = TypeVar("R")
 T = TypeVar("T")
 MOST, MOST_TESTED = 200, 40
-"""Maximum number of samples in a unit, and in a unit that tests judge: 10 to 60 seconds of work."""
+"""Maximum samples per unit without and with tests: 10 to 60 seconds of work."""
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MOMENT = 0.05
-"""Seconds to wait for more after a finished piece. Storing fifty samples takes little longer than storing one."""
+"""Seconds to wait for more results after the first. Storing fifty takes little longer than storing one."""
 _SECONDS = 0.5
 
 
@@ -43,7 +39,6 @@ class Share:
     """One of several equal parts of the samples, numbered like the tasks of a batch scheduler's array."""
 
     index: int
-    """Number of the share, from 0."""
     count: int
 
     @classmethod
@@ -65,10 +60,10 @@ class Share:
         return f"{self.index}/{self.count}"
 
     def of(self, pieces: Sequence[T], repo: Callable[[T], str]) -> tuple[T, ...]:
-        """Return this share of some pieces, ordered by repository, so that few repositories are split.
+        """Return the items of this share, in order of repository, so that few repositories are split.
 
-        The sizes of shares differ by at most one. Together they contain each piece once. `repo` returns the repository
-        of a piece.
+        The sizes of the shares differ by at most one, and each item is in one share. `repo` returns an item's
+        repository.
         """
         ordered = tuple(chain.from_iterable(_grouped(pieces, repo).values()))
         start, end = (len(ordered) * index // self.count for index in (self.index, self.index + 1))
@@ -76,12 +71,12 @@ class Share:
 
 
 def most_of(samples: Sequence[Sample]) -> int:
-    """Return the limit of samples in a unit of a run over these samples."""
+    """Return the maximum number of samples per unit for a run over these samples."""
     return MOST_TESTED if any(sample.tested for sample in samples) else MOST
 
 
 def units(run: str, samples: Sequence[Sample], most: int | None = None) -> list[WorkUnit]:
-    """Cut samples of a run into units of at most `most`, of nearly equal size within a repository, in order."""
+    """Divide a run's samples into units of one repository and nearly equal size, at most `most` samples each."""
     most = most or most_of(samples)
     return [
         WorkUnit(run, repo, tuple(of_repo[len(of_repo) * part // parts : len(of_repo) * (part + 1) // parts]))
@@ -104,7 +99,7 @@ def _grouped(pieces: Sequence[T], repo: Callable[[T], str]) -> dict[str, list[T]
 
 
 class UnderWay(Generic[K, R]):
-    """Work whose results have not been taken. For a single thread."""
+    """Work submitted to threads whose results have not been collected. For use by a single thread."""
 
     def __init__(self, threads: Executor, work: Callable[[K], R]) -> None:
         self._threads, self._work = threads, work
@@ -114,29 +109,29 @@ class UnderWay(Generic[K, R]):
         return len(self._begun)
 
     def begin(self, piece: K) -> None:
-        """Submit a piece. It starts as soon as a thread is free."""
+        """Submit an item. Its work starts when a thread is free."""
         self._begun[self._threads.submit(self._work, piece)] = piece
 
     def drop(self) -> list[K]:
-        """Drop and return the pieces that no thread has begun."""
+        """Cancel and return the items whose work has not started."""
         dropped = [future for future in self._begun if future.cancel()]
         return [self._begun.pop(future) for future in dropped]
 
     def take(self) -> list[tuple[K, Future[R]]]:
-        """Wait for a finished piece, and a moment for more. Return the finished pieces in the order of submission."""
+        """Wait for a finished item, and briefly for more. Return the finished items in the order of submission."""
         wait(self._begun, return_when=FIRST_COMPLETED)
         finished = wait(self._begun, timeout=_MOMENT).done
         return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
 
 
 class WorkPace:
-    """The size of the next part of some work, so that results are stored soon and a kill loses little."""
+    """Adapts the size of batches to the measured time, so that results are stored often."""
 
     def __init__(self, first: int) -> None:
         self.size = max(1, first)
 
     def parts(self, pieces: Sequence[T]) -> Iterator[Sequence[T]]:
-        """Yield the pieces in parts. Each part is timed until the next is taken."""
+        """Yield the items in batches. The time until the next batch is requested counts as the batch's duration."""
         at = 0
         while at < len(pieces):
             part = pieces[at : at + self.size]
@@ -146,24 +141,25 @@ class WorkPace:
             at += len(part)
 
     def took(self, pieces: int, seconds: float) -> None:
-        """Record the duration of a part. A short last part does not shrink the next ones."""
+        """Adapt the size to a batch's duration. A short last batch does not reduce the size."""
         fits = int(pieces * _SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))
 
 
 class NothingWorks(MachineFault):
-    """The fault of items that were not tried one by one, because every item would fail now."""
+    """The fault of items that were not tried separately, because every item would fail now."""
 
 
 def apart(
     work: Callable[[Sequence[T]], R], part: Sequence[T], works: Callable[[MachineFault], bool]
 ) -> Iterator[tuple[Sequence[T], R | MachineFault]]:
-    """Do some work on a part. If it fails, do each piece singly, so that a fault affects only its own piece.
+    """Process a batch. If it fails, process its items separately, so that a fault affects only its own item.
 
-    `works` returns whether other pieces can be completed after a fault. If not, trying each would cost too much time.
+    Args:
+        works: returns whether other items can succeed after a fault. If not, they are not tried.
 
     Yields:
-        Pieces with their result or fault, each piece once; `NothingWorks` for all pieces that were not tried.
+        Items with their result or fault, each item once; `NothingWorks` for all items that were not tried.
     """
     remaining, size = part, max(1, len(part))
     while remaining:

@@ -1,10 +1,7 @@
-"""`SampleScorer`: score completed samples with every profile's metrics, context gain and diagnostics.
+"""`SampleScorer`: scores completed samples with metrics, context gain and diagnostics.
 
-Context gain is the difference in cost, in bits (`Bits`), of a reference after two prompts. A coder measures the costs
-(`Pricer`). If the coder is the generator's model, it measures a prompt as it reads it. Another coder starts as soon as
-the prompt exists, while the model writes.
-
-Only this module and `harness.run.controls` read references.
+Context gain is how many bits fewer the reference costs with the context than without, as measured by a model, the
+coder.
 """
 
 from __future__ import annotations
@@ -40,22 +37,21 @@ from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
 
 EMPTY, LENGTH = "empty", "length"
-"""Flags of a completion that is blank, or cut at the token limit."""
+"""Flags of a completion that is blank, or truncated at the token limit."""
 Scores = dict[tuple[str, str], float | None]
-"""(profile, metric) -> value in the profile's own scale."""
+"""(profile, metric) -> value in the scale of the profile."""
 _CURSOR_CHARACTERS = 40
-"""A prompt ends at the cursor if it ends with this many characters before the cursor."""
+"""A prompt ends at the cursor if its last characters, this many, are those before the cursor."""
 _FIRST = 16
 _Key = tuple[str, str, str]
-"""Language, prompt's digest, target's digest."""
 _Pairs = dict[_Key, tuple[Prompt, str]]
 _SMALL = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),)), "1"
-"""A prompt and a text that any coder can price."""
+"""A prompt and a text that any coder can measure."""
 _MOST_NAMED = 5
 
 
 def unpriced(faults: Mapping[str, MachineFault]) -> MachineFault:
-    """Return the one-line fault for samples that could not be priced while others could."""
+    """Return a one-line fault about samples whose bits could not be measured while others could."""
     names = [*list(faults)[:_MOST_NAMED], *([f"{len(faults) - _MOST_NAMED} more"] if len(faults) > _MOST_NAMED else [])]
     first = next(iter(faults.values()))
     return MachineFault(f"not priced: {', '.join(names)}; the first: {first.what}", where=first.where, cure=first.cure)
@@ -63,21 +59,21 @@ def unpriced(faults: Mapping[str, MachineFault]) -> MachineFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricer:
-    """A coder that measures the cost of a reference after a prompt."""
+    """A coder that measures how many bits a reference costs after a prompt."""
 
     name: str
-    """Spec and version, the key of its measurements."""
+    """Spec and version of the coder; the key of its measurements."""
     coder: Generator
     aside: Executor | None = None
-    """Executor of the coder while the model writes; None if the coder is the model."""
+    """Runs the coder while the model writes; None if the coder is the model."""
 
     def wake(self, language: Language) -> None:
-        """Start the coder, if it starts slowly. Its faults appear on the first request."""
+        """Start a slow coder in advance. If it fails, the first request raises the fault."""
         if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
     def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
-        """Return whether the coder still works after a fault, by pricing a small text."""
+        """Return whether the coder still works after a fault, by measuring a small text."""
         return isinstance(after, TooLong) or any(map(self._prices_small, languages))
 
     def _prices_small(self, language: Language) -> bool:
@@ -88,7 +84,7 @@ class Pricer:
 
 
 class SampleScorer:
-    """Turns answered samples into finished ones."""
+    """Computes the scores of answered samples."""
 
     def __init__(
         self,
@@ -98,21 +94,20 @@ class SampleScorer:
         *,
         profiles: Sequence[str] | None = None,
     ) -> None:
-        """Use the references of one sample set; without `bits` measure no context gain, without `profiles` use all."""
         self._references, self._bits, self._diagnostics = references, bits, diagnostics
         self._profiles = metrics.PROFILES if profiles is None else profiles
 
     def wake(self, language: Language) -> None:
-        """Start the coder of a language, if it starts slowly."""
+        """Start the coder for a language in advance, if it starts slowly."""
         if self._bits is not None:
             self._bits.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Start to measure a prompt without waiting, or return the text that the model should price with its answer."""
+        """Start measuring a prompt without waiting, or return the text that the model should measure itself."""
         return self._bits.ahead(sample, prompt) if self._bits is not None else None
 
     def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
-        """Score some samples. Their costs in bits are measured together.
+        """Score samples. Their costs in bits are measured together.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -193,7 +188,7 @@ class SampleScorer:
 
 
 def gain(bits: Sequence[StoredBits], coder: str) -> Scores:
-    """Return the scores that follow from a sample's result of `Bits.of` by the coder called `coder`."""
+    """Return the context gain and bits that follow from a sample's result of `Bits.of`."""
     return {(CONTEXT, metrics.gain_of(coder)): bits[0].bits - bits[-1].bits, (CONTEXT, BITS): bits[-1].bits}
 
 
@@ -226,7 +221,7 @@ def profiles_of(sample: Sample, profiles: Sequence[str]) -> tuple[str, ...]:
 
 
 def text_scores(sample: Sample, reference: Reference, text: str, profiles: Sequence[str]) -> Scores:
-    """Return the scores of a text under the given profiles that are defined for its sample."""
+    """Return the scores of a text under those of the profiles that are defined for its sample."""
     scores: Scores = {}
     for profile in profiles_of(sample, profiles):
         if sample.kind is Kind.LINE:
@@ -264,7 +259,7 @@ def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
 
 
 class Bits:
-    """Measures prompts of one sample set. Many threads may use it."""
+    """Measures and stores how many bits references cost after prompts, for one sample set; thread-safe."""
 
     def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer) -> None:
         self._store, self._references, self._pricer, self.coder = store, references, pricer, pricer.name
@@ -277,18 +272,19 @@ class Bits:
         self._known: dict[_Key, float] = {}
 
     def wake(self, language: Language) -> None:
-        """Start the coder, if it starts slowly."""
+        """Start the coder for a language in advance, if it starts slowly."""
         self._pricer.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Start to measure a prompt ahead of `of`, without waiting.
+        """Start measuring a prompt in advance of `of`, without waiting.
 
         Returns:
-            The text that the model should price as it reads the prompt; None if known, or if another coder measures it.
+            The text that the model should measure while reading the prompt. None if the cost is known, or another coder
+            measures it.
         """
         pairs = self._pairs(sample, prompt)
         if self._pricer.aside is None:
-            # The last pair is the final prompt's.
+            # The last pair is that of the final prompt.
             for key, (_, target) in list(pairs.items())[-1:]:
                 return None if self._store.bits(self._pricer.name, [key]) else target
             return None
@@ -306,10 +302,10 @@ class Bits:
             aside.submit(self._measure_wanted, aside)
 
     def of(self, answered: Sequence[AnsweredSample]) -> list[tuple[StoredBits, ...]]:
-        """Return, for each sample, the costs of its reference after the in-file and the final prompt.
+        """Return, for each sample, the bits of its reference after the in-file prompt and after the final prompt.
 
-        For a function, the body is measured. The costs are empty if the prompt does not end at the cursor, or if the
-        coder does not know the language.
+        For a function, the body is measured. The result is empty if the prompt does not end at the cursor, or if the
+        coder does not support the language.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -317,7 +313,7 @@ class Bits:
         return self._costs([self._pairs_of(sample) for sample in answered])
 
     def of_prompts(self, prompts: Sequence[tuple[Sample, Prompt]]) -> list[tuple[StoredBits, ...]]:
-        """Return the costs for stored samples, as `of`.
+        """Return the bits for stored samples, as `of`.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -343,12 +339,12 @@ class Bits:
         return pairs
 
     def _pairs(self, sample: Sample, prompt: Prompt) -> _Pairs:
-        """Return the pairs to measure for a sample, the in-file prompt first; one pair if the prompts are equal."""
+        """Return what to measure for a sample, the in-file prompt first; one pair if both prompts are equal."""
         reference = self._references[sample.id]
         if not (has_answer(reference) and goes_on(sample, prompt) and self._pricer.coder.knows(sample.language)):
             return {}
         target = behind_cursor(sample, reference)
-        # The gain measures the retrieved context alone, so leave out the text after the cursor.
+        # The gain measures only the retrieved context, so leave out the text after the cursor.
         prompts = infile_prompt(sample.query(), WHOLE), fim.unmarked(prompt)
         return {
             (str(sample.language), shown_prompt.digest, sha256(target)): (shown_prompt, target)
@@ -373,7 +369,7 @@ class Bits:
             with self._lock:
                 part = dict(itertools.islice(self._wanted.items(), self._pace.size))
             began = time.monotonic()
-            # `of` measures them again and raises the fault.
+            # `of` repeats the measurement and raises the fault.
             with contextlib.suppress(MachineFault):
                 costs = self._measured(part)
                 with self._lock:
@@ -383,7 +379,7 @@ class Bits:
             self._go_on(aside)
 
     def _measured(self, pairs: _Pairs) -> dict[_Key, float]:
-        """Return the costs of pairs. Only one thread may call this at a time."""
+        """Return the costs of pairs in bits. Call from one thread at a time."""
         with self._lock:
             # Each cost is needed at most once more. After that it is in the store.
             cost_by_key = {key: self._known.pop(key) for key in pairs.keys() & self._known.keys()}
@@ -406,7 +402,7 @@ class Bits:
 
 
 def has_answer(reference: Reference) -> bool:
-    """Return whether the answer is known. Tasks imported without their files can only be judged by tests."""
+    """Return whether the reference is known. Tasks imported without their files can only be judged by tests."""
     return not reference.fields.get("no_reference")
 
 
@@ -416,7 +412,7 @@ def goes_on(sample: Sample, prompt: Prompt) -> bool:
 
 
 def behind_cursor(sample: Sample, reference: Reference) -> str:
-    """Return the answer after the cursor; for a function, its body."""
+    """Return the reference after the cursor; for a function, its body."""
     return reference.target if sample.kind is Kind.LINE else answers.after_cursor(sample, reference.target)
 
 

@@ -1,8 +1,4 @@
-"""`RunSpec`: the choices that decide a run's numbers, the samples it plans, and the command that repeats it.
-
-Options that change only the speed of a run (workers, a generator's concurrency) or name the key's variable are not
-stored, so no command can contain them. Another version of ctxbench, of a strategy or of the sample set changes the id.
-"""
+"""`RunSpec`: the choices that identify a run, the samples that it plans, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -34,54 +30,49 @@ PROGRAM = "ctxbench"
 GREEDY = (0.0, 1.0)
 """Default temperature and top-p for one completion per sample."""
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
-"""The papers' token limits of a completion."""
+"""Maximum tokens of a completion, as in the papers."""
 SEVERAL = (0.8, 0.95)
 """Default temperature and top-p for several completions of a function, as in the pass@k literature."""
 NO_SANDBOX = "none"
-"""Instead of a back end's name: store completions of functions without verdicts."""
+"""Value of ``--sandbox`` that stores completions of functions without verdicts."""
 _MOST_SEEDS = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """All choices of a run. Two runs with equal specs have equal ids and are one run, continued."""
+    """All choices of a run. Runs with equal specs have the same id: the second continues the first."""
 
     samples: str
     samples_digest: str
     set_size: int = 0
-    """Number of samples in the whole set, 0 if unknown; not part of the id."""
+    """Number of samples in the complete set; 0 if unknown. Not part of the id."""
     limit: int | None = None
-    """Number of samples chosen from the set; None for all."""
+    """Maximum number of samples chosen from the set; None for all."""
     after: date | None = None
-    """Only samples dated after this day; None for all, dated or not."""
+    """Select only samples whose code is dated after this day; None for all samples."""
     strategy: str
-    """Canonical spec."""
     strategy_version: str
-    """Digest of the files that define the strategy."""
     generator: str
-    """Canonical spec."""
     generator_version: str
     coder: str
-    """Spec and version of the coder that measured context gain; empty without a coder."""
+    """Spec and version of the model that measures context gain; empty for none."""
     sampling: Sampling
     n: int = 1
     """Completions per sample; 0 if the run has no model."""
     seed: int = 0
     tokenizer: str
-    """The tokenizer that counts budgets."""
     code: str
-    """Version of ctxbench."""
     summariser: str = ""
-    """Canonical spec of the generator that writes summaries; empty if `generator` does."""
+    """Spec of the generator that writes summaries; empty if it is the run's generator."""
     summariser_version: str = ""
     summarises_tests: bool = False
-    """Whether the summariser also summarises APIs of tests and vendored files."""
+    """Whether APIs of tests and vendored files get summaries from the summariser too."""
 
     @property
     def id(self) -> str:
-        """Twelve hexadecimal digits of a digest over every field."""
+        """Id of the run: twelve hexadecimal digits of a digest over every field."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
-        # An option that was not chosen is not part of the id.
+        # Options that were not chosen are not part of the id.
         del fields["set_size"]
         day = fields.pop("after")
         fields |= {} if day is None else {"after": day.isoformat()}
@@ -93,7 +84,7 @@ class RunSpec:
 
 @functools.lru_cache(256)
 def sampling_key(sampling: Sampling) -> str:
-    """Return the decoding parameters as text, equal for equal parameters."""
+    """Return the decoding parameters as JSON, equal for equal parameters."""
     return json.dumps(_fields(sampling), sort_keys=True)
 
 
@@ -107,9 +98,8 @@ def _fields(sampling: Sampling) -> dict[str, Any]:
 def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     """Return the samples of a run, in the order of their completion.
 
-    With a limit, repositories contribute in turn. Each orders its samples by a fixed pseudo-random order, so that a
-    smaller limit's samples are part of a larger limit's. They are completed in the set's order, one repository after
-    the other, so that few indices are in memory at a time.
+    A limit takes samples from the repositories in turn, in a fixed pseudo-random order, so that a larger limit includes
+    a smaller limit's samples. They are completed one repository after the other, so that few indices are in memory.
 
     Raises:
         InputFault: if the limit is less than 1.
@@ -129,7 +119,7 @@ def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sampl
 def unfinished_samples(
     planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()
 ) -> tuple[Sample, ...]:
-    """Return the samples without a result in the plan's order. Failed samples are last, because they may fail again."""
+    """Return the planned samples without a result. Failed samples are last, because they may fail again."""
     finished_ids, failed_ids = frozenset(finished), frozenset(failed)
     unfinished = [sample for sample in planned if sample.id not in finished_ids]
     return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))
@@ -142,23 +132,21 @@ class StoredChoices:
     samples: str
     limit: int | None
     after: str | None = None
-    """Only samples dated after this day, as ``YYYY-MM-DD``; None for all."""
+    """Last day (``YYYY-MM-DD``) of the excluded older samples; None for no exclusion."""
     strategy: str
-    """Canonical spec; the label of an imported run."""
+    """Canonical spec, or the label of an imported run."""
     generator: str
     n: int
     seed: int
     sampling: str
-    """Decoding parameters, as JSON (`sampling_key`)."""
+    """Decoding parameters as JSON, from `sampling_key`."""
     sandbox: str = ""
-    """Back end that judged the run's functions; empty if unknown."""
     summariser: str = ""
-    """Canonical spec; empty if the generator wrote the summaries."""
+    """Spec of the generator that wrote the summaries; empty if it is the run's generator."""
     summarises_tests: bool = False
     released_template: bool = False
-    """Whether summaries were requested with the released template."""
+    """Whether summaries were requested with the paper's released template."""
     tokenizer: str = ""
-    """The tokenizer that counted budgets; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,23 +155,21 @@ class ImportedFile:
 
     format: str
     source: str
-    """The path as the user wrote it."""
     has_sample_set: bool = True
-    """Whether the run's samples are in a sample set; False if the file itself describes them."""
+    """Whether the run's samples are in a sample set. False if the file itself describes them."""
     language: str = ""
-    """The language of the samples; empty for several languages."""
     labels: tuple[str, ...] = ("strategy", "generator")
-    """Labels to write: all, or those that all runs of the file share."""
+    """Labels that the command must contain: all, or those that all runs of the file share."""
 
 
 def repeat_command(run: StoredChoices, file: ImportedFile | None = None, *, options: Sequence[str] = ()) -> str:
-    """Return the command that runs or imports a run again, with more `options`, quoted for a POSIX shell."""
+    """Return the shell command (POSIX) that runs or imports a run again, with additional `options`."""
     words = _import_words(run, file, options) if file is not None else _run_words(run, options)
     return shlex.join([PROGRAM, *words])
 
 
 def place_options(home: Home, url: str, shown_url: str) -> list[str]:
-    """Return the options for home and database; `shown_url` is the SQLAlchemy `url` without its password."""
+    """Return the command options for home and database. `shown_url` is `url` without its password."""
     words = ["--home", str(home.root)]
     if url != home.database:
         # The URL of a SQLite file has no password, and --db accepts only the URL.
@@ -192,7 +178,7 @@ def place_options(home: Home, url: str, shown_url: str) -> list[str]:
 
 
 def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) -> str:
-    """Return the command that judges the stored completions of the run `id_` without a verdict."""
+    """Return the command that judges the stored completions of a run that lack a verdict."""
     return shlex.join([PROGRAM, "exec", "--samples", run.samples, "--run", id_, *options])
 
 
@@ -244,46 +230,46 @@ def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """A user's options besides samples, strategy and generator, in the ranges of the command line."""
+    """A user's options for a run, except samples, strategy and generator. Ranges are those of the command line."""
 
     limit: int | None = None
     after: date | None = None
-    """Only samples dated after this day; None for all, dated or not."""
+    """Select only samples whose code is dated after this day; None for all samples."""
     n: int = 1
     seed: int = 0
     repeat: int = 1
     """Runs per strategy, with seeds that rise from `seed` by 1. Controls are deterministic and run once."""
     workers: int | None = None
     temperature: float | None = None
-    """None for `SEVERAL` with several completions of a function, and for 0 otherwise."""
+    """None for the defaults: `SEVERAL` for several completions of a function, otherwise 0."""
     top_p: float | None = None
     sandbox: str | None = None
-    """Back end that judges functions; None for this machine's choice, `NO_SANDBOX` for no verdicts."""
+    """Back end that judges functions; None for the default, `NO_SANDBOX` for no verdicts."""
     strategy_seconds: float = StrategyBounds.work
-    """Processor seconds of a strategy per sample, excluding waiting for the model."""
+    """Maximum processor seconds of a strategy per sample, excluding waiting for the model."""
     fim: bool = False
-    """Whether the model sees the text after the cursor. Strategies never do."""
+    """Whether the model sees the text after the cursor. Strategies never see it."""
     summariser: str = ""
-    """Spec of the generator that writes summaries; empty for the run's own."""
+    """Spec of the generator that writes summaries; empty for the run's generator."""
     summarise_tests: bool = False
-    """Whether a summariser also summarises APIs of tests and vendored files. The run's own always does."""
+    """Whether APIs of tests and vendored files also get summaries from a separate summariser."""
     summary_templates: Mapping[str, str] = field(default_factory=dict)
-    """Language -> released prompt for a summary; empty for ctxbench's own (see `bench.apis`)."""
+    """Language -> released prompt for a summary; empty for ctxbench's own prompt."""
     measure: frozenset[Measurement] = EVERY
-    """Measurements made with the run, besides the scores of the default profile."""
+    """What to measure in the run, in addition to the scores of the default profile."""
     max_cost: float | None = None
-    """US dollars of new answers after which no more samples start; None for no limit."""
+    """US dollars for new answers after which no more samples start; None for no limit."""
     tokenizer: Path | None = None
-    """File of p50k_base, whose tokens count budgets; None for the tokens of `ctxcode-1`."""
+    """The p50k_base file whose tokens count budgets; None for the tokenizer `ctxcode-1`."""
 
 
 def planned_by(
     sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]
 ) -> tuple[RunOptions, Sequence[Sample]]:
-    """Return the choices, without a limit that excludes no sample, and the samples of the run.
+    """Return the options, without a limit that excludes no sample, and the samples of the run.
 
     Raises:
-        InputFault: if the choices do not fit the set.
+        InputFault: if the options do not fit the set.
     """
     if choices.seed + choices.repeat > _MOST_SEEDS:
         raise InputFault(f"there are fewer than {choices.repeat} seeds from {choices.seed} on", cure="lower --seed")
@@ -297,7 +283,7 @@ def planned_by(
 
 
 def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[Sample, ...]:
-    """Return the samples dated after a day. Samples without a date may be older and are left out."""
+    """Return the samples dated after a day. Samples without a date may be older and are excluded."""
     samples = tuple(sample for sample in sample_set.samples if sample.id in days and days[sample.id] > day)
     if not samples:
         newest = f"the newest is dated {max(days.values())}" if days else "no sample has a date"
@@ -309,7 +295,7 @@ def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[
 
 
 def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:
-    """Return the decoding of these samples: as chosen, or `SEVERAL` for several completions of functions, or greedy."""
+    """Return the decoding parameters. Defaults: `SEVERAL` for several completions of functions, otherwise greedy."""
     functions = any(sample.kind is Kind.FUNCTION for sample in samples)
     temperature, top_p = SEVERAL if functions and choices.n > 1 else GREEDY
     return Sampling(

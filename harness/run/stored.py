@@ -1,9 +1,4 @@
-"""Work after a run: judge completions of files and of stored runs, score stored ones again, and price their blocks.
-
-The gain of a block is the number of bits lost when that block alone is left out. It needs a measurement per block,
-which is too expensive to be part of a run. Two blocks with equal content each gain little, because the other block
-remains. Gains therefore do not add up to the context gain.
-"""
+"""Work after a run: judge completions in files or stored runs, compute missing scores, and measure blocks."""
 
 from __future__ import annotations
 
@@ -65,42 +60,38 @@ _EMPTY: Mapping[str, Any] = {
     "peak_bytes": 0,
     "flags": [],
 }
-"""Verdict of a blank completion, which needs no test."""
+"""Verdict on a blank completion, which needs no test."""
 Measured = Callable[[Sequence[UnscoredCompletion]], Sequence[Scores]]
-"""Completions -> scores of each."""
 Works = Callable[[MachineFault], bool]
 """Fault -> whether other completions can still be measured."""
 _CHUNK = 100
-"""Completions whose scores are stored together. An interruption loses at most this many."""
+"""Completions whose scores are stored together. An interrupt loses at most this many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCompletion:
-    """One completion of a file."""
+    """One completion in a file."""
 
     sample: Sample
     text: str
     index: int
     labels: Mapping[str, str]
-    """``strategy`` and ``generator``, if the file has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRow:
-    """One line of `exec`: a completion and its verdict."""
+    """One output line of `ctxbench exec`: a completion and its verdict."""
 
     record: Mapping[str, Any]
     fault: MachineFault | None = None
-    """Why there is no verdict."""
     verdict: StoredVerdict | None = None
-    """The verdict as stored, or None."""
 
 
 def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
-    """Read completions. A single wrong line refuses the whole file.
+    """Read completions from a file. One invalid line refuses the whole file.
 
     Raises:
-        InputFault: naming file, line and field.
+        InputFault: if a line is invalid; names file, line and field.
     """
     samples = {sample.id: sample for sample in sample_set.samples}
     file_completions: list[FileCompletion] = []
@@ -111,7 +102,7 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
             raise InputFault(fault.what, where=where, cure=fault.cure)
         if not sample.tested:
             raise InputFault(f"{sample.id!r} is a {sample.kind} sample: it has no tests", where=where, cure=_CURE)
-        # Ignore verdict, reason and flags of the file: the tests produce new ones.
+        # Ignore verdicts, reasons and flags in the file: the tests produce new ones.
         labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
         file_completions.append(FileCompletion(sample=sample, text=completion.text, index=index, labels=labels))
     if not file_completions:
@@ -120,7 +111,7 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
 
 
 def judge_file(executor: Executor, completions_of_file: Sequence[FileCompletion]) -> Generator[VerdictRow]:
-    """Yield the verdict of each completion of a file, in order. Equal completions are judged once."""
+    """Yield the verdict on each completion of a file, in order. Equal completions are judged once."""
     futures: dict[tuple[str, str], Future[StoredVerdict]] = {}
     for completion in completions_of_file:
         key = (completion.sample.id, completion.text)
@@ -193,10 +184,8 @@ def _verdict_fields(verdict: StoredVerdict) -> Mapping[str, Any]:
 def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, progress: Progress) -> int:
     """Add a profile's missing metrics to the completions of a run. Return the number of changed completions.
 
-    After an interruption the next call continues. A sample gets no scores if the profile is not defined for it, or it
-    has no reference.
-
-    `run` is an id, and `profile` a name of `harness.metrics.PROFILES`.
+    `profile` is a name in `harness.metrics.PROFILES`. A sample gets no scores if it has no reference, or the profile is
+    not defined for it. After an interrupt, the next call continues.
     """
     names = metrics.metrics(profile)
     samples = {sample.id: sample for sample in sample_set.samples}
@@ -212,7 +201,7 @@ def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, prog
     def scores(completion: UnscoredCompletion) -> dict[str, float | None]:
         sample, reference = samples[completion.sample_id], sample_set.references[completion.sample_id]
         values = text_scores(sample, reference, completion.text, (profile,))
-        # A metric that the scorer leaves out is undefined. Store it as such, so that it is not computed again.
+        # A metric that the scorer leaves out is undefined. Store it as undefined, so that it is not computed again.
         return {name: values.get((profile, name)) for name in names}
 
     with progress(f"{run} {profile}", len(lacking)) as tick:
@@ -238,15 +227,17 @@ def measure(
     progress: Progress,
     resolve: Callable[[str], Coder] = base.resolve,
 ) -> tuple[int, dict[str, MachineFault]]:
-    """Add the gains or the diagnostics that a run left out to its completions.
+    """Add gains or diagnostics to the completions of a run that lack them; `rescore` adds profiles' scores.
 
-    Return the number of completions changed, and sample -> fault if it could not be measured while others could. After
-    an interruption the next call continues. Values that are undefined for a sample are stored as undefined. For scores
-    under profiles, use `rescore`.
+    Undefined values are stored as undefined. After an interrupt, the next call continues.
+
+    Returns:
+        The number of changed completions, and sample -> fault for samples that could not be measured while others
+        could.
 
     Raises:
         InputFault: if a repository is not fetched.
-        MachineFault: if the coder was lost; measurements so far are kept.
+        MachineFault: if the coder was lost. Earlier measurements are kept.
     """
     names = (metrics.gain_of(run.coder), BITS) if kind is Measurement.GAIN else CHECKS
     lacking = [
@@ -283,7 +274,7 @@ def measure(
 def _gains(
     store: Store, run: StoredRun, sample_set: SampleSet, resolve: Callable[[str], Coder]
 ) -> Iterator[tuple[Measured, Works]]:
-    """Open the measurement of gains with the coder of the run, if the coder still has the same version."""
+    """Open the coder that measured the run. Its version must be the same."""
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_of(store, run.id)
     with open_pricer(run, resolve) as pricer:
@@ -326,15 +317,13 @@ class RunDiagnosis:
 
     run: StoredRun
     new: int
-    """Samples that this call priced."""
     over_limit: int
-    """Samples beyond the limit."""
     unpriced: int
-    """Samples whose prompts do not end at the cursor. Their references cannot be priced."""
+    """Number of samples whose prompts do not end at the cursor, so that blocks cannot be measured."""
     blocks: Mapping[str, tuple[Gain, ...]]
-    """Sample -> its priced blocks, in the order of the prompt."""
+    """Sample -> its measured blocks, in the order of the prompt."""
     faults: Mapping[str, MachineFault] = field(default_factory=dict)
-    """Sample -> fault, for samples that could not be priced while others could."""
+    """Sample -> fault, for samples that could not be measured while others could."""
 
 
 def diagnose(
@@ -346,13 +335,13 @@ def diagnose(
     progress: Progress,
     resolve: Callable[[str], Coder] = base.resolve,
 ) -> RunDiagnosis:
-    """Price the unpriced blocks of a run's stored prompts, one sample per transaction.
+    """Measure the gains of blocks in a run's stored prompts, one sample per transaction.
 
-    At most `limit` samples are priced. Samples that cannot be priced do not count.
+    At most `limit` samples are measured, not counting samples that cannot be measured.
 
     Raises:
-        InputFault: if the set is not the run's, or no coder priced the run.
-        MachineFault: if the coder was lost; finished samples are kept.
+        InputFault: if the sample set has changed, or no coder measured the run.
+        MachineFault: if the coder was lost. Finished samples are kept.
     """
     sample_set = sets.load(home, run.samples)
     check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
@@ -393,7 +382,6 @@ def _price_blocks(
     most: int,
     tick: Tick,
 ) -> tuple[int, dict[str, MachineFault]]:
-    """Price prompts from the left until `most` are priced; return their number, and sample -> fault."""
     new, faults = 0, dict[str, MachineFault]()
     while waiting and new < most:
         sample, prompt = waiting.popleft()
@@ -412,7 +400,7 @@ def _price_blocks(
 
 
 def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
-    """Return ordinal -> additional bits of the target if that block is left out of the prompt."""
+    """Return index of a block -> additional bits of the target if that block is left out of the prompt."""
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
     whole, *without = coder.bits(list(map(unmarked, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
@@ -421,10 +409,10 @@ def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -
 
 @contextlib.contextmanager
 def open_pricer(run: StoredRun, resolve: Callable[[str], Coder]) -> Iterator[Pricer]:
-    """Open the coder that priced a run, and close it on leaving.
+    """Provide the coder that measured a run's context gain.
 
     Raises:
-        InputFault: if no coder priced the run, or the coder cannot price.
+        InputFault: if no coder measured the run, or the coder cannot measure bits.
     """
     spec = run.coder.rpartition(" ")[0]
     if not spec:

@@ -1,4 +1,4 @@
-"""Stored results: append-only rows in SQLite (the default) or in another database that SQLAlchemy supports."""
+"""Stored results: append-only rows in SQLite (the default) or PostgreSQL."""
 
 from ctxbench.harness.store.store import Store, open_store
 

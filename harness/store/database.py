@@ -1,12 +1,4 @@
-"""Engines and connections with the settings of each kind of database. Database errors become one-line faults.
-
-SQLite allows one writer at a time. On PostgreSQL, several processes can append finished samples at once. A reader sees
-one state and never blocks a writer.
-
-A process locks the run it works on, and readers can ask whether a run is locked. The operating system or the server
-releases the lock when the process ends, even after a crash. A suspended machine keeps its locks. For SQLite, a lock is
-an open file in the folder ``DATABASE-locks``; for PostgreSQL, it is a session's advisory lock.
-"""
+"""Database connections with the settings of SQLite and PostgreSQL, one-line faults for their errors, and run locks."""
 
 from __future__ import annotations
 
@@ -43,13 +35,13 @@ _PRAGMAS = (
 )
 _CONNECT_S = 20
 _LOCK = int.from_bytes(b"ctxbench")
-"""Key of the advisory lock that PostgreSQL writers take, one per database."""
+"""Key of the advisory lock that PostgreSQL writers take; one per database."""
 _READS = "ctxbench_reads"
 _WITH_OTHERS = "ctxbench_with_others"
 
 
 def make_engine(url: URL, *, create: bool) -> Engine:
-    """Return an engine; for SQLite, create the folder of the file.
+    """Return an engine for reading and writing. For SQLite, create the folder of the file.
 
     Raises:
         InputFault: if the database is in memory, or the file is missing and `create` is False.
@@ -77,7 +69,7 @@ def reading_engine(url: URL) -> Engine:
     """
     if url.get_backend_name() == "postgresql":
         engine = _postgresql(url)
-        # Not the server's default, because the pool would reset `for_reading` to reading and writing.
+        # Not the server's default: the pool would reset `for_reading` to reading and writing.
         event.listen(engine, "begin", _only_read)
         return engine
     path = _file_of(url)
@@ -100,8 +92,8 @@ def _file_of(url: URL) -> Path:
 def _open_to_read(path: Path) -> sqlite3.Connection:
     """Open a SQLite file for reading, even in a folder without write permission.
 
-    SQLite keeps its log and the log's index beside the file, and creates them in order to read. Where it cannot, there
-    is usually no log: the file is complete and no process writes to it.
+    To read, SQLite creates its log beside the file. If it cannot, there is usually no log: the file is complete and no
+    process writes to it.
     """
     name = f"file:{quote(str(path))}"
     # SQLAlchemy passes a connection between threads, but only one thread uses it at a time.
@@ -136,7 +128,7 @@ def _postgresql(url: URL) -> Engine:
 
 
 def for_reading(connection: Connection) -> Connection:
-    """Return the connection in read-only mode; all its reads see one state."""
+    """Return the connection in read-only mode, in which all reads see one state."""
     options: dict[str, Any] = {_READS: True}
     if connection.dialect.name == "postgresql":
         options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -154,7 +146,7 @@ def for_locks(connection: Connection) -> Connection:
 
 
 def read_url(text: str) -> URL:
-    """Parse a URL; ``postgresql://`` gets the driver that the extra installs.
+    """Parse a database URL. ``postgresql://`` gets the driver that ctxbench installs.
 
     Raises:
         InputFault: if the database is neither SQLite nor PostgreSQL.
@@ -166,7 +158,7 @@ def read_url(text: str) -> URL:
 
 
 def name_of(url: URL) -> str:
-    """Return the name of a database in messages: SQLite's file, or the URL without its password."""
+    """Return a database's name for messages: SQLite's file, or the URL without its password."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
     return url.difference_update_query(["password", "sslpassword"]).render_as_string()
@@ -186,10 +178,9 @@ def _set_up(connection: Any, _: object) -> None:
 
 
 def use_wal(engine: Engine) -> None:
-    """Switch a SQLite file to its write-ahead log, so that readers and the writer do not block each other.
+    """Switch a SQLite file to write-ahead logging, so that readers and the writer do not block each other.
 
-    The file remembers the mode. Call this after the check of the schema, so that another program's file stays
-    unchanged.
+    The file keeps this mode, so call this after the check of the schema: another program's file must not be changed.
     """
     if engine.dialect.name != "sqlite":
         return
@@ -202,7 +193,7 @@ def use_wal(engine: Engine) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Take the write lock at the start, so that a lookup before a write is still true at the write."""
+    """Take the write lock when a transaction begins, so that no row changes between a lookup and a write."""
     reads = connection.get_execution_options().get(_READS, False)
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
@@ -216,10 +207,7 @@ def _only_read(connection: Connection) -> None:
 
 
 def _lock(connection: Connection) -> None:
-    """Take the write lock, so that two writers of the same new rows cannot deadlock.
-
-    Processes that append together share the lock.
-    """
+    """Take PostgreSQL's write lock, so that writers cannot deadlock. Processes that append together share it."""
     options = connection.get_execution_options()
     if not options.get(_READS, False):
         shared = "_shared" if options.get(_WITH_OTHERS, False) else ""
@@ -235,7 +223,7 @@ _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
 _AGAIN = "then run the same command again; finished samples are kept"
 _SERVER = "check its host and port, and that the server runs"
 _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
-    # A pattern of the database's message in lower case.
+    # A pattern of the database's message, in lower case.
     (
         "file is not a database",
         InputFault,
@@ -292,7 +280,7 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
 
 @contextlib.contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Turn errors of SQLAlchemy and the driver into faults; `IntegrityError` is left to the caller."""
+    """Turn errors of SQLAlchemy and the driver into faults, except `IntegrityError`."""
     try:
         yield
     except exc.IntegrityError:
@@ -318,10 +306,7 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
 
 
 def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
-    """Return all rows as plain tuples of the driver; building SQLAlchemy's rows takes longer than reading.
-
-    For columns of types that the driver converts itself: texts, integers and floats.
-    """
+    """Return all rows as plain tuples, which is faster than SQLAlchemy's rows. For texts, integers and floats only."""
     result = connection.execute(query, parameters)
     cursor: Any = result.cursor
     rows: list[tuple[Any, ...]] = cursor.fetchall()
@@ -342,9 +327,9 @@ def uncollected() -> Iterator[None]:
 
 
 _TRIES, _PAUSE = 5, 0.1
-"""Tries to take a file lock, and the seconds between them; readers that check a lock hold it for a moment."""
+"""Attempts to take a file lock, and seconds between them. Readers that check a lock hold it for a moment."""
 _KEEP_ALIVE = ("tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3")
-"""Settings with which the server drops the locks of a vanished machine after one minute instead of hours."""
+"""Settings that make PostgreSQL drop a vanished machine's locks after one minute instead of hours."""
 _HOLDERS = """
     SELECT (l.classid::bigint << 32 | l.objid::bigint) AS at, a.application_name
     FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
@@ -355,10 +340,7 @@ _HOLDERS = """
 
 @contextlib.contextmanager
 def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
-    """Hold the lock of a run.
-
-    Yields:
-        True while the lock is held; False if the file system has no locks.
+    """Hold the lock of a run inside the context. Yields False if the file system has no locks, otherwise True.
 
     Raises:
         InputFault: if another process holds the lock; names the process.
@@ -380,7 +362,7 @@ def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
 def locked(engine: Engine, connection: Connection, runs: Collection[str]) -> set[str] | None:
     """Return the ids of the locked runs, or None if locks cannot be read.
 
-    Locks cannot be read on a PostgreSQL standby, in a copy of a SQLite database without its lock folder, and on a file
+    This is the case on a PostgreSQL standby, in a copy of a SQLite database without its lock folder, and on a file
     system without locks.
     """
     if engine.dialect.name == "postgresql":
@@ -441,7 +423,6 @@ def _is_locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _session(engine: Engine) -> Iterator[Connection]:
-    """Open a session outside the pool; its locks end with it."""
     session = for_locks(engine.connect())
     try:
         for setting in _KEEP_ALIVE:

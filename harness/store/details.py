@@ -1,8 +1,4 @@
-"""One sample of one run, read by key without reading other samples.
-
-Long texts are read on demand: `completion_texts` reads a completion, `call_texts` a model call, `steps_of` an agent's
-steps.
-"""
+"""Reads one sample of one run by key, and its long texts only when they are requested."""
 
 from __future__ import annotations
 
@@ -75,7 +71,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 
 def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
-    """Return the long texts of a completion, or None if the completion does not exist."""
+    """Return the long texts of a completion; None if it does not exist."""
     c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = (
         t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
@@ -89,7 +85,7 @@ def completion_texts(store: Store, run: str, sample: str, idx: int) -> Completio
 
 
 def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
-    """Return prompt and answer of a model call, or None if the call does not exist."""
+    """Return prompt and answer of a model call; None if it does not exist."""
     c, g, q = t.CALL_FACT.c, t.GENERATION_FACT.c, t.PROMPT.c
     joined = t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number).join(t.PROMPT, g.prompt == q.number)
     query = select(q.digest, g.text).select_from(joined)
@@ -152,7 +148,7 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 
 def _completions(connection: Connection, run: str, sample: str, status: str | None) -> tuple[CompletionFacts, ...]:
-    """Return a sample's completions; reference results have no texts, only scores, and take over `status`."""
+    """Return a sample's completions. For reference results, which have only scores, `status` is used."""
     c, j, v = t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = t.COMPLETION_FACT.outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
         t.VERDICT, j.verdict_key == v.key
@@ -199,30 +195,29 @@ def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
 
 
 Kinds = Mapping[tuple[str, str], float | None]
-"""(profile, metric) -> value in the profile's own scale."""
+"""(profile, metric) -> value in the scale of the profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPiece:
-    """A block of the final prompt, or a block that was left out of it."""
+    """A block in the final prompt, or a block dropped from it."""
 
     kind: str
     places: tuple[Place, ...]
     score: float | None
     tokens: int
     state: str
-    """``kept``, ``cut`` or ``dropped``."""
     reason: str
     start: int | None
-    """First character in the prompt, as part of [start, end); None if the block was left out."""
+    """First character in the prompt, as part of [start, end); None for a dropped block."""
     end: int | None
     gain: float | None
-    """Gain in bits, if `ctxbench diagnose` priced the block: by the run's coder, or by the last coder."""
+    """Gain in bits, if `ctxbench diagnose` measured the block; the run's coder takes precedence over later coders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCall:
-    """A model call; `call_texts` reads its texts."""
+    """A model call without its texts, which `call_texts` reads."""
 
     ordinal: int
     role: str
@@ -249,7 +244,7 @@ class CompletionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """One sample of one run. A missing sample has no prompt, blocks, calls or completions."""
+    """One sample of one run. If the sample is missing, there is no prompt, block, call or completion."""
 
     run: str
     sample: str
@@ -260,15 +255,14 @@ class Detail:
     repo: str
     path: str
     line: int
-    """Line of the cursor, 0-based; `column` is 0-based too."""
+    """Line of the cursor, from 0; `column` counts from 0 too."""
     column: int
     status: Status
     marks: tuple[tuple[str, str], ...]
     """(mark, reason) for each mark that excludes the sample."""
     faults: tuple[str, ...]
-    """Messages of the sample's faults in all attempts, the latest last."""
     imported: bool
-    """Whether the run was imported; prompt, calls and times are then unknown."""
+    """Whether the run was imported. Prompt, calls and times are then unknown."""
     flags: tuple[str, ...]
     context_tokens: int | None
     strategy_seconds: float | None
@@ -281,7 +275,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionTexts:
-    """The long texts of a completion."""
+    """The completion, the model's raw answer, and the output of the tests."""
 
     text: str
     raw: str
@@ -290,14 +284,14 @@ class CompletionTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTexts:
-    """Prompt and answer of a model call."""
+    """Prompt and raw answer of a model call."""
 
     prompt: str
     answer: str
 
 
 def prompts_of(store: Store, run: str) -> dict[str, Prompt]:
-    """Return sample -> prompt, with its left-out blocks, for all samples of a run, in the plan's order."""
+    """Return sample -> prompt with its dropped blocks, for all samples of a run, in the plan's order."""
     r, p, b = t.RESULT.c, t.PLANNED.c, t.BLOCK.c
     joined = t.RESULT.join(t.PLANNED, r.key == p.key)
     digests = select(r.sample_id, r.prompt_digest).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
@@ -326,15 +320,15 @@ def _whole_prompt(text: str, rows: Sequence[Any]) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step of an agent: a tool call, or an answer without a tool call."""
+    """An agent's step: a tool call, or an answer without a tool call."""
 
     number: int
-    """Number of the model's answer, from 1; one answer may call several tools."""
+    """Number of the model's answer, from 1. One answer may call several tools."""
     text: str
-    """Text of the answer beside its tool calls."""
+    """Text of the answer, without its tool calls."""
     tool: str
     arguments: str
-    """Arguments as the model wrote them, in JSON."""
+    """The arguments as JSON, as the model wrote them."""
 
 
 def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:

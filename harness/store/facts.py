@@ -1,8 +1,4 @@
-"""Finished samples as rows of the narrow tables, appended in bulk (a batch or a shard), and their prompts.
-
-Prompts take most of the space, and prompts of one file or repository are similar. So prompts that are stored together
-are compressed together, in packs.
-"""
+"""Appends finished samples in bulk, and stores their prompts. Similar prompts are compressed together, in packs."""
 
 from __future__ import annotations
 
@@ -43,14 +39,14 @@ _GENERATION = (
 
 
 def append_verdicts(connection: Connection, verdicts: Iterable[StoredVerdict]) -> None:
-    """Append verdicts; existing verdicts stay unchanged."""
+    """Append verdicts, except those that are already stored."""
     append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict) for verdict in verdicts})
 
 
 def append_generations(
     connection: Connection, generations: Iterable[StoredGeneration], prompts: Mapping[str, int]
 ) -> None:
-    """Append answers; existing answers stay unchanged. `prompts` maps prompt digests to their numbers."""
+    """Append answers, except those that are already stored. `prompts` maps digests to row numbers."""
     by_id = {generation.id: generation for generation in generations}
     stored_ids = numbers(connection, t.GENERATION_FACT, "id", list(by_id))
     new = [generation for id_, generation in by_id.items() if id_ not in stored_ids]
@@ -86,8 +82,6 @@ def append_finished(
 ) -> int:
     """Append samples of a run with all their rows; return the number of new samples.
 
-    The number of statements does not depend on the number of samples.
-
     Raises:
         InputFault: if a sample is not planned, or its answer is not stored.
     """
@@ -98,7 +92,7 @@ def append_finished(
         ((keys[id_], sample) for id_, sample in samples.items() if id_ in keys and id_ not in stored_ids),
         key=itemgetter(0),
     )
-    # All prompts first: writers of the same prompts then wait for each other in one order.
+    # All prompts first: writers of the same prompts then wait for each other in the same order.
     texts = {sample.prompt_digest: sample.prompt for _, sample in new}
     texts |= {cost.prompt_digest: cost.prompt for _, sample in new for cost in sample.bits}
     texts |= {answer.prompt_digest: answer.prompt for answer in answers}
@@ -119,7 +113,6 @@ def append_finished(
 
 
 def _keys(connection: Connection, run: int | None, ids: Sequence[str]) -> tuple[dict[str, int], set[str]]:
-    """Return sample -> key for planned samples of a run, and the ids of samples that have a result."""
     f, s, r = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c
     joined = t.SAMPLE.join(t.PLANNED_FACT, f.sample == s.number).outerjoin(t.RESULT_FACT, r.key == f.key)
     query = select(s.id, f.key, r.key.label("result")).select_from(joined).where(f.run == run)
@@ -215,7 +208,7 @@ def _append_scores(connection: Connection, run: int | None, finished: Sequence[t
 
 
 def measure_numbers(connection: Connection, kinds: Collection[tuple[str, str]]) -> Mapping[tuple[str, ...], int]:
-    """Return (profile, metric) -> number; new pairs get numbers."""
+    """Return (profile, metric) -> row number. New pairs are added."""
     return name_numbers(connection, t.MEASURE, ("profile", "metric"), set(kinds))
 
 
@@ -233,15 +226,15 @@ def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished
 
 
 _PACK_BYTES = 1 << 20
-"""Bytes of a pack before compression. Reading a prompt unpacks its whole pack, in about three milliseconds."""
+"""Bytes of a pack before compression. Reading a prompt decompresses its pack, in about three milliseconds."""
 _PACKS_KEPT = 8
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": _PACK_BYTES}]
-"""Settings of LZMA. A higher preset makes a pack 5% smaller but takes far longer. zlib's window is too small, as
-similar prompts are further apart."""
+"""LZMA settings. A higher preset makes a pack 5% smaller but takes far longer. zlib's window is smaller than the
+distance between similar prompts."""
 
 
 def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, int]:
-    """Store missing prompts (digest -> prompt, similar ones side by side); return digest -> number for all prompts."""
+    """Store missing prompts, given as digest -> prompt; return digest -> row number for all of them."""
     stored = numbers(connection, t.PROMPT, "digest", list(texts))
     new = {digest: clean(text).encode() for digest, text in texts.items() if digest not in stored}
     if not new:
@@ -251,7 +244,7 @@ def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, i
 
 
 def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
-    """Store prompts by digest, in as many packs as needed; skip prompts that another process stores meanwhile."""
+    """Store prompts, given as digest -> bytes. Prompts that another process stores meanwhile are skipped."""
     rows = []
     for together in _packs(prompts):
         data = lzma.compress(b"".join(prompts[digest] for digest in together), filters=_FILTERS)
@@ -264,7 +257,7 @@ def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
 
 
 def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (digest, prompt) for the stored prompts among `digests`, in the order of storing."""
+    """Yield (digest, prompt) for the stored prompts among `digests`, in the order of storage."""
     p = t.PROMPT.c
     query = select(p.digest, p.pack, p.start, p.size)
     rows: list[Any] = []
@@ -280,7 +273,7 @@ def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tup
 
 
 def prompt_text(connection: Connection, digest: str) -> str | None:
-    """Return a prompt, or None if it is not stored."""
+    """Return the prompt with a digest; None if it is not stored."""
     p = t.PROMPT.c
     query = select(p.start, p.size, t.PACK.c.data).select_from(t.PROMPT.join(t.PACK, p.pack == t.PACK.c.number))
     row = connection.execute(query.where(p.digest == digest)).first()

@@ -1,4 +1,4 @@
-"""Notes on runs, sets and generators: names, sources of imports, remarks on numbers, invalid samples, cutoffs."""
+"""Notes on runs, sets and generators: names, import files, remarks, invalid samples, training cutoffs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_imported(store: Store, run: str, imported: Imported) -> bool:
 
 
 def add_marks(store: Store, set_digest: str, marks: Iterable[Mark]) -> int:
-    """Mark samples of a set; return the number of new marks. A mark keeps its first reason."""
+    """Mark samples of a set as invalid; return the number of new marks. A mark keeps its first reason."""
     rows_by_key = {(mark.sample_id, mark.mark): {"set_digest": set_digest, **_row(mark)} for mark in marks}
 
     def append(connection: Connection) -> int:
@@ -54,7 +54,7 @@ def marks_of(store: Store, set_digest: str) -> list[Mark]:
 
 
 def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
-    """Add remarks that readers of a run's numbers must see; return the number of new remarks."""
+    """Add remarks that boards show beside a run's numbers; return the number of new remarks."""
 
     def append(connection: Connection) -> int:
         stored_texts = list(connection.scalars(select(t.REMARK.c.text).where(t.REMARK.c.run_id == run)))
@@ -70,7 +70,7 @@ def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
 
 
 def add_cutoff(store: Store, generator: str, day: str) -> bool:
-    """Store the cutoff that a generator's spec states; return False if it is the stored cutoff."""
+    """Store the last training day stated in a generator's spec; return False if it is already stored."""
 
     def append(connection: Connection) -> bool:
         c = t.CUTOFF.c
@@ -84,7 +84,7 @@ def add_cutoff(store: Store, generator: str, day: str) -> bool:
 
 
 def cutoffs(connection: Connection) -> dict[str, str]:
-    """Return generator -> its latest stored cutoff; generators without a cutoff are left out."""
+    """Return generator -> its last training day, for generators with a stored day."""
     c = t.CUTOFF.c
     return dict(connection.execute(select(c.generator, c.day).order_by(c.ordinal)).all())
 
@@ -99,7 +99,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 
 
 def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return run -> its remarks in the order of storing; the last remark counts passes with flags."""
+    """Return run -> its remarks. The last remark counts passes with flags, which `strict` excludes."""
     ids = list(runs)
     m = t.REMARK.c
     remarks_by_run: dict[str, tuple[str, ...]] = defaultdict(tuple)
@@ -126,7 +126,7 @@ def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> 
 
 
 def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return set digest -> sample -> mark; ``broken`` takes precedence over ``vacuous``."""
+    """Return set digest -> sample -> its mark. ``broken`` takes precedence over ``vacuous``."""
     m = t.MARK.c
     marks_by_set: dict[str, dict[str, str]] = defaultdict(dict)
     query = select(m.set_digest, m.sample_id, m.mark).where(m.set_digest.in_(sorted(set(digests))))
@@ -140,7 +140,7 @@ def _row(record: Imported | Mark) -> Row:
 
 
 def add_name(store: Store, run: str, name: str) -> bool:
-    """Name a run; return False if the run has this name already.
+    """Name a run; return False if the run already has this name.
 
     Raises:
         InputFault: if another run has this name or id.
@@ -169,7 +169,7 @@ def _check(connection: Connection, run: str, name: str) -> None:
 
 
 def names(connection: Connection, runs: Iterable[str] | None = None) -> dict[str, str]:
-    """Return run -> its name, for these runs or for all; runs without a name are left out."""
+    """Return run -> its name, for the named runs among `runs`; None means all runs."""
     c = t.NAMED.c
     query = select(c.run_id, c.name).order_by(c.run_id, c.ordinal)
     newest = dict(connection.execute(query if runs is None else query.where(c.run_id.in_(list(runs)))).all())

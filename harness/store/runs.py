@@ -1,4 +1,4 @@
-"""Queries on the stored results. Their number of statements does not depend on the number of samples."""
+"""Queries on stored runs, with a number of statements that does not depend on the number of samples."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from ctxbench.strategies.registry import is_control
 
 SET_BACK = "restore the set as it was at the time of the run"
 _GIVE_SET = "give --samples the set of the run, unchanged since then"
-"""Cures for a changed set: for commands without --samples, and with it."""
+"""Advice for a changed sample set: for commands without --samples, and with it."""
 _FIELDS = ("context_tokens", "calls")
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
 CONTEXT = "context"
-"""The profile of context gain, bits and diagnostics; its metrics are part of every table."""
+"""Profile of context gain, bits and diagnostics. Its metrics are part of every table."""
 
 
 def status_counts(store: Store, run: str) -> Counter[str]:
@@ -67,7 +67,7 @@ def status_counts(store: Store, run: str) -> Counter[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run and the settings that define it."""
+    """A stored run's id and the choices that define it."""
 
     id: str
     samples: str
@@ -108,14 +108,14 @@ def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
 
 
 def profiles_of(store: Store, run: str) -> list[str]:
-    """Return the profiles of a run's scores, sorted; at least ``ctxbench``."""
+    """Return the profiles of a run's scores, sorted; always includes ``ctxbench``."""
     with store.reading() as connection:
         profiles = {profile for profile, _ in connection.execute(kinds_of(run))}
     return sorted(profiles - {CONTEXT} | {"ctxbench"})
 
 
 def whole_id(run_id: str, ids: Collection[str]) -> str:
-    """Return `run_id` if it is one of `ids`, or the only one of `ids` that begins with it; raises like `find_run`."""
+    """Return the id in `ids` that equals `run_id`, or the only one that begins with it; raises like `find_run`."""
     matches = [id_ for id_ in ids if id_ == run_id] or [id_ for id_ in ids if id_.startswith(run_id)]
     if not matches:
         raise UnknownName("stored run", run_id, ids, command="ctxbench runs")
@@ -127,10 +127,10 @@ def whole_id(run_id: str, ids: Collection[str]) -> str:
 
 
 def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE_SET) -> None:
-    """Refuse a sample set that is not the run's.
+    """Check that a sample set is the one that a run used.
 
     Raises:
-        InputFault: if the set has other samples.
+        InputFault: if the digests differ.
     """
     if digest != sample_set.digest:
         raise InputFault(
@@ -140,15 +140,12 @@ def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE
 
 
 def _sorted(runs: Iterable[Any]) -> list[Any]:
-    """Sort in Python, because a server's ORDER BY follows its locale."""
+    """Sort in Python, because a server's ORDER BY depends on its locale."""
     return sorted(runs, key=lambda run: (run.samples, run.strategy, run.generator, run.id))
 
 
 def _begun(connection: Connection) -> dict[str, float]:
-    """Return run -> start of the latest attempt, in seconds since 1970; runs without an attempt are left out.
-
-    Attempts that only ran tests do not count, so an older version of a run does not become the newest.
-    """
+    """Return run -> start of its latest attempt in seconds since 1970. Attempts that only ran tests do not count."""
     a = t.ATTEMPT.c
     query = select(a.run_id, func.max(a.started)).where(~a.isolation.startswith(JUDGING)).group_by(a.run_id)
     return dict(connection.execute(query).all())
@@ -156,21 +153,21 @@ def _begun(connection: Connection) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """The runs and samples to read; None means all."""
+    """Selects runs and samples; None means all."""
 
     id: str | None = None
 
     samples: str | None = None
-    """Displayed name, as in `RunInfo.samples`: ``demo``, or ``demo[:10]`` for runs over the first ten samples."""
+    """Displayed name: ``demo``, or ``demo[:10]`` for runs over the first ten samples."""
     digest: str | None = None
     language: str | None = None
     generator: str | None = None
     """Displayed name, as in `RunInfo.generator`."""
     strict: bool = False
-    """Whether only plain completions count as passes."""
+    """Count only passes of plain code."""
 
     def has(self, run: Any) -> bool:
-        """Return whether the filter accepts a run, given as a row."""
+        """Return whether the filter accepts a run, given as a database row."""
         names = ((self.id, run.id), (self.samples, shown_samples(run)), (self.digest, run.samples_digest))
         return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
 
@@ -187,18 +184,17 @@ def run_tables(
 ) -> list[RunTable]:
     """Return the stored runs as columns: one table per run and language, a strategy's latest run last.
 
-    Args:
-        store: the results.
-        samples: name of a sample set, including its limited runs; None for all.
-        profile: the profile of the metrics; metrics of `CONTEXT` and pass@k are always included. With several
-            completions per sample, a value is their mean.
-        ks: values of k besides `KS`, for runs with at least k completions.
-        invalid: whether invalid samples (broken or vacuous) are excluded; the columns contain their values either way.
-        prices: rates for the stored tokens; None for the stored prices.
-        selection: the runs and samples to read; None for all.
+    A function counts as infra-failed until all its completions have verdicts. For imported runs, prompt, calls and time
+    are unknown; for reference results, only the time.
 
-    A function counts as infra-failed while any of its completions lacks a verdict. Prompt, calls and time of imported
-    runs are unknown; for reference results only the time is unknown.
+    Args:
+        samples: name of a sample set, including its limited runs; None for all.
+        profile: the profile of the metrics. Metrics of `CONTEXT` and pass@k are always included. Several completions of
+            a sample are averaged.
+        ks: values of k in addition to `KS`, for runs with at least k completions.
+        invalid: whether invalid samples (broken or vacuous) count; their values are in the columns in any case.
+        prices: rates for the stored tokens; None for the prices at the time of the run.
+        selection: the runs and samples to read; None for all.
     """
     run_filter = selection or RunFilter()
     with uncollected(), store.reading() as connection:
@@ -265,28 +261,26 @@ def _run_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunColumns:
-    """The stored data of a run for a leaderboard."""
+    """A run's stored data, from which its leaderboard tables are built."""
 
     run: Any
     profile: str
     samples: Planned
     values: Mapping[str, Values]
-    """Metric -> sample -> value."""
     verdicts: Counts
     marks: Mapping[str, str]
-    """Sample -> its mark."""
+    """Sample -> its mark, such as ``broken``."""
     exclude: bool
     costs: Costs
     origin: Origin
     loads: tuple[Load | None, ...]
     remarks: tuple[str, ...]
     cutoff: str | None
-    """Last day of the generator's training data, as in `RunInfo.cutoff`."""
+    """Last training day of the generator's model, as in `RunInfo.cutoff`."""
     engines: EngineCosts
-    """Empty for a run without a context engine."""
 
     def tables(self, language: str | None = None) -> list[RunTable]:
-        """Return one table per language, sorted by language; with `language`, only that table."""
+        """Return one table per language, sorted; with `language`, only that table."""
         languages = {facts.language for facts in self.samples.kinds}
         return [self._table(name) for name in sorted(languages) if language in (None, name)]
 
@@ -387,24 +381,23 @@ class RunColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """One stored completion."""
+    """A stored completion with its verdict."""
 
     text: str
     verdict: str | None
-    """Verdict; None for lines, empty completions and completions that are not judged yet."""
+    """None for lines, empty completions and completions that are not judged yet."""
     reason: str
     flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A run and its completions."""
+    """A run with the texts of its completions."""
 
     run: StoredRun
     kinds: Mapping[str, str]
-    """Planned sample -> its kind, in the order of the plan."""
     texts: Mapping[str, tuple[Text, ...]]
-    """Sample -> its completions by index; missing samples are left out."""
+    """Sample -> its completions by index; without missing samples."""
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -1,8 +1,4 @@
-"""Planned samples of a run with status and scores, as columns; and the sample sets of all runs.
-
-Columns are read one run at a time: an object per row would take more memory and time than the query. Queries on sets
-read no scores.
-"""
+"""Reads a run's planned samples, with status and scores, as columns; and lists the sample sets of all runs."""
 
 from __future__ import annotations
 
@@ -28,19 +24,18 @@ from ctxbench.harness.store.write import shown_generator, shown_samples
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[str, float | None]
-"""Sample -> value."""
 _STATUSES = {str(status): status for status in Status}
 _NUMBERS: dict[str, ColumnElement[Any]] = {
     column.name: column
     for column in t.RESULT_FACT.c
     if isinstance(column.type, Integer | Float) and column.name not in ("key", "prompt")
 } | {name: t.ACCESS_FACT.c[name] for name in ACCESS}
-"""Numeric columns of a result and of its access record; those without a `RunTable` field are costs."""
+"""Numeric columns of results and of strategies' accesses. Those without a `RunTable` field are costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about a sample that do not depend on the run."""
+    """Properties of a sample, equal in all runs."""
 
     benchmark: str
     kind: str
@@ -49,28 +44,26 @@ class Facts:
     path: str
     level: str
     day: str | None = None
-    """Day of the code, as ``YYYY-MM-DD``; None if unknown."""
+    """Date of the code (``YYYY-MM-DD``); None if unknown."""
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge the sample, as in `bench.types.Sample`."""
+        """Whether tests judge the sample."""
         return bool(is_tested(self.kind, self.level))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The planned samples of a run, in order, as columns of equal length."""
+    """The planned samples of a run, as columns of equal length."""
 
     id: tuple[str, ...]
     key: tuple[int, ...]
-    """Key of each sample in the narrow tables."""
     facts: tuple[Facts, ...]
     stored: tuple[str | None, ...]
     """Status of each result; None without a result."""
     numbers: Mapping[str, tuple[float | None, ...]]
     """Column of the result -> its values; None without a result."""
     kinds: tuple[Facts, ...]
-    """The distinct facts."""
 
     def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
         """Return the status of each sample, as `status_of` does."""
@@ -87,7 +80,7 @@ class Planned:
         return language is None or {facts.language for facts in self.kinds} <= {language}
 
     def among(self, language: str) -> Planned:
-        """Return the planned samples in one language."""
+        """Return the samples in one language."""
         if self.only(language):
             return self
         keep = [place for place, facts in enumerate(self.facts) if facts.language == language]
@@ -142,7 +135,7 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
-    """Return the status of a sample by the rules of `status_cases`; `stored` is its result's status or None."""
+    """Return the status of a sample by the rules of `status_cases`. `stored` is its result's status or None."""
     cases = status_cases(excluded=excluded, missing=stored is None, tested=facts.tested, judged=judged, n=n)
     return next((status for holds, status in cases if holds), None) or _STATUSES[str(stored)]
 
@@ -205,7 +198,7 @@ def _asked_scores(*, among: bool) -> Select[Any]:
 
 
 def _means(rows: Sequence[tuple[Any, ...]], ids: Mapping[int, str]) -> Values:
-    """Average in Python: databases, and versions of one database, sum in orders that change the last digits."""
+    """Average in Python: databases sum in different orders, which changes the last digits."""
     values: dict[str, list[float]] = defaultdict(list)
     for _, key, value in rows:
         values[ids[key]] += [] if value is None else [value]
@@ -214,22 +207,22 @@ def _means(rows: Sequence[tuple[Any, ...]], ids: Mapping[int, str]) -> Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSet:
-    """A sample set with runs, or its first N samples."""
+    """A sample set with stored runs, or the part of it that limited runs cover."""
 
     samples: str
     """Displayed name, as in `RunInfo.samples`."""
     name: str
     digest: str
     languages: tuple[str, ...]
-    """Languages, those with the most samples first."""
+    """Ordered by number of samples, the largest first."""
     generators: tuple[str, ...]
-    """Generators, those with the most runs first; language models come before the copy model."""
+    """Ordered by number of runs, the largest first; language models come before the copy model."""
     runs: int
     size: int
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sets by interest: with a run of the user, with a language model, with more samples."""
+    """Return the sample sets with runs: the user's first, then those with a language model, then larger sets."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
@@ -277,7 +270,7 @@ def languages_of(connection: Connection, runs: Iterable[str]) -> dict[str, Count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleCount:
-    """Number of a set's samples with the same repository, language, kind and level."""
+    """Number of samples with the same repository, language, kind and level."""
 
     benchmark: str
     repo: str
@@ -288,10 +281,7 @@ class SampleCount:
 
 
 def contents(store: Store, set_digest: str) -> list[SampleCount]:
-    """Count a set's stored samples by repository, language, kind and level.
-
-    Only planned samples are stored, so the counts are incomplete if every run was limited.
-    """
+    """Count a set's stored samples. If every run was limited, the counts are incomplete."""
     s = t.SAMPLE.c
     alike = (s.benchmark, s.repo, s.language, s.kind, s.subkind)
     query = select(*alike, func.count()).where(s.set_digest == set_digest).group_by(*alike)

@@ -1,7 +1,7 @@
-"""The tables and their columns. Rows are appended and never changed.
+"""The database's tables and views. Rows are appended and never changed.
 
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
-    block 1─* block_gain                             (priced afterwards, by `ctxbench diagnose`)
+    block 1─* block_gain                             (measured later, by `ctxbench diagnose`)
     run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables with times)
     attempt 1─* construction                         (seconds per repository and stage)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
@@ -9,7 +9,7 @@
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
     run 1─0..1 imported, 1─* remark                  (its import file; remarks for its readers)
     result 1─* engine_use                            (what context engines did for a sample)
-    result 1─0..1 access                             (what its strategy looked at)
+    result 1─0..1 access                             (what its strategy read)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples excluded from scores, by set)
     dated                                            (the days of samples' code, by set)
@@ -55,11 +55,10 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 SCHEMA_NUMBER = 28
-"""Increases with each change of a table or view; a database with another number is refused."""
+"""Version of the tables and views, increased with each change. A database with another number is refused."""
 METADATA = MetaData()
 VIEWS = MetaData()
 VIEW_QUERIES: dict[str, Select[Any]] = {}
-"""Name of a view -> its query."""
 _KEY = String(64)
 
 
@@ -87,7 +86,7 @@ def run_number(run: str | BindParameter[str]) -> ScalarSelect[int]:
 
 
 SCHEMA = Table("schema_number", METADATA, Column("number", Integer, primary_key=True, autoincrement=False))
-"""One row: the `SCHEMA_NUMBER` of the version that created the tables."""
+"""Contains one row: the `SCHEMA_NUMBER` of the version that created the tables."""
 RUN = Table(
     "run",
     METADATA,
@@ -126,7 +125,7 @@ SAMPLE = Table(
 DATED = Table(
     "dated",
     METADATA,
-    # Not a column of the samples: their days may become known after a run has stored them.
+    # Not a column of the samples: their dates may become known after a run has stored them.
     Column("set_digest", _KEY, primary_key=True),
     Column("sample_id", String(500), primary_key=True),
     # YYYY-MM-DD, in UTC.
@@ -260,7 +259,7 @@ GAIN_FACT = _fact(
     "block_gain",
     Column("key", Integer, primary_key=True, autoincrement=False),
     _number("ordinal"),
-    # The coder that priced it; another version of the coder may price it again.
+    # The coder that measured it; another version of the coder may measure it again.
     Column("coder", String(500), primary_key=True),
     Column("gain", Float, nullable=False),
     ForeignKeyConstraint(["key", "ordinal"], ["block_fact.key", "block_fact.ordinal"]),
@@ -405,7 +404,7 @@ _NUMBERED: Mapping[str, tuple[Table, Sequence[ColumnElement[Any]]]] = {
     "coder": (CODER, [CODER.c.coder, CODER.c.language]),
     "measure": (MEASURE, [MEASURE.c.profile, MEASURE.c.metric]),
 }
-"""Column with a number -> the table of that number, and the columns that a view shows instead."""
+"""Number column -> the table that it refers to, and the columns that a view shows instead."""
 
 
 def _view(facts: Table, *others: ColumnElement[Any]) -> Table:
@@ -435,7 +434,7 @@ SCORE, JUDGED = _view(SCORE_FACT), _view(JUDGED_FACT)
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:
-    """Return a subquery for the key of a run's sample, which does not read the run's other samples."""
+    """Return a subquery for the key of a run's sample. It does not read the run's other samples."""
     f, s = PLANNED_FACT.c, SAMPLE.c
     of_name = f.sample.in_(select(s.number).where(s.id == sample))
     return select(f.key).where(f.run == run_number(run), of_name).scalar_subquery()

@@ -1,8 +1,4 @@
-"""Numbers for the samples of stored runs: scores under a profile, pass@k, costs, block gains.
-
-The database computes sums. Databases add floats in different orders, so sums are rounded, to more digits than any cost
-needs.
-"""
+"""Scores, pass@k, costs and block gains of stored runs. Sums are rounded: databases add floats in different orders."""
 
 from __future__ import annotations
 
@@ -30,15 +26,14 @@ from ctxbench.harness.store.write import load, number_or_null, parts
 from ctxbench.strategies.api import SUMMARY_ROLE
 
 KS = (1, 3, 5, 10, 20, 50, 100)
-"""Values of k shown for runs with at least k completions per sample, besides requested values."""
+"""Values of k that boards show, for runs with at least k completions per sample."""
 Counts = Mapping[str, tuple[int, int]]
 """Sample -> (completions with a verdict, completions that passed)."""
 _SECONDS, _DOLLARS = 9, 15
-"""Decimals kept in sums."""
 
 
 def kinds_of(run: str) -> Select[Any]:
-    """Return the query for a run's (profile, metric) pairs; it looks up each measure, not each score."""
+    """Return the query for a run's (profile, metric) pairs. It looks up each measure, not each score."""
     s, m = t.SCORE_FACT.c, t.MEASURE.c
     return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
 
@@ -68,7 +63,10 @@ def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> li
 def add_scores(
     store: Store, run: str, profile: str, scores: Mapping[tuple[str, int], Mapping[str, float | None]]
 ) -> None:
-    """Append a run's scores, (sample, completion index) -> metric -> value; existing scores stay unchanged."""
+    """Append a run's scores, except those that are already stored.
+
+    `scores` maps (sample, completion index) to metric -> value.
+    """
     s, p = t.SCORE_FACT.c, t.PLANNED.c
     samples = sorted({sample for sample, _ in scores})
     metrics = sorted({metric for values in scores.values() for metric in values})
@@ -102,7 +100,7 @@ def add_scores(
 def verdict_counts(
     connection: Connection, runs: Iterable[str], *, strict: bool = False
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return run -> sample -> (verdicts, passes); with `strict`, only plain completions can pass."""
+    """Return run -> sample -> (verdicts, passes). With `strict`, only plain completions can pass."""
     s = t.SCORE.c
     runs = list(runs)
     doubted = passes_not_plain(connection, runs) if strict else {}
@@ -129,7 +127,7 @@ def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs of a run, per sample; samples without a result are left out."""
+    """Costs of a run per sample, for samples with a result."""
 
     tokens_in: dict[str, float | None] = field(default_factory=dict)
     tokens_out: dict[str, float | None] = field(default_factory=dict)
@@ -137,15 +135,14 @@ class Costs:
     price: dict[str, float | None] = field(default_factory=dict)
     calls: dict[str, float | None] = field(default_factory=dict)
     test_seconds: dict[str, float | None] = field(default_factory=dict)
-    """Seconds of the tests; only samples with a verdict."""
     summaries: Costs | None = None
-    """Costs of a separate summariser, which the columns above exclude; None without a summariser."""
+    """Costs of a separate summariser, which the other fields exclude; None without a summariser."""
     offline: dict[str, float | None] = field(default_factory=dict)
-    """Name of `OFFLINE_COSTS` -> total cost of API summaries; empty without summaries."""
+    """Name in `OFFLINE_COSTS` -> total cost of API summaries; empty without summaries."""
 
 
 def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None = None) -> dict[str, Costs]:
-    """Return run -> costs of its samples over all their calls; a separate summariser's costs are in `summaries`."""
+    """Return run -> costs of its samples over all their calls."""
     costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
     for run, offline in _offline(connection, costs_by_run, prices).items():
         costs_by_run[run].offline.update(offline)
@@ -174,7 +171,6 @@ class RunCosts:
     strategy_seconds: float
 
     def __str__(self) -> str:
-        """Describe the costs; an unknown price is left out."""
         price = "" if self.price is None else f", US$ {self.price:.2g}"
         return (
             f"{self.tokens_in:,.0f} tokens in, {self.tokens_out:,.0f} out{price}, "
@@ -203,9 +199,9 @@ def costs_of_run(connection: Connection, run: str) -> RunCosts:
 def latest_costs(
     store: Store, set_digest: str, strategy: str, n: int, *, generator: str | None = None
 ) -> RunCosts | None:
-    """Return the costs of a strategy's latest run over a set with `n` completions per sample.
+    """Return the costs of a strategy's latest run over a set with `n` completions per sample; None without such a run.
 
-    Return None if no such run has a result. With `generator`, only runs of that generator count.
+    With `generator`, only runs of that generator count.
     """
     r, a, i = t.RUN.c, t.ATTEMPT.c, t.IMPORTED.c
     query = (
@@ -235,7 +231,7 @@ def _of_run(connection: Connection, run: Any, prices: Prices | None) -> Costs:
 
 
 def _sums() -> tuple[Any, ...]:
-    """Return the sums over answers; the second last column counts answers without a price."""
+    """Return the sums over answers. The second last column counts answers without a price."""
     g = t.GENERATION_FACT.c
     lacking = func.count() - func.count(g.price)
     return *map(func.sum, (g.tokens_in, g.tokens_out, g.cached, g.seconds, g.price)), lacking, func.count()
@@ -259,7 +255,6 @@ def _asked_calls(summaries: bool | None) -> Select[Any]:
 
 
 def _offline(connection: Connection, runs: Iterable[str], prices: Prices | None) -> dict[str, dict[str, float | None]]:
-    """Return run -> costs of its API summaries; runs without summaries are left out."""
     f, g, o, r = t.SUMMARISED_FACT.c, t.GENERATION_FACT.c, t.SOURCE.c, t.RUN.c
     joined = (
         t.SUMMARISED_FACT.join(t.RUN, f.run == r.number)
@@ -284,7 +279,7 @@ def _of_calls(rows: Sequence[tuple[Any, ...]], rate: Rate | None) -> Costs:
     else:
         prices = [_priced(rate, *row) for row in zip(tokens_in, tokens_out, cached, seconds, strict=True)]
     rounded = [None if price is None else round(price, _DOLLARS) for price in prices]
-    # Some databases return sums of integers in another type than int.
+    # Some databases return sums of integers as another type.
     numbers: list[list[float | None]] = [
         list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached, calls)
     ]
@@ -298,14 +293,14 @@ def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: f
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The gain of a priced block, in bits."""
+    """Gain of a measured block, in bits."""
 
     kind: str
     bits: float
 
 
 def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
-    """Return the samples of a run whose blocks this coder has priced."""
+    """Return the samples of a run whose blocks this coder has measured."""
     g = t.BLOCK_GAIN.c
     with store.reading() as connection:
         query = select(g.sample_id).where(g.run_id == run, g.coder == coder).distinct()
@@ -313,7 +308,7 @@ def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
 
 
 def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
-    """Append the gains of a sample's blocks by ordinal; return False if they are already stored."""
+    """Append the gains of a sample's blocks, by index; return False if they are already stored."""
 
     def append(connection: Connection) -> bool:
         g = t.GAIN_FACT.c
@@ -329,7 +324,7 @@ def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[in
 
 
 def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
-    """Return sample -> its priced blocks, in the order of the prompt."""
+    """Return sample -> its measured blocks, in the order of the prompt."""
     g, b = t.BLOCK_GAIN.c, t.BLOCK.c
     joined = t.BLOCK_GAIN.join(t.BLOCK, (g.key == b.key) & (g.ordinal == b.ordinal))
     query = (
@@ -346,7 +341,7 @@ def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
 
 
 def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
-    """Return run -> sample -> mean block gain in bits, by the run's coder, or by the last coder."""
+    """Return run -> sample -> mean block gain in bits. The run's coder takes precedence over later coders."""
     g, r = t.BLOCK_GAIN.c, t.RUN.c
     query = (
         select(g.run_id, g.sample_id, g.coder, r.coder, g.gain)
@@ -367,11 +362,11 @@ def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[st
 
 
 EngineCosts = Mapping[str, Mapping[str, float]]
-"""Name of `ENGINE_COSTS` -> sample -> total cost of all engines."""
+"""Name in `ENGINE_COSTS` -> sample -> total cost of all engines."""
 
 
 def engine_costs(connection: Connection, runs: Sequence[str]) -> dict[str, EngineCosts]:
-    """Return run -> costs of its engines; runs without an engine are left out."""
+    """Return run -> costs of its context engines, for runs with an engine."""
     u = t.ENGINE_USE.c
     sums = (
         *(func.sum(column) for column in (u.index_seconds, u.query_seconds, u.calls, u.places, u.cut)),

@@ -1,8 +1,4 @@
-"""Search the samples of a run by words, place, status, score, verdict and flag, page by page.
-
-Samples count as on the leaderboard (`harness.results`). The database applies these rules, so Python reads only one
-page.
-"""
+"""Searches a run's samples page by page, by the rules of `harness.results`, in the database."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ Order = Literal["plan", "lowest", "highest", "difference"]
 Differs = Literal["", "any", "first", "second"]
 
 NOT_PLAIN = "not plain"
-"""Flag of samples whose verdicts have flags."""
+"""Search flag that matches samples with flagged verdicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +30,13 @@ class Measure:
     profile: str
     metric: str
     worst: float | None = None
-    """Value of a model-failed sample, in the profile's own scale; None to use its stored value."""
+    """Value of a model-failed sample, in the scale of the profile; None to use its stored value."""
     lower_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleFilter:
-    """Conditions of a search; empty fields and None match all samples."""
+    """Conditions of a search. Empty fields and None match all samples."""
 
     run: str
     measure: Measure
@@ -51,7 +47,6 @@ class SampleFilter:
     level: str = ""
     status: Status | None = None
     verdict: str = ""
-    """Verdict of any completion; `flag` is a flag of the prompt or of any completion."""
     flag: str = ""
     other: str = ""
     differs: Differs = ""
@@ -60,26 +55,24 @@ class SampleFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSample:
-    """A sample found by a search."""
+    """A sample that matches a search, with its value."""
 
     ordinal: int
-    """Position in the run's plan."""
     id: str
     repo: str
     path: str
     line: int
-    """Line of the cursor, 0-based."""
     level: str
     status: Status
     value: float | None
-    """Mean over the completions, in the profile's own scale; None if the sample does not count."""
+    """Mean over the completions, in the scale of the profile; None if the sample does not count."""
     other: float | None = None
 
 
 def search(
     store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
 ) -> tuple[int, list[FoundSample]]:
-    """Return the number of matching samples and one page of them; the order ``difference`` needs `other`."""
+    """Return the number of matching samples and one page of them. Order ``difference`` needs the filter's `other`."""
     matching = _found(sample_filter)
     by = _by(matching, order)
     total = select(func.count()).select_from(matching).scalar_subquery()
@@ -95,10 +88,10 @@ def search(
 def neighbours(
     store: Store, sample_filter: SampleFilter, ordinal: int, *, order: Order = "plan"
 ) -> tuple[str | None, str | None, int]:
-    """Return the matching samples before and after a position in the plan, or None at an end, and the sample's number.
+    """Return the matching samples before and after a position in the plan, and the number of the sample there.
 
-    Numbers count matching samples from 1. A sample that does not match has number 0, and the first match comes after
-    it.
+    A neighbour is None at an end. Numbers count matching samples from 1. A sample that does not match has number 0, and
+    its next neighbour is the first match.
     """
     # Read the other run's values only if they decide the match or the order.
     compared = sample_filter.differs or order == "difference"
@@ -136,11 +129,7 @@ def place_in_plan(store: Store, run: str, sample: str) -> int | None:
 
 
 def _found(sample_filter: SampleFilter) -> CTE:
-    """Return the run's matching samples as a table that the database builds once.
-
-    Otherwise newer versions of SQLite compute it for each use, and PostgreSQL chooses plans that find the first row
-    quickly and take minutes for the rest.
-    """
+    """Return the run's matching samples as a table that the database builds once; recomputing it can take minutes."""
     return _fitting(sample_filter).cte("found").prefix_with("MATERIALIZED")
 
 
@@ -258,20 +247,18 @@ def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[Column
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """The values that the samples of a run can be filtered by, each sorted."""
+    """The values that can filter a run's samples, each field sorted."""
 
     languages: tuple[str, ...]
     repos: tuple[str, ...]
     levels: tuple[str, ...]
     verdicts: tuple[str, ...]
     flags: tuple[str, ...]
-    """Flags of prompts and of completions."""
     measures: tuple[tuple[str, str], ...]
-    """(profile, metric) of the run's scores."""
 
 
 def facets(store: Store, run: str) -> Facets:
-    """Return the values that the samples of a run can be filtered by."""
+    """Return the values that can filter a run's samples."""
     p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)

@@ -1,11 +1,8 @@
 """`Shard`: a process's results for some samples of a run, as a file that another store can merge.
 
-A shard is gzipped JSON Lines. The first line, the manifest, names run and sample set by their digests. Prompts,
-answers, verdicts and finished samples follow, sorted. Values that vary between repetitions (seconds, bytes of memory,
-test output) come last. Equal work has equal lines before them, and the file name contains the digest of these lines.
-So repeating a unit of work writes the same file name.
-
-A shard with an `AttemptLog` describes one attempt: faults, construction times, summaries, remarks.
+A shard is gzipped JSON Lines: a manifest with the digests of run and sample set; then, sorted, prompts, answers,
+verdicts and finished samples; last, values that vary between repetitions (seconds, bytes of memory, test output). The
+file name contains a digest of all other lines, so repeating a unit of work writes the same name.
 """
 
 from __future__ import annotations
@@ -42,7 +39,6 @@ _TIMES: Mapping[str, tuple[str, ...]] = {
     "verdict": ("reason", "output", "seconds", "peak_bytes", "earlier"),
     "sample": ("strategy_seconds", "generator_seconds", "engines"),
 }
-"""Kind of line -> fields that vary between repetitions."""
 _KEYS = {"answer": "id", "verdict": "key", "sample": "sample_id"}
 _LEVEL = 6
 R = TypeVar("R")
@@ -66,12 +62,12 @@ class AttemptLog:
     """Ids of the answers that contain summaries of APIs."""
     remarks: tuple[str, ...] = ()
     cutoff: str | None = None
-    """The last day of the generator's training data, if its spec states it."""
+    """Last day of the generator's training data (``YYYY-MM-DD``), if its spec states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Finished samples of a run with all data they refer to; or verdicts on samples; or an attempt."""
+    """Finished samples of a run with all data that they refer to; or only verdicts; or an attempt."""
 
     samples: str
     samples_digest: str
@@ -106,7 +102,7 @@ def encode(shard: Shard) -> tuple[str, bytes]:
 
 
 def write(folder: Path, name: str, content: bytes) -> None:
-    """Write a shard into a folder atomically; a file with this name already has the same facts."""
+    """Write a shard into a folder atomically. A file with this name already has the same results."""
     write_atomic(folder / name, content)
 
 
@@ -132,7 +128,7 @@ def read(path: Path) -> Shard:
 
 def unpack(name: str, content: bytes) -> Shard:
     """Return the shard that `encode` compressed; raises like `read`."""
-    # Not `splitlines`, which also cuts at U+2028 inside a JSON string.
+    # Not `splitlines`, which also splits at U+2028 inside a JSON string.
     return decode(io.StringIO(gzip.decompress(content).decode(), newline="\n"), name, name)
 
 
@@ -215,7 +211,6 @@ def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
 
 
 def _dump(record: object) -> str:
-    """Return a JSON line; characters that no database accepts are replaced, as before storing."""
     return json.dumps(_cleaned(record), ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 

@@ -1,9 +1,4 @@
-"""`ShardStore`: a store that delivers its finished samples as shards, for another process to merge.
-
-Its own database keeps answers, bit costs and verdicts, so that no request is repeated. A sample counts as finished
-only when a shard contains it. A killed process repeats its unit of work from the stored answers. Verdicts on samples
-that were delivered without them follow in a shard of their own. A lost database is restored from the shards.
-"""
+"""`ShardStore`: a store that also writes its finished samples to shards, for another process to merge."""
 
 from __future__ import annotations
 
@@ -44,11 +39,11 @@ from ctxbench.harness.store.write import (
 )
 
 Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
-"""Run and its samples -> units of this process."""
+"""(run, its samples) -> units of this process."""
 Deliver = Callable[[str, bytes], None]
-"""Delivers a shard with this name and content."""
+"""Writes or sends a shard, given its name and content."""
 Earlier = Callable[[str, Collection[str]], Iterable[Shard]]
-"""Run and sample ids -> delivered shards with some of these samples, or with verdicts only."""
+"""(run, sample ids) -> earlier shards with some of these samples, or with verdicts only."""
 R = TypeVar("R")
 _LOG = logging.getLogger(__name__)
 
@@ -57,12 +52,11 @@ _LOG = logging.getLogger(__name__)
 class _OpenUnit:
     unit: WorkUnit
     left: set[str]
-    """Ids of samples that are not in a shard yet."""
     finished: dict[str, Finished] = field(default_factory=dict)
 
 
 class ShardStore(Store):
-    """A process's own database and the shards it delivers. Safe to use from many threads."""
+    """A process's own database, and the shards that it delivers; thread-safe."""
 
     def __init__(
         self,
@@ -75,12 +69,8 @@ class ShardStore(Store):
     ) -> None:
         """Use the database of another store, which must stay open.
 
-        Args:
-            store: an open store.
-            cut: selects the units of this process.
-            deliver: called with a shard when its unit is finished, or when the attempt ends.
-            snapshots: repository -> digest of its files.
-            earlier: returns shards that were delivered before.
+        `cut` selects the units of this process, and `deliver` is called with each shard. `snapshots` maps repositories
+        to digests of their files. `earlier` returns earlier shards.
         """
         super().__init__(store._engine, store.where)
         self._cut, self._deliver, self._snapshots = cut, deliver, snapshots
@@ -90,7 +80,7 @@ class ShardStore(Store):
         self._open_units: dict[str, list[_OpenUnit]] = {}
         self._attempts: dict[int, tuple[str, AttemptLog]] = {}
         self._unlinked: dict[str, list[tuple[str, Mapping[int, StoredVerdict]]]] = defaultdict(list)
-        """Run -> (sample, its verdicts) for samples that an earlier shard delivered without these verdicts."""
+        """Run -> (sample, its verdicts), for samples whose earlier shard lacks these verdicts."""
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
         """Record a run, its samples and the units of this process; return the run's id."""
@@ -104,7 +94,7 @@ class ShardStore(Store):
         return run
 
     def _take_up(self, run: str, mine: Sequence[Sample]) -> None:
-        """Read the earlier shards: restore their samples into the database, and deliver verdicts they lack."""
+        """Restore the samples of earlier shards into the database, and deliver the verdicts that these shards lack."""
         spec, in_shards, delivered = self._specs[run], self._done[run], set[str]()
         ids = {sample.id for sample in mine}
         for shard in self._earlier(run, ids):
@@ -120,7 +110,7 @@ class ShardStore(Store):
             self._deliver(*encode(self._of_verdicts(run, verdicts.find(self, judged - delivered).values())))
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
-        """Return the ids of samples that are in shards or will be; only those in `among`, if given."""
+        """Return the ids of samples that are or will be in shards; with `among`, only ids in it."""
         ids = self._done[run]
         return frozenset(ids if among is None else ids.intersection(among))
 
@@ -146,7 +136,7 @@ class ShardStore(Store):
         return len(finished)
 
     def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-        """Keep verdicts on a delivered sample; they are linked once a shard contains them."""
+        """Record verdicts on a delivered sample. They are delivered in a later shard, and linked when it is merged."""
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 
@@ -183,7 +173,7 @@ class ShardStore(Store):
                 self._attempts[attempt] = run, replace(log, summaries=ids)
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
-        """Record the end of an attempt; deliver its remaining finished samples and its log."""
+        """Record the end of an attempt. Deliver its remaining finished samples and its log."""
         super().end_attempt(attempt, reason=reason, finished=finished, missing=missing)
         run, log = self._attempts.pop(attempt)
         for open_unit in self._open_units[run]:
@@ -245,7 +235,7 @@ class ShardStore(Store):
 
 
 def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
-    """Return the stored answers with these ids, and their prompts, in no order."""
+    """Return the stored answers with these ids, and their prompts, in no particular order."""
     g = t.GENERATION.c
     query = select(*(column for column in g if column.name != "number"))
     with store.reading() as connection:
@@ -259,7 +249,7 @@ def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
 
 
 def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[StoredGeneration]:
-    """Return the stored answers of a run's generator for these samples, from all runs over the set, in no order."""
+    """Return all stored answers of a run's generator to prompts for these samples, in no particular order."""
     r, s, p, c, g = t.RUN.c, t.SAMPLE.c, t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c
     same = (r.generator == spec.generator, r.generator_version == spec.generator_version)
     runs = select(r.number).where(r.samples_digest == spec.samples_digest, *same)
@@ -276,12 +266,10 @@ def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[
 def open_share(
     share: Share, folder: Path, sample_set: SampleSet, *, url: str | None = None
 ) -> AbstractContextManager[ShardStore]:
-    """Open the store for a share of the runs over a sample set; existing shards are continued.
+    """Open the store for a share of the runs over a sample set. Existing shards are continued.
 
     Args:
-        share: the part of the work.
         folder: folder of the shards, and of the database unless `url` is given; created if missing.
-        sample_set: the set.
         url: URL of another database.
 
     Raises:

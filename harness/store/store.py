@@ -1,10 +1,7 @@
 """`Store`: opens a database, appends rows, and looks up what runs need. It never changes a row.
 
-Readers (a dashboard, a report) can open a database with `open_reader` while another process fills it; neither blocks
-the other.
-
-Only one process works on a run at a time (`harness.store.database`). If another run has already stored the same row,
-such as an answer, that row stays.
+With `open_reader`, a dashboard or report can read while another process writes. Only one process works on a run at a
+time.
 """
 
 from __future__ import annotations
@@ -67,7 +64,7 @@ def _last(connection: Connection, column: Column[int]) -> int:
 
 
 class Store:
-    """A database of results. Safe to use from many threads."""
+    """A database of results; thread-safe."""
 
     def __init__(self, engine: Engine, where: str) -> None:
         """Use a database engine whose tables exist; `open_store` creates both."""
@@ -77,11 +74,9 @@ class Store:
         """Name of the database in messages, without a password."""
 
     def __enter__(self) -> Store:
-        """Return the store."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """Close the store."""
         self.close()
 
     def close(self) -> None:
@@ -98,8 +93,8 @@ class Store:
 
     @contextlib.contextmanager
     def _writing(self, *, together: bool = False) -> Iterator[Connection]:
-        """Yield a connection in a write transaction; `together` allows other writers where the database does."""
-        # A Python lock passes on at once; SQLite's is polled, with growing pauses.
+        """Yield a connection in a write transaction. With `together`, PostgreSQL allows other writers meanwhile."""
+        # A Python lock passes on at once; SQLite's lock is polled, with growing pauses.
         turn = contextlib.nullcontext() if together and self._engine.dialect.name == "postgresql" else self._turn
         with turn, explained(self.where), self._engine.connect() as plain:
             connection = with_others(plain) if together else plain
@@ -114,7 +109,7 @@ class Store:
                     raise
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
-        """Hold the lock of a run; yield whether it is held, like `database.run_lock`.
+        """Hold the lock of a run inside the context; yields as `database.run_lock`.
 
         Raises:
             InputFault: if another process holds the lock.
@@ -122,7 +117,7 @@ class Store:
         return run_lock(self._engine, self.where, run)
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
-        """Record a run and its samples, unless they are stored already; return the run's id."""
+        """Record a run and its samples, unless they are already stored; return the run's id."""
         id_ = spec.id
         run = {field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)}
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
@@ -148,7 +143,7 @@ class Store:
         load(connection, t.PLANNED_FACT, ("key", "run", "sample", "ordinal"), rows)
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
-        """Return the ids of a run's samples with a result; only those in `among`, if given."""
+        """Return the ids of a run's samples with a result; with `among`, only ids in it."""
         r = t.RESULT.c
         query = select(r.sample_id).where(r.run_id == run)
         queries = [query] if among is None else [query.where(r.sample_id.in_(part)) for part in parts(among)]
@@ -156,7 +151,7 @@ class Store:
             return frozenset(id_ for part_query in queries for id_ in connection.scalars(part_query))
 
     def locked(self, runs: Collection[str]) -> set[str] | None:
-        """Return which of these runs a process is working on, or None if locks cannot be read."""
+        """Return the runs that a process is working on; None if locks cannot be read."""
         with self.reading() as connection:
             return locked(self._engine, connection, runs)
 
@@ -164,7 +159,6 @@ class Store:
         """Record the start of an attempt; return its number.
 
         Args:
-            run: run id.
             isolation: how strategies are isolated, and where tests run.
             load: concurrency of the attempt; None if no times are measured.
             locked: whether this process holds the run's lock until the attempt ends.
@@ -176,7 +170,7 @@ class Store:
             return int(inserted.inserted_primary_key[0]) if inserted.inserted_primary_key else 0
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
-        """Record the end of an attempt: ``done``, ``faults``, ``interrupted`` or ``failed``."""
+        """Record the end of an attempt. `reason` is ``done``, ``faults``, ``interrupted`` or ``failed``."""
         row = {"attempt_id": attempt, "ended": time.time(), "reason": reason, "finished": finished, "missing": missing}
         with self._writing() as connection:
             connection.execute(insert(t.OUTCOME), row)
@@ -189,7 +183,7 @@ class Store:
             connection.execute(insert(t.FAULT), {"attempt_id": attempt, "ordinal": count, **row})
 
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
-        """Record the construction times of repositories; call it once per attempt."""
+        """Record the construction times of repositories. Call once per attempt."""
         content = [
             {"attempt_id": attempt, "ordinal": ordinal, **dataclasses.asdict(construction)}
             for ordinal, construction in enumerate(built)
@@ -198,7 +192,7 @@ class Store:
             append(connection, t.CONSTRUCTION, content)
 
     def add_summaries(self, run: str, answers: Iterable[str]) -> None:
-        """Record which stored answers summarise APIs for a run; existing rows stay unchanged."""
+        """Record which stored answers summarise APIs for a run."""
 
         def added(connection: Connection) -> None:
             f, g, r = t.SUMMARISED_FACT.c, t.GENERATION_FACT.c, t.RUN.c
@@ -211,7 +205,7 @@ class Store:
         self.settle(added)
 
     def generations(self, ids: Iterable[str]) -> dict[str, Response]:
-        """Return the stored answers with these ids."""
+        """Return id -> answer, for those of `ids` that are stored."""
         responses: dict[str, Response] = {}
         g, names = t.GENERATION.c, ("text", "finish", "tokens_in", "tokens_out", "seconds", "cached")
         query = select(g.id, *(g[name] for name in names))
@@ -222,7 +216,7 @@ class Store:
         return responses
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
-        """Append answers; existing answers stay unchanged."""
+        """Append answers, except those that are already stored."""
         prompts = {generation.prompt_digest: generation.prompt for generation in generations}
         self.settle(
             lambda connection: append_generations(connection, generations, add_prompts(connection, prompts)),
@@ -230,7 +224,7 @@ class Store:
         )
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
-        """Return the stored bits by (language, prompt digest, target digest)."""
+        """Return (language, prompt digest, target digest) -> bits, for stored keys."""
         requested = set(keys)
         b = t.BITS.c
         query = select(b.language, b.prompt_digest, b.target_digest, b.bits).where(b.coder == coder)
@@ -242,7 +236,7 @@ class Store:
         return {key: value for key, value in costs.items() if key in requested}
 
     def add_finished(self, run: str, coder: str, finished: Finished) -> bool:
-        """Append one finished sample; return False if it is stored already."""
+        """Append one finished sample; return False if it is already stored."""
         return self.add_all_finished(run, coder, [finished]) == 1
 
     def add_all_finished(
@@ -254,17 +248,12 @@ class Store:
         generations: Iterable[StoredGeneration] = (),
         verdicts: Iterable[StoredVerdict] = (),
     ) -> int:
-        """Append finished samples of a run in one transaction: a batch, or a whole shard.
+        """Append finished samples of a run in one transaction; return the number of new samples.
 
         Args:
-            run: run id.
-            coder: the coder that priced the samples' contexts.
-            finished: the samples.
-            generations: answers of the samples that may not be stored yet.
-            verdicts: verdicts of the samples that may not be stored yet.
-
-        Returns:
-            The number of new samples; existing samples stay unchanged.
+            coder: spec and version of the model that measured the bits.
+            generations: their answers that may not be stored yet.
+            verdicts: their verdicts that may not be stored yet.
         """
         samples, answers, judgements = list(finished), list(generations), list(verdicts)
 
@@ -279,12 +268,7 @@ class Store:
         return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
-        """Run an appending function in a transaction; repeat it if another process stores the same row first.
-
-        Args:
-            append: the function.
-            together: whether it can run beside other writers, because it skips rows that they append.
-        """
+        """Run `append` in a transaction; retry if another process stored an equal row. `together`: as in `_writing`."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
                 return append(connection)
@@ -318,7 +302,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
 _SNAPSHOT = """
     SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()::text ELSE pg_current_snapshot()::text END
 """
-"""A snapshot lists the transactions whose rows are visible; a standby's snapshot does not list running ones."""
+"""Query for the state of a PostgreSQL server: its visible transactions, or the log position of a standby."""
 
 
 def open_reader(url: str) -> Store:
@@ -353,24 +337,22 @@ def _check(engine: Engine, where: str) -> None:
 
 
 def exists(url: str) -> bool:
-    """Return whether a SQLite file exists; True for servers, which are not asked."""
+    """Return whether a SQLite file exists. For servers always True."""
     parsed = read_url(url)
     return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).is_file()
 
 
 def which(url: str) -> str:
-    """Return the inode of a SQLite database, which changes when the file is created again; "" for servers."""
+    """Return the inode of a SQLite database, which changes when the file is replaced; empty for servers."""
     parsed = read_url(url)
     path = Path(str(parsed.database))
     return str(path.stat().st_ino) if parsed.get_backend_name() == "sqlite" and path.is_file() else ""
 
 
 def version(store: Store, url: str) -> str:
-    """Return a text that changes when rows are added, in a time that does not depend on the size of the database.
+    """Return a text that changes when rows are added. It takes equally long for databases of any size.
 
-    For SQLite, it contains times and sizes of the file and its log. For PostgreSQL, it contains the visible
-    transactions,
-    including those of other databases on the server; for a standby, the replayed log position.
+    On a PostgreSQL server, other databases may change it too.
 
     Raises:
         InputFault: if the file is gone.

@@ -1,8 +1,4 @@
-"""Creation of the tables, protection from changes, and deletion of runs and verdicts.
-
-Each schema has a number, and a database with another number is refused, never migrated. Only the two deletions remove
-rows. They keep the models' answers, because other runs use them too.
-"""
+"""Creates the tables, protects rows from changes, and deletes runs and verdicts."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ def schema_of(connection: Connection) -> int | None:
 
 
 def check_schema(number: int, *, where: str) -> None:
-    """Refuse a database with another version's schema.
+    """Check that this version created the database's schema.
 
     Raises:
         InputFault: if the number is not `SCHEMA_NUMBER`.
@@ -49,7 +45,7 @@ def check_schema(number: int, *, where: str) -> None:
 
 
 def create_tables(connection: Connection, *, where: str) -> None:
-    """Create the tables in an empty database, in a transaction with the write lock; leave existing tables unchanged.
+    """Create the tables in an empty database. Existing tables stay unchanged.
 
     Raises:
         InputFault: if another version or another program created the database.
@@ -154,7 +150,7 @@ def forget_unbegun(store: Store, run: str) -> None:
 def delete_verdicts(store: Store, run: str) -> int:
     """Delete the verdicts on a run's completions; return their number. No process may be working on the run.
 
-    Other runs with equal completions lose these verdicts too, and are judged again.
+    Other runs with equal completions lose these verdicts too.
     """
 
     def remove(connection: Connection) -> int:
@@ -181,7 +177,6 @@ def _delete_rows(connection: Connection, table: Table, rows: ColumnElement[bool]
 
 @contextlib.contextmanager
 def _deletable(connection: Connection, table: str) -> Iterator[None]:
-    """Let only this transaction delete a table's rows within the block."""
     if connection.dialect.name == "postgresql":
         connection.execute(text(f"ALTER TABLE {table} DISABLE TRIGGER USER"))
         yield

@@ -1,4 +1,4 @@
-"""Verdicts in the store: looked up by content, appended once, linked to the completions of a run."""
+"""Looks up verdicts by content, appends them, and links them to the completions of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.store.store import Store
 
 PROFILE, PASS = "ctxbench", metrics.PASS
-"""Profile and metric of a completion's score: 1 if it passed its tests, 0 otherwise."""
+"""Profile and metric of a function's score: 1 if it passed its tests, 0 otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class UnscoredCompletion:
 
 
 def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-    """Return key -> verdict for the stored verdicts with these keys."""
+    """Return key -> verdict, for those of `keys` that are stored."""
     verdicts: dict[str, StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted(set(keys))):
@@ -43,7 +43,7 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
 
 
 def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
-    """Return the stored verdicts on contents, given as (sample digest, text digest), for any image.
+    """Return (sample digest, text digest) -> verdict, for those of `contents` that are stored, for any image.
 
     Verdicts from merged shards are included only for their own run.
     """
@@ -63,7 +63,7 @@ def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tupl
 
 
 def verdict_of(row: Mapping[str, Any]) -> StoredVerdict:
-    """Build a verdict from its row."""
+    """Build a verdict from its database row."""
     return StoredVerdict(**{**row, "flags": read_flags(row["flags"])})
 
 
@@ -74,7 +74,7 @@ def add(store: Store, verdict: StoredVerdict) -> StoredVerdict:
 
 
 def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
-    """Append many verdicts at once; existing verdicts stay unchanged."""
+    """Append verdicts, except those that are already stored."""
     content = list(verdicts)
     store.settle(lambda connection: append_verdicts(connection, content))
 
@@ -94,12 +94,12 @@ def append_links(connection: Connection, run: str, sample: str, verdicts: Mappin
 
 
 def passed(verdict: StoredVerdict) -> float:
-    """Return the score of a verdict: 1 for ``PASSED``, 0 for all others."""
+    """Return the score of a verdict: 1 for ``PASSED``, otherwise 0."""
     return float(verdict.verdict == "PASSED")
 
 
 def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
-    """Return run -> sample -> number of passes with flags; runs and samples without such passes are left out."""
+    """Return run -> sample -> number of passes with flags, where there are any."""
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
         select(j.run_id, j.sample_id, func.count())
@@ -114,7 +114,7 @@ def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, C
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnscoredCompletion]:
-    """Return a run's function completions without a score, in the plan's order; `among` limits the sample ids."""
+    """Return a run's function completions without a score, in the plan's order. `among` limits the sample ids."""
     c, p, m, s, n = t.COMPLETION_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c, t.SCORE_FACT.c, t.MEASURE.c
     number = t.run_number(run)
     measure = select(n.number).where(n.profile == PROFILE, n.metric == PASS).scalar_subquery()
@@ -171,7 +171,7 @@ def all_equal(store: Store, run: str) -> bool:
 
 
 def equal_runs(store: Store, this: str, other: str) -> bool:
-    """Return whether two whole runs over the same samples have the same prompts and completions."""
+    """Return whether two complete runs over the same samples have the same prompts and completions."""
     r, c = t.RESULT.c, t.COMPLETION.c
     with store.reading() as connection:
         for columns in ((r.sample_id, r.prompt_digest), (c.sample_id, c.idx, c.text)):

@@ -1,9 +1,4 @@
-"""Progress, choices and attempts of stored runs.
-
-A few statements read any number of runs. Times are stored with attempts, never with results, so a stored run does not
-depend on when it was made. Only the run's lock shows whether an attempt without an end is still active
-(`harness.store.database`).
-"""
+"""Progress, choices, attempts and faults of stored runs."""
 
 from __future__ import annotations
 
@@ -32,9 +27,8 @@ JUDGING = "tests "
 _TESTS = ", tests in "
 """Separator before the back end's name in an attempt's isolation."""
 _NODES = " Ray nodes"
-"""Suffix of an attempt's isolation if it used a cluster, where each node chooses its back end."""
+"""Suffix of an attempt's isolation on a cluster, where each node chooses its back end."""
 _SAMPLES_LISTED = 20
-"""Most samples listed with a group of faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +42,7 @@ class RunWork:
     """Versions that are part of the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
     planned: int
     statuses: Mapping[str, int]
-    """`harness.results.Status` -> number of finished samples."""
     unjudged: int
-    """Number of function completions without a verdict."""
     languages: tuple[str, ...]
     functions: bool
     attempts: tuple[Attempted, ...]
@@ -59,14 +51,13 @@ class RunWork:
     file: ImportedFile | None
     """The import file with its options; None for a run made here."""
     alive: bool | None = None
-    """Whether a process is working on the run. False if the last attempt has no end and its process is gone. None
-    without
-    such an attempt, or if locks cannot be read."""
+    """Whether a process is working on the run. False if its process ended without recording the attempt's end; None if
+    no attempt is open, or locks cannot be read."""
     name: str = ""
 
     @property
     def origin(self) -> Origin:
-        """Origin of the run's numbers."""
+        """Where the run's numbers come from."""
         return Origin.RUN if self.imported is None else self.imported.origin
 
     @property
@@ -168,7 +159,6 @@ def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, in
 
 
 def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[str, ...], bool]]:
-    """Return set digest -> (languages of its stored samples, whether tests judge any of them)."""
     s = t.SAMPLE.c
     facts_by_set: dict[str, set[tuple[str, str, str]]] = {digest: set() for digest in digests}
     query = select(s.set_digest, s.language, s.kind, s.subkind).where(s.set_digest.in_(sorted(digests))).distinct()
@@ -204,7 +194,6 @@ def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
 
 
 def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, list[Any]]:
-    """Return import file digest -> (strategy, generator) of all its runs."""
     i, r = t.IMPORTED.c, t.RUN.c
     digests = sorted({file.sha256 for file in files})
     query = select(i.sha256, r.strategy, r.generator).select_from(t.IMPORTED.join(t.RUN, i.run_id == r.id))
@@ -218,7 +207,7 @@ def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) 
     """Return the value of ``--sandbox`` that the attempts used; empty if it makes no difference."""
     if imported or not functions or not attempts:
         return ""
-    # Every attempt runs tests unless told not to; each node may have chosen its own back end.
+    # Every attempt runs tests unless told not to. Each node may have chosen its own back end.
     unsaid = "" if any(attempt.isolation.endswith(_NODES) for attempt in attempts) else "none"
     return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), unsaid)
 
@@ -268,7 +257,6 @@ class Attempted:
     reason: str
     """``done``, ``faults``, ``interrupted`` or ``failed``; empty without an end."""
     finished: int | None
-    """Number of samples stored by the attempt; None without an end."""
     missing: int | None
     faults: int
     locked: bool = False
@@ -284,7 +272,7 @@ class Attempted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultGroup:
-    """Equal faults of a run, with the same kind and message."""
+    """Faults of a run with the same kind and message."""
 
     kind: str
     """``machine`` or ``strategy``."""
@@ -292,10 +280,9 @@ class FaultGroup:
     count: int
     attempt: int
     started: float
-    """Start of that attempt, in seconds since 1970; faults have no time of their own."""
+    """Start of that attempt in seconds since 1970; faults have no time of their own."""
     samples: tuple[str, ...]
     detail: str
-    """Details of the latest fault: the traceback if the strategy raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +297,7 @@ class ConstructionTime:
 
 
 def faults_of(store: Store, run: str) -> list[FaultGroup]:
-    """Return a run's faults in groups of equal faults, the latest attempt first, then the most frequent."""
+    """Return a run's faults, grouped by kind and message, the latest attempt first, then the most frequent."""
     f, a = t.FAULT.c, t.ATTEMPT.c
     rows = (
         select(f.kind, f.message, f.attempt_id, f.ordinal, f.sample_id, a.started)
@@ -345,7 +332,7 @@ def faults_of(store: Store, run: str) -> list[FaultGroup]:
 
 
 def flags_of(store: Store, run: str) -> dict[str, int]:
-    """Return flag -> number of a run's samples with the flag in prompt or completion, the most frequent first."""
+    """Return flag -> number of a run's samples with the flag, the most frequent first."""
     samples: dict[str, set[str]] = defaultdict(set)
     with store.reading() as connection:
         for c in (t.RESULT.c, t.COMPLETION.c):

@@ -1,8 +1,4 @@
-"""Records for the store (finished samples, completions, verdicts, faults), and their rows.
-
-Rows are appended in the caller's transaction; existing rows stay unchanged. Many rows are inserted as tuples by one
-prepared statement: SQLAlchemy's insert of one dictionary per row takes four times as long.
-"""
+"""Records for the store (finished samples, completions, verdicts, faults), and functions that append their rows."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGeneration:
-    """An answer of a generator; `id` is a digest of everything that decides it."""
+    """A stored answer of a generator. `id` is a digest of everything that determines the answer."""
 
     id: str
     generator: str
@@ -64,16 +60,14 @@ class StoredBits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBlock:
-    """A block of the final prompt, or a block that was left out of it."""
+    """A block in the final prompt, or a block dropped from it."""
 
     kind: str
     places: str
-    """JSON: a list of [path, start, end]."""
     score: float | None
     tokens: int
-    """Number of tokens; 0 if the block was left out and its tokens are unknown."""
+    """Number of tokens; 0 for a dropped block of unknown size."""
     state: str
-    """``kept``, ``cut`` or ``dropped``."""
     reason: str
     char_start: int | None
     char_end: int | None
@@ -81,7 +75,7 @@ class StoredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVerdict:
-    """The verdict of tests on a text; `key` is a digest of everything that decides it."""
+    """A stored verdict of tests. `key` is a digest of everything that determines it."""
 
     key: str
     sample_digest: str
@@ -89,7 +83,7 @@ class StoredVerdict:
     image: str
     sandbox: str
     verdict: str
-    """A verdict other than ``BROKEN``, which is never reused."""
+    """Never ``BROKEN``, which is not stored."""
     reason: str
     tests_run: int
     output: str
@@ -98,22 +92,21 @@ class StoredVerdict:
     flags: tuple[str, ...] = ()
     """Suspicious features of the text, with their lines. They do not change scores."""
     earlier: str = ""
-    """Verdict and reason of the first run, if the tests were repeated with no other job beside them; otherwise
-    empty."""
+    """Verdict and reason of the first test run, if the tests were repeated alone; otherwise empty."""
     run: str = ""
     """The only run that a merged shard's verdict counts for; empty for a verdict made here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCompletion:
-    """One completion and its scores."""
+    """A completion with its scores, to store."""
 
     generation_id: str
     status: Status
     text: str
     flags: tuple[str, ...]
     scores: Mapping[tuple[str, str], float | None]
-    """(profile, metric) -> value in the profile's own scale."""
+    """(profile, metric) -> value in the scale of the profile."""
     verdict: str | None = None
     """Key of the verdict; None for lines, empty completions and completions that are not judged yet."""
 
@@ -123,19 +116,16 @@ class StoredAccess:
     """What a strategy read of the repository for a sample, and how much of it the answer uses."""
 
     opened: int
-    """Number of files that the strategy read."""
     searches: int
     characters: int
-    """Characters of the repository that the strategy received."""
     explored_files: int
-    """Number of files from which the strategy received text."""
     explored_recall: float | None
-    """Share of the answer's definitions that were in the received text; None if no definition is known."""
+    """Share (0 to 1) of the answer's definitions in the received text; None if no definition is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """Everything about a sample of a run; stored whole or not at all."""
+    """A finished sample of a run with all its data; stored completely or not at all."""
 
     sample_id: str
     status: Status
@@ -147,7 +137,6 @@ class Finished:
     """Seconds of the strategy, excluding waiting for the model."""
     generator_seconds: float
     calls: tuple[tuple[str, str], ...]
-    """(role, generation id) in order, the final call last."""
     blocks: tuple[StoredBlock, ...]
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
@@ -169,13 +158,13 @@ class StoredConstruction:
 
     repo: str
     stage: str
-    """Name of the structure, e.g. ``units function()`` or ``index bm25 of function()``."""
+    """Name of the structure, such as ``units function()`` or ``index bm25 of function()``."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFault:
-    """The reason why a sample is missing."""
+    """Why a sample is missing."""
 
     sample_id: str
     kind: str
@@ -186,14 +175,13 @@ class StoredFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A sample of a set that is excluded from scores."""
+    """An invalid sample of a set, which is excluded from scores."""
 
     sample_id: str
     mark: str
-    """``broken`` (its own answer fails its tests) or ``vacuous`` (an empty body passes them)."""
+    """``broken`` (its reference fails its tests) or ``vacuous`` (an empty body passes them)."""
     reason: str = ""
     image: str = ""
-    """Image of the tests when the sample was marked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,12 +195,12 @@ class Imported:
 
     @property
     def origin(self) -> Origin:
-        """Origin of runs from this file."""
+        """Whether the file contains reference results or other results."""
         return Origin.REFERENCE if self.format == Origin.REFERENCE else Origin.IMPORTED
 
 
 def sample_row(set_digest: str, record: Sample) -> Row:
-    """Convert a sample's public facts to a row; the answer is not stored."""
+    """Convert a sample's public facts to a database row. The reference is not stored."""
     return {
         "set_digest": set_digest,
         "id": record.id,
@@ -228,23 +216,23 @@ def sample_row(set_digest: str, record: Sample) -> Row:
 
 
 def verdict_row(record: StoredVerdict) -> Row:
-    """Convert a verdict to its row in the table of verdicts."""
+    """Convert a verdict to its database row."""
     row = {key: clean(value) for key, value in dataclasses.asdict(record).items()}
     return {**row, "flags": json.dumps(record.flags)}
 
 
 def read_flags(stored: str | None) -> tuple[str, ...]:
-    """Parse stored flags; empty without a row."""
+    """Parse stored flags; empty for None."""
     return tuple(json.loads(stored)) if stored else ()
 
 
 def number_or_null(value: float | None) -> float | None:
-    """Return NULL for NaN and infinite values; SQLite converts NaN by itself, other databases do not."""
+    """Return None for NaN and infinite values, which not all databases convert to NULL."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def versions(run: Any) -> dict[str, str]:
-    """Return the versions of a run from its row; imported runs have no generator version."""
+    """Return component -> version of a run, from its database row."""
     named = {
         "ctxbench": run.code,
         "strategy": run.strategy_version,
@@ -257,14 +245,14 @@ def versions(run: Any) -> dict[str, str]:
 
 
 def shown_samples(run: Any) -> str:
-    """Return the displayed sample set of a run, with its limit, from the run's row."""
+    """Return the displayed sample set of a run, such as ``demo[:10]``, from the run's database row."""
     return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
 
 
 def shown_generator(run: Any) -> str:
-    """Return the displayed generator of a run, which names fill in the middle and a separate summariser.
+    """Return the displayed generator of a run, from the run's database row.
 
-    Only runs with equal names are ranked together. `run` is a row of the table of runs.
+    Only runs with equal names are ranked together, so the name includes fill in the middle and a separate summariser.
     """
     return generator_label(
         redacted(run.generator),
@@ -292,7 +280,7 @@ def append_new(connection: Connection, table: Table, key: str, content: Mapping[
 
 
 def append_days(connection: Connection, set_digest: str, days: Mapping[str, date | None]) -> None:
-    """Append the known days of code; existing days stay unchanged."""
+    """Append the dates of samples' code, except those that are already stored."""
     d = t.DATED.c
     stored_ids = set(connection.scalars(select(d.sample_id).where(d.set_digest == set_digest)))
     append(
@@ -307,7 +295,7 @@ def append_days(connection: Connection, set_digest: str, days: Mapping[str, date
 
 
 def clean(value: V) -> V:
-    """Replace lone surrogates and NUL, which no database accepts; return other values unchanged."""
+    """Replace lone surrogates and NUL, which no database accepts. Other values are unchanged."""
     if isinstance(value, str):
         # "replace" writes a question mark for each lone surrogate.
         return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")  # type: ignore[return-value]
@@ -315,7 +303,7 @@ def clean(value: V) -> V:
 
 
 def load(connection: Connection, table: Table, names: Sequence[str], rows: Rows) -> None:
-    """Append rows that are not stored yet; `names` are the columns of the rows' values.
+    """Append rows; `names` are the columns of their values.
 
     Raises:
         IntegrityError: if a row exists.
@@ -325,17 +313,14 @@ def load(connection: Connection, table: Table, names: Sequence[str], rows: Rows)
 
 
 def merge(connection: Connection, table: Table, names: Sequence[str], rows: Rows) -> None:
-    """Append the rows that are not stored yet; another process may be appending equal rows.
-
-    All writers sort rows by the first column, so that they cannot deadlock.
-    """
+    """Append the rows that are not stored yet. Rows are sorted, so that concurrent writers cannot deadlock."""
     if rows:
         statement = f"{_insert(connection, table, names)} ON CONFLICT DO NOTHING"
         connection.exec_driver_sql(statement, sorted(rows, key=lambda row: row[0]))
 
 
 def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]) -> dict[str, int]:
-    """Return key -> number for the existing rows; `name` is the column of the keys."""
+    """Return key -> row number, for keys that are stored. `name` is the column of the keys."""
     column, number = table.c[name], table.c.number
     stored: dict[str, int] = {}
     for part in parts(keys):
@@ -346,7 +331,7 @@ def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]
 def name_numbers(
     connection: Connection, table: Table, names: Sequence[str], keys: Set[tuple[str, ...]]
 ) -> Mapping[tuple[str, ...], int]:
-    """Return key -> number in a small table of numbered keys; new keys get numbers."""
+    """Return key -> row number in a table of names. New keys are added."""
     columns: list[Column[Any]] = [table.c[name] for name in names]
     query = select(*columns, table.c.number).order_by(table.c.number.desc())
     if len(keys) < 20:

@@ -1,6 +1,6 @@
-"""Print, as JSON, numbers of every kind that ctxbench computes: to the last bit, with digests of long arrays.
+"""Prints, as JSON, numbers of every kind that ctxbench computes, to the last bit.
 
-``raw`` are numpy's and the C library's own numbers. They depend on the processor and show that a setting took effect.
+``raw`` are numpy's and the C library's own numbers, which depend on the processor.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ FILES = ("bench/windows.py", "bench/spec.py", "harness/leaderboard/pairs.py", "s
 
 
 def texts() -> list[str]:
-    """Return pieces of ctxbench's code of many lengths, some of them equal or with the same words in another order."""
+    """Return parts of ctxbench's code of many lengths, some equal or with the same words in another order."""
     lines = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in FILES).splitlines()
     pieces = ["\n".join(lines[at : at + 1 + at % 5]) for at in range(0, 300, 30)]
     turned = [" ".join(reversed(piece.split())) for piece in pieces[:5]]
@@ -57,7 +57,6 @@ def vectors() -> Iterator[tuple[str, Any]]:
 
 
 def ranks(ranker: Any) -> list[list[Any]]:
-    """Return the best units of a corpus with many ties, for several queries."""
     units = [
         Unit(place=Place(path=f"{at % 7}.py", start=at, end=at + 1), text=text or "pass")
         for at, text in enumerate(texts())

@@ -1,7 +1,7 @@
-"""The guest without a box, for trusted test jobs only. It isolates by Landlock and the filter alone.
+"""The guest without a sandbox, for trusted test jobs only, isolated only by Landlock and the filter.
 
-``python -m tests.helpers.bare_guest FOLDER [no-landlock]``. In a box, the guest is the first process. Here it is a
-plain process, so it may kill only its own descendants.
+``python -m tests.helpers.bare_guest FOLDER [no-landlock]``. Here the guest is not the first process, so it may kill
+only its own descendants.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def _end_descendants() -> None:
 
 
 def _descendants(guest: int) -> list[int]:
-    """Return the guest's processes. The watchdog must see nothing else of this machine, no sockets or locks either."""
+    """Return the guest's processes. The watchdog must see nothing else of this machine, not even sockets or locks."""
     parents: dict[int, int] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal():

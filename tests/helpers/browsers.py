@@ -1,4 +1,4 @@
-"""A plug-in with the browser of all tests: a process can start the driver only once."""
+"""A pytest plug-in with one browser for all tests, because a process can start the driver only once."""
 
 from __future__ import annotations
 

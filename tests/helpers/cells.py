@@ -18,5 +18,5 @@ def open_inline(
 
 @pytest.fixture
 def inline_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let commands run strategies in this process."""
+    """Make commands run strategies in this process."""
     monkeypatch.setattr("ctxbench.harness.run.resources.open_cells", open_inline)

@@ -1,4 +1,4 @@
-"""Databases for tests: new ones as copies of a template, open ones, and those of another schema."""
+"""Databases for tests: copies of a template, open databases, and databases with another schema."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ def close_all() -> None:
 
 @contextmanager
 def made_once() -> Iterator[None]:
-    """Begin a new SQLite file as a copy of a template, which takes a tenth of the time."""
+    """Create each new SQLite file as a copy of a template, which takes a tenth of the time."""
     template = b""
 
     def with_schema(url: URL, *, create: bool) -> Engine:
@@ -55,7 +55,6 @@ def _made() -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file at once, unless it exists."""
     with tempfile.NamedTemporaryFile(dir=path.parent) as file:
         file.write(content)
         file.flush()
@@ -63,7 +62,6 @@ def _write_whole(path: Path, content: bytes) -> None:
 
 
 def set_schema(path: Path, number: int) -> None:
-    """Set the schema number of a SQLite database."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DROP TRIGGER schema_number_no_update")
         connection.execute("UPDATE schema_number SET number = ?", (number,))

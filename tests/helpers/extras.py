@@ -1,4 +1,4 @@
-"""A test's requirements of the machine, and what happens without them."""
+"""What a test needs of the machine, and what happens if it is missing."""
 
 import importlib
 import os
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import pytest
 
 COMPLETE = "CTXBENCH_TESTS_COMPLETE"
-"""Environment variable that forbids skips because of a missing program or privilege; our own CI sets it."""
+"""Environment variable that forbids skips because of a missing program or privilege. Our CI sets it."""
 
 
 def missing(said: str) -> NoReturn:
@@ -21,7 +21,7 @@ def absent(said: str) -> NoReturn:
 
 
 def needed(module: str, extra: str) -> Any:
-    """Import a module that the extra `extra` installs; without it, act as `missing`."""
+    """Import a module that the extra `extra` installs. If it is missing, act as `missing`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A back end that runs nothing, for tests: a function answers its jobs."""
+"""A sandbox that runs nothing: a function answers its jobs."""
 
 import contextlib
 import threading
@@ -12,7 +12,7 @@ from ctxbench.sandbox.types import Environment, Job, Limits, Outcome, Pool, Repo
 
 
 class FakeSandbox:
-    """See `sandbox.types.Sandbox`. `jobs` lists the received jobs; `opened` is the number of open pools."""
+    """A `sandbox.types.Sandbox` that records its jobs, and the number of open pools in `opened`."""
 
     name = "fake"
 

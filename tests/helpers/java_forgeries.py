@@ -1,4 +1,4 @@
-"""Wrong Java methods that try to pass: body of `total` -> a part of the verdict's reason."""
+"""Wrong Java methods that try to pass: body of `total` -> part of the verdict's reason."""
 
 
 def _tried(statements: str) -> str:

@@ -314,7 +314,7 @@ public class Unit { public static String NAME = " coins"; }
     "unused/pom.xml": "<project><artifactId>unused</artifactId></project>",
     "unused/src/main/java/unused/Unused.java": "package unused;\nclass Unused { NoSuchType field; }\n",
 }
-"""A repository of modules: ``core`` needs ``units``, its tests ``goods`` and their own file."""
+"""A repository of modules: ``core`` needs ``units``; its tests need ``goods`` and their own file."""
 TREE = {path: text.encode("iso-8859-1") for path, text in FILES.items()}
 TOTAL_TESTS = ("shop.CartTest#pays", "shop.PricesTest#adds", "shop.PricesTest#rates")
 ROUND_TESTS = ("shop.OldTest#testNotRound", "shop.PricesTest#isRound(int)[*]")
@@ -350,5 +350,4 @@ ROUND, ROUND_REFERENCE = sample("round", ROUND_TESTS)
 
 
 def total(body: str) -> str:
-    """Return the method `total` with another body."""
     return "public static double total(final List<Double> prices) {\n" + textwrap.indent(body, "    ") + "\n}"

@@ -1,4 +1,4 @@
-"""Peak memory of this process since a moment; `getrusage` also counts earlier peaks."""
+"""Peak memory of this process since a moment, without earlier peaks as in `getrusage`."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def forget_peak() -> int:
 
 
 def peak() -> int:
-    """Return the most bytes since `forget_peak`."""
+    """Return the maximum bytes since `forget_peak`."""
     lines = Path("/proc/self/status").read_text().splitlines()
     [line] = [line for line in lines if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1024

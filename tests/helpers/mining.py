@@ -1,4 +1,4 @@
-"""A tiny repository to mine, and a back end that runs its tests in this process: for trusted tests only."""
+"""A tiny repository to mine, and a sandbox that runs its tests in this process, for trusted tests only."""
 
 import ast
 import json
@@ -111,7 +111,7 @@ def in_process(
     shop: str = FILES["shop.py"],
     imports: Mapping[str, str] = MappingProxyType({}),
 ) -> FakeSandbox:
-    """Return a back end with the answers of a real one for the repository.
+    """Return a sandbox that answers as a real one for the repository.
 
     Args:
         more: called first.

@@ -14,13 +14,13 @@ from enum import Enum
 from typing import Any
 
 KEY = "sk-5Zq8-secret-of-the-user-7Wd2"
-"""Sent with requests; must never appear in an output."""
+"""Key that is sent with requests and must never appear in an output."""
 CHUNKED = ("Transfer-Encoding: chunked",)
 Body = dict[str, Any]
 
 
 class Outcome(Enum):
-    """The outcome of a request whose every try meets the misbehaviour."""
+    """The outcome of a request if every try meets the misbehaviour."""
 
     ANSWER = "answered"
     AGAIN = "a machine's fault, after further tries"
@@ -40,7 +40,7 @@ class Connection:
         self._gone.wait(60)
 
     def repeat(self, data: bytes, pause: float = 0.0) -> None:
-        """Send data repeatedly until the client is gone."""
+        """Send data repeatedly until the client has disconnected."""
         until = time.monotonic() + 60
         while time.monotonic() < until and not self._gone.wait(pause):
             self._handle.sendall(data)
@@ -63,7 +63,6 @@ class Misbehaviour:
     """Bytes that the server sends, or its actions. It closes the connection after anything but a `Whole` reply."""
     outcome: Outcome
     words: str = ""
-    """Words in the answer or the fault."""
     slow: bool = False
     """Whether only the time limit ends the request."""
 
@@ -75,7 +74,6 @@ def good(text: str = "answer", **changes: Any) -> Body:
 
 
 def choice(**changes: Any) -> bytes:
-    """Return a reply with a changed answer."""
     return reply(good(choices=[{**good()["choices"][0], **changes}]))
 
 

@@ -1,4 +1,4 @@
-"""A model for strategies under test: a function answers."""
+"""A model for strategies in tests: a function answers."""
 
 from collections.abc import Callable
 

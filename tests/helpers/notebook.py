@@ -1,4 +1,4 @@
-"""Execute ``docs/notebook.ipynb`` and store its output: ``python -m tests.helpers.notebook``."""
+"""Executes ``docs/notebook.ipynb`` and stores its output: ``python -m tests.helpers.notebook``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A server of OpenAI's protocol with planned answers and faults.
+"""A server with OpenAI's protocol, whose n-th request gets the n-th planned fault.
 
-Deterministic: the n-th request of a server meets the n-th planned fault. The shapes are those of vLLM, llama.cpp and
-OpenAI.
+Replies have the fields of vLLM, llama.cpp and OpenAI.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ VLLM, VLLM_OLD, OPENAI, LLAMA_CPP = "vllm", "vllm-old", "openai", "llama.cpp"
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to a request instead of an answer."""
+    """What the server does with a request instead of answering."""
 
     status: int = 0
     """Send this status with `text`."""
@@ -33,7 +32,7 @@ class Fault:
     stall: float = 0.0
     """Seconds to wait before anything is sent."""
     drip: float = 0.0
-    """Seconds between blanks, which are all that is sent."""
+    """Seconds between blanks, if only blanks are sent."""
     cut: bool = False
     """Close the connection in the middle of the answer."""
     drop: bool = False
@@ -58,9 +57,9 @@ class Server:
     window: int = 0
     """Tokens that the model reads; 0 for no limit."""
     cuts: int = 0
-    """Last tokens of a prompt that the server reads, without an error; 0 for all. Ollama does so."""
+    """Last tokens of a prompt that the server reads, silently dropping the others, as Ollama does; 0 for all."""
     template: int = 0
-    """Tokens around every prompt."""
+    """Tokens that are added around every prompt."""
     count: Callable[[str], int] = code_tokens.count
     split: Callable[[str], list[str]] = code_tokens.pieces
     """The tokens of a prompt, as its log-probabilities show them."""
@@ -79,7 +78,7 @@ class Server:
     usage: bool = True
     cached: int = 0
     bos: str = ""
-    """A token that the server adds before every prompt, as its log-probabilities show it."""
+    """A token that the server adds before every prompt, and lists in its log-probabilities."""
     costs: Callable[[list[str], int], float] = lambda tokens, at: -1.0 if tokens[at] in tokens[:at] else -8.0
     port: int = 0
     calls: list[Body] = field(default_factory=list)
@@ -88,7 +87,7 @@ class Server:
     paths: list[str] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     most: int = 0
-    """The most requests in flight at once."""
+    """Maximum number of requests in flight at once."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,7 +102,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
-        """Listen: first on a free port, then always on the same."""
+        """Listen: first on a free port, then always on the same port."""
         self._gone = threading.Event()
         self._http = _Http(("127.0.0.1", self.port), _handler(self))
         self.port = self._http.server_address[1]
@@ -111,7 +110,6 @@ class Server:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop at once, with all requests in flight."""
         http, self._http = self._http, None
         if http is None or self._thread is None:
             return
@@ -135,7 +133,6 @@ class Server:
 
     @contextlib.contextmanager
     def taken(self, body: Body, headers: dict[str, str]) -> Iterator[Fault]:
-        """Count a request, and yield its planned fault."""
         with self._lock:
             self.calls.append(body)
             self.headers.append(headers)
@@ -210,7 +207,7 @@ class Server:
         return choice
 
     def _pieces(self, prompt: str, body: Body) -> tuple[list[str], str | None]:
-        """Return the tokens up to a complete stop text, and the reason of their end."""
+        """Return the tokens up to a complete stop text, and the finish reason."""
         pieces = code_tokens.pieces(self.answer(prompt, body))
         limit = body.get("max_tokens", body.get("max_completion_tokens", 16))
         for number in range(min(limit, len(pieces))):
@@ -257,7 +254,6 @@ class Server:
 
 
 def bits_of(*logprobs: float) -> float:
-    """Return the bits of tokens with these log-probabilities."""
     return -sum(logprobs) / math.log(2)
 
 
@@ -277,7 +273,7 @@ class _Http(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Stay silent: connections are cut on purpose."""
+        """Print no error, because connections are closed on purpose."""
 
 
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
@@ -309,7 +305,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 status, made = server.reply(self.path, body, self.headers.get("Authorization", ""))
                 if fault.change is not None:
                     fault.change(made)
-            # Not counted while it is sent: a client with the answer may ask again before this thread continues.
+            # Not counted while it is sent: a client with the answer may send a request before this thread continues.
             self._send(status, made, cut=fault.cut)
             server.answered += status == 200 and not fault.cut
 

@@ -1,4 +1,4 @@
-"""Programs run by a plain user, who may read other users' files but not write them."""
+"""Runs programs as a plain user, who may read other users' files but not write them."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ mount --move "$hold" "$2" && rmdir "$hold" || exit {_CLOSED}
 shift 2
 exec setpriv --reuid {USER} --regid {USER} --clear-groups "$@"
 """
-"""A shell program that replaces a closed folder in the interpreter's path by an open, empty one."""
+"""A shell program that replaces a closed folder in the interpreter's path by an open, empty folder."""
 
 
 PROGRAM = (
@@ -37,7 +37,6 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def start(*argv: str) -> subprocess.Popen[str]:
-    """Start the command line as a plain user, or as the current user if not root."""
     command = [sys.executable, "-c", PROGRAM, *argv]
     settings: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": "/"}
     settings["env"] = {**os.environ, "HOME": "/nonexistent"}

@@ -1,4 +1,4 @@
-"""Ports for servers that need theirs before they start."""
+"""Ports for servers that need their port number before they start."""
 
 import contextlib
 import secrets
@@ -7,14 +7,11 @@ from pathlib import Path
 
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 32768
-"""The kernel's first own port, if it reports none."""
+"""First port of the range that the kernel assigns, if the kernel does not report it."""
 
 
 def free_port() -> int:
-    """Return a free port of this machine.
-
-    It is below the kernel's own ports, so that no other test gets it meanwhile.
-    """
+    """Return a free port below the range that the kernel assigns, so that no other test gets it meanwhile."""
     lowest = int(_RANGE.read_text().split()[0]) if _RANGE.exists() else _LOWEST
     while True:
         port = secrets.choice(range(lowest // 2, lowest))

@@ -1,4 +1,4 @@
-"""Settings of numpy and its BLAS that make this processor compute like others."""
+"""Settings that make numpy and its BLAS compute as on other processors."""
 
 import os
 import platform
@@ -50,7 +50,6 @@ def _features() -> Mapping[str, bool]:
 
 
 def python(*arguments: str, setting: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run Python under a setting."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -65,6 +64,5 @@ def python(*arguments: str, setting: Mapping[str, str]) -> subprocess.CompletedP
 
 
 def core(setting: Mapping[str, str]) -> str:
-    """Return the name of OpenBLAS's kernels under a setting."""
     said = python("-c", "import numpy", setting={**setting, "OPENBLAS_VERBOSE": "2"}).stderr
     return next(line.removeprefix("Core: ") for line in said.splitlines() if line.startswith("Core: "))

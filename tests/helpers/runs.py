@@ -28,7 +28,7 @@ def make_table(
     first: int = 0,
     **run: Any,
 ) -> RunTable:
-    """Return a run whose samples are called s0, s1, … (from `first` on), with values in the profile's own scale."""
+    """Return a run with samples s0, s1, … (from `first` on), and values in the scale of the profile."""
     count = len(repos)
     return RunTable(
         run=make_run(**run),

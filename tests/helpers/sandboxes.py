@@ -40,7 +40,7 @@ def lock_wheels(requirements: Sequence[str], project: str) -> tuple[str, ...]:
 
 
 class Locked:
-    """A back end whose images are built by one worker at a time."""
+    """A back end whose images are built by one test worker at a time."""
 
     def __init__(self, inner: Sandbox) -> None:
         self.inner, self.name, self.open, self.converse = inner, inner.name, inner.open, inner.converse

@@ -1,4 +1,4 @@
-"""Every strategy, run in its own process over a database: `python -m tests.helpers.second_run HOME [LIMIT]`.
+"""Runs every strategy in one process over a database: `python -m tests.helpers.second_run HOME [LIMIT]`.
 
 Prints a JSON object: strategy -> requests that reached the generator, finished samples, faults.
 """
@@ -35,7 +35,7 @@ FUNCTIONS = ("functions", "functions-again")
 
 
 class Counting(Scripted):
-    """Answers by the prompt's digest, prices a text at one bit per character, and records its requests."""
+    """Answers by the prompt's digest, counts one bit per character of a text, and records its requests."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
 
@@ -56,13 +56,10 @@ class Counting(Scripted):
 
 
 def every_spec() -> list[str]:
-    """Return a spec of every installed strategy, every preset with a cheap encoder, and every control.
-
-    Installed, not registered: other tests register strategies in this process.
-    """
+    """Return a spec of every strategy that is installed outside tests, preset with a cheap encoder, and control."""
     found = [str(with_encoder(specs.parse(row.strategy), "hashed")) for row in presets().values() if row.strategy]
     covered = {specs.parse(spec).name for spec in found}
-    # `engine` needs a box. Its searches are repeated, and its answers stored like those of every strategy.
+    # `engine` needs a sandbox. Its searches are repeated, and its answers stored like those of every strategy.
     for name in sorted(entry_points(group="ctxbench.strategies").names - {"engine"}):
         known = {parameter.name for parameter in registry.get(name).parameters}
         if name not in covered:
@@ -85,7 +82,7 @@ def tools(_: int) -> Iterator[Execute]:
 def attempt(
     home: Home, sample_set: SampleSet, strategies: Sequence[str], *, cells: OpenCells, limit: int | None = None
 ) -> dict[str, tuple[int, int, str]]:
-    """Run strategies one after the other. Return the requests, finished samples and fault of each."""
+    """Run strategies one after the other. Return strategy -> (requests, finished samples, fault)."""
     found: dict[str, tuple[int, int, str]] = {}
     made = Counting()
 
@@ -112,7 +109,7 @@ def attempt(
 def everything(
     home: Home, names: tuple[str, str], *, cells: OpenCells, limit: int | None = None
 ) -> dict[str, tuple[int, int, str]]:
-    """Run every strategy over a set of lines and a set of functions. Build the sets if the home lacks them."""
+    """Run every strategy over a set of lines and a set of functions, which are built if the home lacks them."""
     made: dict[Kind, Callable[..., SampleSet]] = {Kind.LINE: make_set, Kind.FUNCTION: make_function_set}
     found = {}
     for kind, name in zip(made, names, strict=True):

@@ -1,8 +1,8 @@
 """A replacement for the process that `serve` starts: `python serve_engine.py FOLDER`.
 
-It writes its job to ``given-PID.json`` and answers with the last word of the prompt. Files in FOLDER change this:
-``stay`` prevents the start, ``die`` and ``die-once`` end the process at a request, ``hang`` delays an answer, ``noisy``
-fills the log.
+Writes its job to ``given-PID.json`` and answers with the prompt's last word. Files in FOLDER change this: ``stay``
+prevents the start, ``die`` and ``die-once`` end the process at a request, ``hang`` delays an answer, ``noisy`` fills
+the log.
 """
 
 import json

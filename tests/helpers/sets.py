@@ -1,4 +1,4 @@
-"""A small sample set on disk, written without the builder, with known repositories and answers."""
+"""A small sample set on disk, written without the builder, with known repositories and references."""
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
@@ -10,7 +10,6 @@ from tests.helpers.samples import make_sample
 
 
 def _line(number: int) -> tuple[str, str]:
-    """Return the text before the cursor, and the answer."""
     return f"    total_{number} = ", f"apply_tax(cart_{number}, rate)"
 
 

@@ -1,6 +1,6 @@
-"""A tiny Llama, trained on the standard library's source: a million parameters and plausible text.
+"""A tiny Llama with a million parameters, trained on the standard library's source.
 
-Trained once per machine and version of the libraries, on one core, from fixed seeds, in under a minute.
+Training from fixed seeds takes under a minute, once per machine and version of the libraries.
 """
 
 import hashlib
@@ -83,7 +83,6 @@ def corpus() -> str:
 
 
 def tiny_llama(cache: Path) -> Path:
-    """Return the folder of the model. It is trained if the cache lacks it."""
     import tokenizers
     import torch
     import transformers

@@ -1,4 +1,4 @@
-"""Wheels of a few lines, written by a test. pip installs them from a folder without a network."""
+"""Wheels of a few lines, which pip installs from a folder without a network."""
 
 import zipfile
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`transformers serve` and vLLM's server, each in its own process group: real servers of OpenAI's protocol."""
+"""Real servers with OpenAI's protocol in their own process groups: `transformers serve` and vLLM."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ _START_SECONDS = 240.0
 
 
 class TransformersServer:
-    """The server. `start` and `kill` work repeatedly, always on the same port."""
+    """`transformers serve`. `start` and `kill` work repeatedly, always on the same port."""
 
     def __init__(self, model: Path, scratch: Path) -> None:
         """`scratch` contains the hub's empty cache and the server's log. The model's path is its name in requests."""
@@ -47,11 +47,7 @@ class TransformersServer:
         return ["-c", _MAIN, "serve", str(self.model), "--device", "cpu", "--dtype", "float32"]
 
     def wait(self) -> None:
-        """Wait until the server answers.
-
-        Raises:
-            AssertionError: if the server ended, or does not answer in time.
-        """
+        """Wait until the server answers; fail if it ends or does not answer in time."""
         until = time.monotonic() + _START_SECONDS
         while time.monotonic() < until:
             assert self._process is not None and self._process.poll() is None, self.log[-3000:]
@@ -76,7 +72,7 @@ class TransformersServer:
 
 
 class VLLMServer(TransformersServer):
-    """vLLM's server, without its script, which does not start in the build for CPUs."""
+    """vLLM's server, started without its script, which does not start in the build for CPUs."""
 
     def _arguments(self) -> list[str]:
         how = ("--dtype", "bfloat16", "--max-model-len", "4096", "--enforce-eager", "--generation-config", "vllm")

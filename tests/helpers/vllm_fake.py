@@ -1,7 +1,6 @@
-"""A replacement for the package `vllm` with only the names that ctxbench uses. A function answers.
+"""A replacement for the package `vllm` with only the names that ctxbench uses; a function answers.
 
-`test_vllm_package.py` compares `NAMES` with the real package. Code that passes or reads another name fails here, and a
-name that the real package lacks fails there.
+Using any other name fails. `test_vllm_package.py` compares `NAMES` with the real package.
 """
 
 import math
@@ -51,7 +50,7 @@ NAMES: dict[str, frozenset[str]] = {
 }
 
 _BLOCK = 4
-"""Tokens that are cached together."""
+"""Number of tokens that are cached together."""
 
 
 def known(name: str, given: dict[str, Any]) -> types.SimpleNamespace:
@@ -79,9 +78,7 @@ class FakeVLLM:
         """
         self.following, self.text, self.ends, self.log = following, text, ends, log
         self.started: list[types.SimpleNamespace] = []
-        """The arguments of every engine."""
         self.calls: list[list[types.SimpleNamespace]] = []
-        """The parameters of every call of an engine."""
         self.threads: set[str] = set()
         self.mains: set[str] = set()
         """The main module's spec at each start, which tells spawned workers the script to run."""
@@ -144,7 +141,7 @@ class FakeVLLM:
         cached = max((_shared(ids, one) for one in self._seen), default=0)
         if getattr(how, "skip_reading_prefix_cache", priced):
             cached = 0
-        # It caches blocks of tokens, and always reads the last block. Cached tokens have no prices.
+        # It caches blocks of tokens, and always reads the last block. Cached tokens have no log-probabilities.
         cached = min(cached, len(ids) - 1) // _BLOCK * _BLOCK
         first = max(1, cached + 1)
         prices = ({ids[at]: self._logprob(ids[:at], ids[at])} for at in range(first, len(ids)))

@@ -1,8 +1,4 @@
-"""The built-in generator: a deterministic language model that copies from its prompt, in a pool of processes.
-
-It ships with its weights. Its scores measure the context, not a language model's skill. numpy is imported with the
-first answer, so that listing the generator stays fast.
-"""
+"""The built-in copy model: a deterministic model that copies from its prompt, to measure contexts."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 VERSION = "1-5dd647a939dc"
-"""Part of the cache key of answers and prices. Change it only if an answer or price changes."""
+"""Part of the cache key of answers and bits. Change it only if an answer or its bits change."""
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -42,7 +38,7 @@ def weights_path(language: Language) -> Path:
 
 @functools.cache
 def trained_model(language: Language) -> CopyModel:
-    """Return a language's model, loaded once per process."""
+    """Return the copy model of a language, loaded once per process."""
     from ctxbench.harness.generators.incontext.model import CopyModel  # noqa: PLC0415 - numpy
 
     path = weights_path(language)
@@ -98,7 +94,7 @@ def _load(language: Language) -> None:
 
 
 class InContext(Generator):
-    """The in-context copy model as a generator. Its deterministic beam search ignores temperature, seed and index."""
+    """The copy model as a generator. Its beam search is deterministic: it ignores temperature, seed and index."""
 
     version = VERSION
     capabilities = Capabilities(batch_size=64, prices=True)
@@ -141,7 +137,7 @@ class InContext(Generator):
         self._map(_load, [language] * (4 * self._workers), 1)
 
     def close(self) -> None:
-        """End the worker processes."""
+        """Stop the worker processes."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:

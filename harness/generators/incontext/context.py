@@ -1,7 +1,4 @@
-"""A prompt as arrays: every source position with its preceding tokens, and the history so far.
-
-`Lexicon` caches the tokens and lines that a process has seen, for all prompts that contain them.
-"""
+"""A prompt as arrays: every source position with its preceding tokens, and the text before the cursor."""
 
 from __future__ import annotations
 
@@ -32,9 +29,9 @@ from ctxbench.harness.generators.incontext.source import PromptRegion, PromptSou
 
 Ints = npt.NDArray[np.int64]
 MOST_ENTRIES, MOST_LINES = 1 << 17, 1 << 16
-"""Sizes at which a new lexicon replaces the old one, to limit the memory of a long run."""
+"""Maximum sizes of a lexicon. A new lexicon then replaces it, to limit the memory of a long run."""
 (NUMBER, KIND, DEPTH, OPENER, CALLEE, SLOT, COLUMN, FIRST, LINE_KIND, FUNCTION, WIDTH) = range(11)
-"""Rows of a layout with one column per token: its number, its class, and its frame."""
+"""Rows of a layout: properties of each token, such as its number, class and surrounding brackets."""
 _ROWS = 11
 _EDGE: Ints = np.zeros((_ROWS, 1), np.int64)
 _EDGE[LINE_KIND] = LINE_KINDS - 1
@@ -42,23 +39,23 @@ _EDGE[LINE_KIND] = LINE_KINDS - 1
 
 @dataclass(frozen=True, slots=True)
 class CodeLayout:
-    """Stretches of code as rows, and the frame after the last token."""
+    """Code sections as arrays with one column per token, and the state after the last token."""
 
     rows: Ints
     end: Frame
     lengths: Sequence[int]
-    """Tokens of each stretch, including the edge before it."""
+    """Tokens of each section, including the edge before it."""
 
 
 class Lexicon:
-    """The tokens of one language: the prior's, then others by first appearance. The caller must hold `lock`."""
+    """Numbers one language's tokens: those of the prior, then others as they appear. Callers must hold `lock`."""
 
     def __init__(self, static: Mapping[str, int]) -> None:
         self.lock = threading.Lock()
         self.numbers: dict[str, int] = {}
         self.entries: list[str] = []
         self.subwords: list[tuple[str, ...]] = []
-        """Words of each token that the spelling of unseen tokens may repeat. Blanks have none."""
+        """Words of each token that the spelling of unseen tokens may repeat; none for whitespace."""
         self.numbers_by_word: dict[str, list[int]] = {}
         """Word of at least two letters -> the tokens that contain it, ignoring case and plural."""
         self._lines: dict[tuple[int, CodeLine], tuple[Ints, int, int]] = {}
@@ -85,7 +82,7 @@ class Lexicon:
         return number
 
     def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> CodeLayout:
-        """Return the layout of stretches of code, with an edge before each stretch."""
+        """Return the layout of code sections, with an edge before each section."""
         parts: list[Ints] = []
         functions: list[int] = []
         lengths: list[int] = []
@@ -140,7 +137,7 @@ class Lexicon:
 
 @functools.lru_cache(1 << 14)
 def content_words(text: str) -> frozenset[str]:
-    """Return the sub-words of at least two letters of a name or string, in lower case and without a plural s."""
+    """Return the sub-words of at least two letters in a name or string, in lower case and without a plural s."""
     if not (text[:1].isalpha() or text[:1] in "_\"'"):
         return frozenset()
     return frozenset(word.lower().rstrip("s") or "s" for word in words(text[:80]) if len(word) > 1 and word.isalpha())
@@ -155,17 +152,15 @@ MATCH_LIMIT = 40
 
 @dataclass(frozen=True, slots=True)
 class TokenPoint:
-    """A place to predict at: the history, and the length of its match with each source position."""
+    """A position at which to predict a token: the preceding text, and its match with each source position."""
 
     frame: Frame
     recent: tuple[Token, ...]
-    """The last tokens, at most four, the newest last."""
     exact: Ints
     """Length of the matching suffix at each source position."""
     loose: Ints
     """Length of the matching suffix if names, numbers and strings match by class only."""
     used: tuple[int, ...]
-    """Ids on the current line."""
     written: tuple[str, ...] = ()
     """Names, numbers and strings generated after the cursor, which have no source position."""
 
@@ -189,7 +184,7 @@ class TokenContext:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """The tokens, with an edge before each stretch."""
+        """The tokens, with an edge before each section."""
         edge = Token("", "", TokenClass.EDGE)
         return [token for stretch in self.source.stretches for token in (edge, *stretch.tokens)]
 
@@ -236,7 +231,7 @@ class TokenContext:
         lengths: list[Ints] = []
         for array in (self.id, self.abstract):
             length, past = np.zeros(n, np.int64), array[n - len(infile) :].tolist()
-            # The first position is an edge, which differs from every token of the history.
+            # The first position is an edge, which differs from every preceding token.
             at = np.flatnonzero(array[:-1] == past[-1]) + 1 if past else np.zeros(0, np.int64)
             step = 1
             while len(at):
@@ -264,7 +259,7 @@ class TokenContext:
 
     @property
     def subwords(self) -> list[tuple[str, ...]]:
-        """The words of each distinct token of the prompt."""
+        """The sub-words of each distinct token of the prompt."""
         present = np.flatnonzero(self.counts)
         inside = present[present < self.static_size].tolist()
         return [self._lexicon.subwords[number] for number in (*inside, *self._own.tolist())]

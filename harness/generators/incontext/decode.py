@@ -1,11 +1,7 @@
-"""Completion of a line or a function's body by beam search over the copy model.
+"""Completes a line or a function's body by beam search over the copy model.
 
-A line ends at a newline with balanced brackets. Of the beam's finished lines, the line with the least expected loss is
-chosen, under the model's probabilities of these lines (minimum Bayes risk; Kumar and Byrne 2004). The loss combines
-edit similarity and identifier F1.
-
-A Python body ends at the first line that is indented no further than the function, a Java body at its closing brace. Of
-the beam's bodies, the likeliest one that parses is chosen, because a body that does not parse fails every test.
+Of the finished lines, the line with the least expected loss is chosen (minimum Bayes risk; Kumar and Byrne 2004). The
+loss combines edit similarity and identifier F1. Of the finished bodies, the likeliest that parses is chosen.
 """
 
 from __future__ import annotations
@@ -26,17 +22,12 @@ from ctxbench.harness.generators.incontext.model import CopyModel, PromptReading
 
 WIDTH = 8
 SHARPNESS = 8.0
-"""A finished line's probability is proportional to exp(SHARPNESS * mean log-probability per token).
-
-Of values from 0.5 to 20, this value had the best sum of identifier F1 and edit similarity on the tuning packages, over
-all kinds of prompts. The sum of log-probabilities, alone or divided by the root of the length, prefers short lines and
-was worse."""
+"""A finished line's probability is proportional to exp(SHARPNESS * mean log-probability per token). Of values from 0.5
+to 20, this value had the best sum of identifier F1 and edit similarity on the tuning packages."""
 ENOUGH = 12
-"""Finished lines after which the beam may stop."""
 MOST_LINES = 4
-"""Lines after which a completion ends even inside brackets."""
 MOST_TOKENS = 60
-"""Tokens after which decoding stops, even if the requested limit is higher."""
+"""Number of tokens after which decoding stops, even if the requested limit is higher."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -68,7 +59,7 @@ class _Path:
 
     @property
     def rank(self) -> tuple[float, str]:
-        """Sort key, best first. Rounding and ties broken by text make the order the same on every machine."""
+        """Sort key, best first. Rounding, and ties broken by text, make the order the same on every machine."""
         return -round(self.worth, 9), self.text
 
 
@@ -125,7 +116,7 @@ def _step(
 ) -> _Path:
     token = next_token(model, reading.context, point, number)
     newline = token.kind is TokenClass.NEWLINE
-    # A Java line that opens a block ends there; a line that ends inside brackets continues.
+    # A Java line that opens a block ends there. A line that ends inside brackets continues.
     bracket = reading.context.language.indented or token.text not in "{}"
     opened = path.open + bracket * ((token.kind is TokenClass.OPEN) - (token.kind is TokenClass.CLOSE))
     ended = newline and (opened <= 0 or path.lines >= MOST_LINES)
@@ -170,7 +161,6 @@ class BodyShape:
     opens: bool = False
     """Whether the last line ended with a colon, so a block must follow."""
     first: str = ""
-    """The first token of the current line."""
     last: str = ""
     colon: bool = False
     """Whether the current line has a colon outside brackets."""
@@ -212,7 +202,7 @@ def circles(text: str) -> bool:
 BODY_WIDTH = 3
 MOST_BODY_LINES = 12
 MOST_BODY_TOKENS = 120
-"""Limits of a body in lines and tokens. A body that is still open is cut after its last whole line."""
+"""Maximum lines and tokens of a body. A body that is still open is truncated after its last whole line."""
 _DECLARES = frozenset({"def", "class", "async", "@"})
 
 
@@ -313,7 +303,7 @@ def _allowed(context: TokenContext, point: TokenPoint, body: _Body, entry: str, 
     if body.fresh:
         # Inside brackets, a line may have any indentation.
         return (bool(body.text) or _width(entry) > base) and (not whole or body.shape.indents(_width(entry), base))
-    # A copied first line that begins so belongs to the next function in its source.
+    # A copied first line that begins with these words belongs to the next function in its source.
     return bool(body.text.strip()) or entry not in _DECLARES
 
 

@@ -1,9 +1,4 @@
-"""The features of a candidate: groups of exclusive cases, with one weight per case.
-
-Each group assigns a case number to every source position. A position's score is the sum of its cases' weights. The
-prior and the spelling of unseen tokens are two more candidates, scored by the gate groups. The weights were fitted with
-this definition. `scores` computes the same sums faster.
-"""
+"""Features of the copy model's candidates: each function returns a case per source position, and cases have weights."""
 
 from __future__ import annotations
 
@@ -57,23 +52,23 @@ def _last_texts(p: TokenPoint) -> object:
 
 
 def above(p: TokenPoint) -> object:
-    """Return what determines the next line's indentation, if the current line has ended."""
+    """Return the state that determines the next line's indentation; empty if the line has not ended."""
     frame = p.frame
     return (frame.ended, frame.began, frame.above, bool(frame.stack)) if _kind(p) is TokenClass.NEWLINE else ()
 
 
 def matched(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the length of the matching suffix."""
+    """Return how many preceding tokens match those before the point, and the region of the prompt."""
     return MATCH[p.exact] * 4 + c.region
 
 
 def loose(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the length of the matching suffix, with names matched by class."""
+    """Return how many preceding tokens match those before the point, with names compared by class only."""
     return (LOOSE[p.loose] * 3 + np.minimum(p.exact, 2)) * 4 + c.region
 
 
 def recent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return which of the last three tokens match."""
+    """Return which of the last three preceding tokens match."""
     bits = sum((c.before[k + 1] == id_before(c, p, k)).astype(np.int32) << k for k in range(3))
     return bits + 8 * before(p, 0).kind
 
@@ -85,7 +80,7 @@ def kinds(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Return how the surrounding brackets compare. `same` marks positions after the same token as the point."""
+    """Return how the surrounding brackets compare with the point's. `same`: positions that follow the same token."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -98,14 +93,14 @@ def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
 
 
 def line(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how the lines compare: first token, kind, and column."""
+    """Return how the line compares with the point's: first token, kind, and column."""
     first = c.number(p.frame.line[0]) if p.frame.line else 0
     offset = np.minimum(np.abs(c.column - len(p.frame.line)), 3)
     return (c.first == first) + 2 * (c.line_kind == p.frame.line_kind) + 4 * offset
 
 
 def recency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how long ago the candidate was written."""
+    """Return how far the candidate is from the cursor."""
     return np.minimum(np.frexp(c.distance)[1] - 1, 12) * 4 + c.region
 
 
@@ -127,7 +122,7 @@ def named(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def arguments(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate occurs in this bracket already, and whether it is a keyword argument."""
+    """Return whether the candidate already occurs in this bracket, and whether it is a keyword argument."""
     frame = p.frame
     flags = np.zeros(c.size, bool)
     if frame.stack:
@@ -138,14 +133,14 @@ def arguments(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def used(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate occurs on the line already."""
+    """Return whether the candidate already occurs on the line."""
     flags = np.zeros(c.size, bool)
     flags[[n for n in p.used if n >= 0]] = True
     return flags[c.id] * 4 + GROUP[c.kind]
 
 
 def line_kinds(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the kinds of both lines."""
+    """Return the kinds of the candidate's and the cursor's line."""
     return (c.line_kind * LINE_KINDS + p.frame.line_kind) * 4 + GROUP[c.kind]
 
 
@@ -193,12 +188,12 @@ def following(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how often the in-file text contains the candidate; a name with a masked import is new there."""
+    """Return how often the file up to the cursor contains the candidate. A name with a masked import is new there."""
     return ((c.infile_count * 4 + c.region) * 4 + GROUP[c.kind]) * 4 + NEXT[c.next_kind]
 
 
 def regions(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the region of the position, with its match length."""
+    """Return the part of the prompt that contains the position, with its match length."""
     after = before(p, 0).kind
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + GROUP[c.kind]) * _KINDS + after
 
@@ -237,7 +232,6 @@ _STARTS = np.cumsum([0, *(cases for _, cases, _ in GROUPS)])
 _GATES = int(_STARTS[-1])
 GATE_CASES = (_KINDS * 9, 4, LINE_KINDS)
 SIZE = _GATES + 3 * sum(GATE_CASES)
-"""The number of weights."""
 
 
 def indices(c: TokenContext, p: TokenPoint) -> Ints:
@@ -267,6 +261,6 @@ def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
 
 
 def impossible(c: TokenContext) -> Bools:
-    """Return which positions cannot be copied: the edges between stretches."""
+    """Return which positions cannot be copied: the edges between code sections."""
     edges: Bools = np.equal(c.kind, TokenClass.EDGE)
     return edges

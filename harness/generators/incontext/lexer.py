@@ -1,11 +1,7 @@
-"""Splitting text into tokens of Python or Java, joining them again, and tracking their surroundings.
+"""Splits Python or Java text into tokens, joins them, and tracks brackets, lines and indentation.
 
-A token includes the whitespace before it on its line, so all tokens and the tail joined are the text. Every line begins
-with an indentation token (perhaps empty) and ends with a newline token. No token spans lines: a triple quote is a
-separate token, so code cut anywhere can be split.
-
-`Frame` describes the place of a token: open brackets, line, indentation. `space_before` predicts the whitespace before
-a token.
+A token includes the whitespace before it on its line, so joining all tokens returns the text. No token spans lines: a
+triple quote is a separate token, so truncated code can be split too.
 """
 
 from __future__ import annotations
@@ -26,7 +22,6 @@ class TokenClass(IntEnum):
     """The class of a token, used by the model's features and prior."""
 
     EDGE = 0
-    """Before the beginning of a stretch of code."""
     NEWLINE = 1
     INDENT = 2
     NAME = 3
@@ -107,7 +102,7 @@ class Token(NamedTuple):
 
     @property
     def entry(self) -> str:
-        """The text in the vocabulary. An indentation gets a mark, so that the text is never empty."""
+        """The text in the vocabulary. An indentation gets a prefix, so that its entry is never empty."""
         return INDENT_MARK + self.text if self.kind is TokenClass.INDENT else self.text
 
 
@@ -131,7 +126,7 @@ _LINES = 1 << 14
 
 
 def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token], str]:
-    """Split a text into tokens and the whitespace after them. `line_start`: the text begins at column 0."""
+    """Split a text into tokens and the whitespace after them. With `line_start`, the text begins at column 0."""
     *whole_lines, last = text.split("\n")  # no token spans lines
     tokens: list[Token] = []
     for line in whole_lines:
@@ -164,7 +159,7 @@ def _lexed(line: str, language: Language, fresh: bool) -> tuple[tuple[Token, ...
 
 
 class CodeLine:
-    """The tokens of a line of code, or of a part of it, shared by many prompts; equal only to itself."""
+    """Tokens of a line of code, or of a part of it, shared by many prompts. Compares by identity."""
 
     __slots__ = ("bare", "ends", "filled", "tokens")
 
@@ -251,31 +246,28 @@ OPENERS = {"(": 1, "[": 2, "{": 3}
 
 
 class Bracket(NamedTuple):
-    """One open bracket."""
+    """An open bracket."""
 
     opener: str
     callee: str
-    """The token before the bracket; empty if the token cannot be called."""
+    """The token before the bracket; empty if it cannot be called."""
     slot: int
     """Number of commas since the bracket."""
     tokens: tuple[str, ...]
-    """The tokens directly in the bracket so far."""
     indent: str
 
 
 class Frame(NamedTuple):
-    """The state before a token. `advance` returns the state after it."""
+    """The open brackets, line and indentation before a token. `advance` returns the state after it."""
 
     stack: tuple[Bracket, ...] = ()
     line: tuple[str, ...] = ()
     """Texts of this physical line's tokens so far, without the indentation."""
     indent: str = ""
     ended: str = ""
-    """Last token of the line before."""
     began: str = ""
-    """First token of the line before."""
     above: str = ""
-    """Indentation of the line before."""
+    """Indentation of the previous line."""
     last: str = ""
     function: int = 0
     """Number of functions that begin before the token."""
@@ -297,7 +289,7 @@ class Frame(NamedTuple):
 
 
 frame_of: Callable[[tuple[Any, ...]], Frame] = functools.partial(tuple.__new__, Frame)
-"""Creates a frame from its fields, in order, in a third of the time of calling the class."""
+"""Creates a frame from its fields, in order, three times as fast as the class."""
 
 
 def advance(frame: Frame, token: Token) -> Frame:
@@ -338,11 +330,7 @@ _VALUE_WORDS = frozenset(["True", "False", "None", "this", "super", "true", "fal
 def space_before(
     before: Token | None, earlier: Token | None, text: str, kind: TokenClass, frame: Frame, language: Language
 ) -> str:
-    """Return the whitespace to expect before a token.
-
-    The rule depends only on the tokens to the left, so whitespace costs the same with every prompt. `earlier` is the
-    token before the previous token `before`, and `frame` the state before the token.
-    """
+    """Return the whitespace to expect before a token, given the two previous tokens and the state before it."""
     if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
         return ""
     if before.kind in (TokenClass.INDENT, TokenClass.NEWLINE) or before.text in _TIGHT_AFTER:
@@ -405,7 +393,7 @@ def _java(before: Token, earlier: Token | None, text: str, kind: TokenClass) -> 
 
 
 def space_cost(space: str, expected: str) -> float:
-    """Return the bits to code the whitespace `space` if `expected` is expected."""
+    """Return the bits to encode the whitespace `space` if `expected` is expected."""
     if space == expected:
         return _EXPECTED_BITS
     # Any other string: one bit per unit of length, and blanks for 90% of its characters.

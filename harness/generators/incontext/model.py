@@ -1,8 +1,4 @@
-"""The copy model: next-token probabilities at a point, and bits of a text.
-
-Every source position, the prior and the spelling of unseen tokens are candidates with log-linear scores. A token's
-probability is the share of the candidates that produce it. All numbers are the same to the last bit on every processor.
-"""
+"""The copy model: next-token probabilities and bits of a text, equal to the last bit on every processor."""
 
 from __future__ import annotations
 
@@ -165,7 +161,7 @@ def _shares_in_bits(bits: Floats) -> Floats:
 
 
 def vocabulary(subwords: Iterable[tuple[str, ...]]) -> Counter[str]:
-    """Count the words of distinct tokens, and their folded forms (`_fold`). The empty word has the sum."""
+    """Count the words of distinct tokens, and their lower-case forms. The empty word has the total."""
     texts = [word for of_token in subwords for word in of_token]
     counts = Counter(texts)
     counts.update(map(_fold, texts))
@@ -222,7 +218,7 @@ class PromptReading:
 
 
 class CopyModel:
-    """The weights of one language."""
+    """The copy model of one language."""
 
     def __init__(self, weights: Ints, prior: Prior, language: Language) -> None:
         self.weights, self.prior, self.language = weights, prior, language
@@ -264,7 +260,7 @@ class CopyModel:
         return np.array([prior_chance, spelled, _repeats(point).get(token.entry, 0.0)])
 
     def next(self, context: TokenContext, point: TokenPoint) -> Next:
-        """Return the distribution of the next token. Known and unseen tokens sum to 1.
+        """Return the distribution of the next token. The probabilities of known and unseen tokens sum to 1.
 
         The point must follow known tokens only, as in generation.
         """
@@ -281,7 +277,7 @@ class CopyModel:
         return Next(chances, float(shares.gated[SPELL] + lost * shares.gated[REPEAT]))
 
     def bits(self, prompt: Prompt, text: str) -> float:
-        """Return minus log2 of the probability of `text` and a newline."""
+        """Return minus log2 of the probability of `text` and a newline after a prompt."""
         reading = self.read(prompt)
         context, point = reading.context, reading.context.point
         tokens, _ = lex(text + "\n", self.language, line_start=reading.line_start)

@@ -1,9 +1,4 @@
-"""`ScoreTables`: the scores of all source positions at a point, computed with work shared between points.
-
-`features` defines a score as the sum of one weight per group. This module looks up a group's most frequent case for all
-positions at once, caches it for other points, and corrects only positions with another case. Weights are whole numbers,
-so the order of the sums does not matter.
-"""
+"""`ScoreTables`: the scores of all source positions at a point, computed faster than by `features`."""
 
 from __future__ import annotations
 
@@ -17,20 +12,18 @@ from ctxbench.harness.generators.incontext.context import UNKNOWN, Ints, TokenCo
 from ctxbench.harness.generators.incontext.lexer import LINE_KINDS, OPENERS, TokenClass
 
 QUANTUM = 64
-"""Weights are stored as integers, in units of 1 / `QUANTUM`."""
 _KINDS = len(TokenClass)
 _NEVER = -(1 << 40)
 _ZERO = 49_000
 """Steps of 1 / `QUANTUM` below the best score at which the exponential is 0."""
 _LONGEST_LINE = 64
-"""More than the largest column of a token (`lexer.advance`)."""
+"""Larger than the column of any token (`lexer.advance`)."""
 
 
 class ScoreTables:
     """The weights of one language, arranged for sums over all positions."""
 
     def __init__(self, weights: Ints) -> None:
-        """Arrange integer weights, which are in the order of `features`."""
         groups, start = {}, 0
         for group, cases, _ in f.GROUPS:
             groups[group.__name__.strip("_")] = weights[start : start + cases]
@@ -130,7 +123,7 @@ class ScoreTables:
         return both
 
     def _arguments(self, c: TokenContext, paren: bool) -> Ints:
-        """Return the scores of tokens not yet used in the enclosing bracket, and the extra score of used ones."""
+        """Return the scores of tokens not yet used in the enclosing bracket, and the extra score of used tokens."""
 
         def rows() -> Ints:
             keyword = (c.next == c.number("=")) & (c.opener == 1)
@@ -227,7 +220,7 @@ def _line_cases(c: TokenContext, p: TokenPoint) -> Ints:
 
 
 def _followers(c: TokenContext, number: int, step: int) -> Ints:
-    """Return the positions with a token `step` steps before them. Edges count as before the first position."""
+    """Return the positions with a token `step` steps before them. Edges precede the first position."""
     if number == UNKNOWN:
         return np.zeros(0, np.int64)
     if number == 0:

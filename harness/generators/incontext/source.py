@@ -1,4 +1,4 @@
-"""Turning a prompt's blocks into stretches of tokens to copy, including calls derived from its signatures."""
+"""Converts a prompt's blocks into code sections to copy from, including calls derived from its signatures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ctxbench.strategies.layout import TITLE
 
 
 class PromptRegion(IntEnum):
-    """The origin of a source token."""
+    """The part of the prompt that contains a token."""
 
     INFILE = 0
     SIMILAR = 1
@@ -45,11 +45,10 @@ class Stretch(NamedTuple):
 
 
 class PromptSource(NamedTuple):
-    """Everything in a prompt that can be copied, with the in-file text last."""
+    """Everything in a prompt that can be copied, with the file up to the cursor last."""
 
     stretches: list[Stretch]
     line_start: bool
-    """Whether the cursor is at column 0."""
     space: str
     """Whitespace between the last token and the cursor."""
 
@@ -62,17 +61,15 @@ _MARK = re.compile(r"\s*(#|//) ?")
 _JAVA_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _STEP = "    "
 _HEAD = re.compile(r'(?P<head>(?:async +)?def\b.*?:)[ \t]*(?:"""[ \t]*)?(?:\n[ \t]*"""|\Z)', re.DOTALL)
-"""A Python signature before its docstring, in both styles of the closing section."""
 _METHOD = re.compile(r"\A[^(]*\(\s*(?:self|cls)\b")
 LONG = 60
-"""Characters of a call beyond which one argument per line is also offered."""
+"""Characters of a call above which the form with one argument per line is also offered."""
 _MAX_PARAMETERS = 30
 _FRAGMENTS = 1 << 11
-"""Pieces of retrieved code in the cache. Many samples often share a piece."""
 
 
 def read(prompt: Prompt, language: Language) -> PromptSource:
-    """Split a prompt into stretches of tokens. Any text is accepted."""
+    """Split a prompt into sections of tokens. Any text is accepted."""
     retrieved: list[Stretch] = []
     forms: list[Stretch] = []
     infile = infile_text(prompt, language)
@@ -102,7 +99,7 @@ def _read_fragment(code: str, language: Language) -> tuple[Sequence[CodeLine], S
 def infile_text(prompt: Prompt, language: Language) -> str:
     """Return the text to continue: the in-file blocks, or the head of the requested function.
 
-    A prompt that ends with signature and docstring has no cursor. The text then begins the function (a method inside a
+    A prompt that ends with signature and docstring has no cursor. Then the text begins the function (a method inside a
     class), so that the model writes only the body.
     """
     infile = [at for at, block in enumerate(prompt.blocks) if block.kind is BlockKind.INFILE]
@@ -150,7 +147,7 @@ def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
 
 
 def cleaned(text: str, language: Language, *, whole: bool) -> list[CodeLine]:
-    """Split code into tokens, without comments, blank lines and documentation. `whole`: it ends in code."""
+    """Split code into tokens, without comments, blank lines and documentation. With `whole`, it ends in code."""
     if not language.indented:
         text = _without_java_comments(text)
     lines = code_lines(text, language)
@@ -221,7 +218,7 @@ def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
 
 
 def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
-    """Return the calls that the signatures allow, each as whole lines: ``f(a, b)`` for ``def f(a, b)``."""
+    """Return calls of the functions that are declared in `tokens`, as whole lines: ``f(a, b)`` for ``def f(a, b)``."""
     forms = _python(tokens) if language.indented else _java(tokens)
     texts: list[str] = []
     for receiver, name, arguments in forms:

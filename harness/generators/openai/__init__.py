@@ -1,4 +1,4 @@
-"""`openai`: a model behind any server with OpenAI's protocol: vLLM, llama.cpp, SGLang, OpenAI itself."""
+"""`openai`: a model behind any server with OpenAI's protocol, such as vLLM, llama.cpp, SGLang or OpenAI itself."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "3"
-"""Incremented when the same request is sent differently, or its answer is read differently."""
+"""Incremented if requests are sent differently, or answers are read differently."""
 _MOST_SERVED = 20
 _A_CHARACTER = 512
-"""Maximum bytes per character sent of a reply with log-probabilities; a character may be three tokens."""
+"""Maximum bytes per character sent, in a reply with log-probabilities. A character may be three tokens."""
 # A model and its server's address. The model's name may contain an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
 _MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "insecure")
@@ -56,10 +56,10 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
 ) -> OpenAI:
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
 
-    `OpenAISettings` describes most parameters, and ``docs/generator.md`` all of them. With `bits`, the generator
-    measures context gain, which needs a server that returns ``echo`` with ``logprobs``. `tokenizer` is a folder with
-    the model's ``tokenizer.json``, used to cut prompts to `window`. `revision` is part of every cache key. With
-    `tools`, the tools of a strategy's chats are sent natively.
+    See ``docs/generator.md`` for all parameters. With `bits`, the generator measures context gain, which needs a server
+    that returns ``echo`` with ``logprobs``. `tokenizer` is a folder with the model's ``tokenizer.json``, used to cut
+    prompts to `window`. `revision` is part of every cache key. With `tools`, the tools of a strategy's chats are sent
+    natively.
     """
     address = options.base_url(url)
     settings = OpenAISettings(
@@ -86,7 +86,7 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
 
 
 class OpenAI(Generator):
-    """A model behind an OpenAI-compatible server. Many threads may call `generate` at once."""
+    """A model behind an OpenAI-compatible server. `generate` is thread-safe."""
 
     def __init__(
         self,
@@ -99,9 +99,8 @@ class OpenAI(Generator):
     ) -> None:
         """Store the settings. The first request contacts the server.
 
-        `revision` is the user's name for the served weights, one word. With `prices`, the server prices given texts
-        (``echo`` with ``logprobs``). Without a `counter`, prompts are sent uncut. `environment` contains the
-        secrets; None means the process's own.
+        `revision` is the user's name for the served weights. With `prices`, the server measures given texts. Without a
+        `counter`, prompts are not truncated. `environment` contains the secrets; None means the process's own.
         """
         self._settings = settings
         self._client = Client(settings, environment)
@@ -111,7 +110,7 @@ class OpenAI(Generator):
         self._counter = counter
         parts = (PROTOCOL, revision, f"tokenizer.{counter.digest}" if counter is not None else "")
         self.version = "-".join(filter(None, parts))
-        # Prompts can only be cut with the model's tokenizer.
+        # Prompts can only be truncated with the model's tokenizer.
         self.window = settings.window if counter is not None else 0
         self.capabilities = Capabilities(
             batch_size=settings.concurrency,
@@ -128,7 +127,7 @@ class OpenAI(Generator):
     def count(self, request: Request) -> int:
         """Return the number of the model's tokens in a request's prompt; without a tokenizer, ctxbench's tokens.
 
-        The count includes thinking tokens, because they use the same window.
+        The number includes reserved thinking tokens, because they use the same window.
         """
         counted = code_tokens.count(request.prompt.text) if self._counter is None else self._counter.count(request)
         return counted + self._settings.thinking
@@ -144,12 +143,12 @@ class OpenAI(Generator):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """The models that answered so far (model, fingerprint); empty if the server adds nothing to the spec."""
+        """Models that answered so far (model, fingerprint); empty if the server's names add nothing to the spec."""
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
     def generate(self, requests: Sequence[Request]) -> list[Response | MachineFault]:
-        """Answer every request, in order; a failed request gets a fault instead of a response.
+        """Answer every request, in order. A failed request gets a fault instead of a response.
 
         Raises:
             InputFault: if the key, the model or the address is wrong.
@@ -163,7 +162,7 @@ class OpenAI(Generator):
 
         Raises:
             InputFault: if the server returns no log-probabilities.
-            MachineFault: if pricing a text failed.
+            MachineFault: if measuring a text failed.
         """
         pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
         return spread(self._price, pairs, self._settings.concurrency)
@@ -173,7 +172,7 @@ class OpenAI(Generator):
         self._client.close()
 
     def _answer(self, request: Request) -> Response | MachineFault:
-        # Price first: vLLM must read a prompt to price it, and can then answer from its cache.
+        # Measure first: vLLM must read a prompt to measure it, and can then answer from its cache.
         bits = self._reference_price(request)
         room = self.window - self.count(request) if self.window else 0
         if 0 < room < request.sampling.max_tokens:
@@ -262,13 +261,12 @@ R = TypeVar("R")
 
 
 def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
-    """Do the work on every item in at most `width` threads; return the results in order.
+    """Run `work` on every item in at most `width` threads; return the results in order.
 
-    The threads are daemons. Python would wait for a standard pool's threads at exit, so a thread that waits for a
-    server would delay an interrupted run.
+    The threads are daemons, because Python would wait at exit for a standard pool's threads.
 
     Raises:
-        BaseException: the first exception of `work`; the remaining items are then skipped.
+        BaseException: the first exception of `work`. The remaining items are skipped.
     """
     if len(items) < 2 or width < 2:
         return [work(item) for item in items]

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _READ = 2000
 LONGEST_WAIT = 300.0
-"""Maximum seconds to wait if a server asks for a pause."""
 AGAIN = "check the server, then run the same command again"
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:model|sequence|context|prompt) length"
@@ -47,7 +46,8 @@ _REFUSED = re.compile(
     re.I,
 )
 _AGAIN = (408, 409, 424, 425, 429)
-"""Statuses to retry besides 5xx: timeout, conflict, failed behind a gateway (TGI, Azure), too early, too many."""
+"""Statuses to retry in addition to 5xx: timeout, conflict, failed behind a gateway (TGI, Azure), too early, too many.
+"""
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
 _CODES = (*_TOO_LONG_CODES, *_FILTER_CODES, *_NO_CREDIT)
@@ -56,22 +56,21 @@ _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The reason for a try without an answer."""
+    """Why a try had no answer."""
 
     fault: CtxbenchError
     again: bool = False
-    """Whether the same request may succeed later."""
     wait: float = 0.0
     instead: Body | None = None
     """The same request with the other name of its token limit, if the server refuses this name."""
     turned_away: bool = False
-    """Whether the server refuses the key, the model or the address instead of this request."""
+    """Whether the server refuses the key, the model or the address, and so every request."""
     nobody: bool = False
     """Whether the host's name is unknown, or no server listens there."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
-    """Return the problem behind a status other than 200. `text` is the reply without secrets."""
+    """Return the problem for a status other than 200. `text` is the reply without secrets."""
     message, code = _message_and_code(text)
     where = settings.where
 
@@ -162,7 +161,6 @@ def _json(text: str) -> Any:
 
 
 def _message_and_code(text: str) -> tuple[str, str]:
-    """Return a server's message as one line, and its error code, from any known shape of reply."""
     data = _json(text)
     error = dig(data, "error")
     for words in (
@@ -185,7 +183,7 @@ def _message_and_code(text: str) -> tuple[str, str]:
 
 
 def server_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds to wait according to ``retry-after``, in seconds or as a date; 0 without it."""
+    """Return the seconds to wait according to ``retry-after``, which may be a number or a date; 0 without it."""
     words = headers.get("retry-after", "").strip()
     try:
         seconds = float(words)
@@ -200,11 +198,10 @@ def server_pause(headers: Mapping[str, str]) -> float:
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Read = Callable[[Any, float], T]
-"""A reply's JSON data and its seconds -> the answer; raises `Garbled` if the reply contains no answer."""
+"""(JSON data of a reply, its seconds) -> the answer; raises `Garbled` if the reply contains no answer."""
 LARGEST = 8 << 20
-"""Maximum bytes of a reply; an answer of a million tokens is smaller."""
+"""Maximum bytes of a reply. An answer of a million tokens is smaller."""
 NEXT_LINE_AFTER = 10.0
-"""Minimum seconds between two log lines about a failing server."""
 _QUOTED_CHARACTERS = 300
 _LONGEST = 30.0
 """Maximum seconds between tries, unless the server asks for more."""
@@ -233,9 +230,12 @@ class Client:
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or fails permanently.
 
-        A try is repeated after status 429 or 5xx, a failed connection, a timeout, or a reply that was cut off or
-        contains no answer. The pauses between tries double. `read` turns the reply, at most `largest` bytes, into an
-        answer.
+        A try is repeated after status 429 or 5xx, a failed connection, a timeout, or an incomplete reply. The pauses
+        between tries double.
+
+        Args:
+            read: converts the reply into an answer.
+            largest: maximum bytes of the reply.
 
         Raises:
             InputFault: if every request would fail because the key, the model or the address is wrong.
@@ -273,7 +273,7 @@ class Client:
             connections.close()
 
     def scrub(self, text: str) -> str:
-        """Remove the secrets that were sent from a server's text, because some servers repeat them."""
+        """Remove secrets from a server's text, because some servers repeat the secrets that they receive."""
         return self._credentials.scrub(text)
 
     @contextlib.contextmanager
@@ -298,7 +298,6 @@ class Client:
             return now + seconds > self._sought + _NOBODY_THERE
 
     def _pause(self, seconds: float) -> None:
-        """Delay all requests by the seconds that the server asked for: more requests would prolong the pause."""
         with self._changed:
             self._not_before = max(self._not_before, time.monotonic() + seconds)
 
@@ -418,5 +417,4 @@ class Client:
 
 
 def _backoff(first: float, tries: int) -> float:
-    """Return the seconds before the next try. Randomness keeps failed requests from retrying together."""
     return min(_LONGEST, first * 2.0 ** min(tries, 16)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

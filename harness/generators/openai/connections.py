@@ -1,8 +1,4 @@
-"""`Connections`: requests to one server, direct or through the environment's proxy. The only module that uses httpx.
-
-Each request has its own connection, so replies cannot be confused. Redirects, cookies and `.netrc` are ignored: a
-transport of httpx, unlike its clients, does not implement them.
-"""
+"""`Connections`: sends requests to one server, directly or through the environment's proxy, with httpx."""
 
 from __future__ import annotations
 
@@ -50,16 +46,10 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Connections:
-    """Requests to one address from many threads, sent by an event loop in its own thread."""
+    """Sends requests of many threads to one address, from an event loop in its own thread."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
-        """Start the loop without opening a connection.
-
-        With `secret`, requests contain secrets, which a proxy must not read.
-
-        Raises:
-            InputFault: if the environment's proxy cannot be used.
-        """
+        """Start the loop without opening a connection. With `secret`, a proxy must not read the requests."""
         self._url = url
         self._headers = {
             "Accept": "application/json",
@@ -82,7 +72,7 @@ class Connections:
         self._thread.start()
 
     def exchange(self, path: str, body: bytes, *, seconds: float, largest: int) -> tuple[int, dict[str, str], bytes]:
-        """Send a body, and return status, headers (names in lower case) and body of the reply.
+        """Send a body, and return the reply's status, headers (names in lower case) and body.
 
         Raises:
             TimeoutError: if the whole reply takes longer than `seconds`.
@@ -173,7 +163,7 @@ def reason(error: httpx.TransportError) -> str:
 
 
 def _proxy(address: SplitResult, secret: bool) -> str | None:
-    """Return the environment's proxy, or None: this machine needs none, and it could read secrets over plain http."""
+    """Return the environment's proxy. None for a server on this machine, and for secrets sent over plain http."""
     if is_loopback(address.hostname or "") or (address.scheme == "http" and secret):
         return None
     proxies = urllib.request.getproxies()

@@ -1,8 +1,8 @@
-"""Tokens of a served model: counting prompts with a copy of its tokenizer, pricing texts with log-probabilities.
+"""Tokens of a served model: counts prompts with a copy of its tokenizer, and measures texts by log-probabilities.
 
 Prompt and text are sent as one text. The server repeats the tokens with log-probabilities, and those of the text's
-tokens are summed. A token that begins in the prompt (such as a blank before the text's first word) counts whole. All
-prompts of a sample end alike, so this cancels out in a context gain.
+tokens are summed. A token that begins in the prompt (such as a blank before the text's first word) is counted
+completely. All prompts of a sample end equally, so this cancels out in a context gain.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from ctxbench.harness.generators.openai.wire import Body, Garbled, choice, dig, 
 _LOWEST, _HIGHEST = -1e5, 0.01
 """Range of a log-probability. Servers report -9999 for an omitted token, and may round slightly above 0."""
 _MARKS = re.compile(rb"[^A-Za-z0-9]")
-"""Characters that servers may show differently from the text: blanks, punctuation, and everything outside ASCII."""
+"""Characters that servers may display differently from the text: blanks, punctuation, and everything outside ASCII."""
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _SOLID = re.compile(rb"[!-~]")
-"""Characters that all servers show alike: ASCII without blanks."""
+"""Characters that all servers display equally: ASCII without blanks."""
 _BLANK = re.compile(rb"\s")
 _BROKEN = "\ufffd".encode()
 LINE_AHEAD = "#\n"
-"""Put before a prompt if the first token reaches into the text; longer than any such token."""
+"""Inserted before a prompt if the first token reaches into the text. Longer than any such token."""
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
-    """Return prompt and text as they are priced: the text with a newline, and an empty prompt as a newline.
+    """Return prompt and text as they are measured: the text with a newline, and an empty prompt as a newline.
 
     The first token has no probability in any model, so the prompt must not be empty.
     """
@@ -49,7 +49,7 @@ def ends(prompt: str, text: str) -> tuple[str, str]:
 
 
 def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
-    """Return the body of a request for prices. It requests one new token, because some servers require that."""
+    """Return the body of a request for log-probabilities. It requests one new token, which some servers require."""
     fields = {"model": settings.model, "prompt": prompt + text, "max_tokens": 1, "temperature": 0}
     return {**with_extra(fields, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
@@ -57,12 +57,12 @@ def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
 def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> float | None:
     """Return minus log2 of the probability of the text in a reply.
 
-    None if the very first token, which has no probability in any model, reaches into the text. `least` is the least
-    number of tokens in prompt and text.
+    Returns:
+        None if the very first token, which has no probability in any model, reaches into the text.
 
     Raises:
-        Garbled: if the parts of the reply do not fit together.
-        CutShort: if the server did not read the whole prompt.
+        Garbled: if the parts of the reply are inconsistent.
+        CutShort: if the server read fewer tokens than `least`, the minimum for prompt and text.
         InputFault: if the server does not return log-probabilities of the prompt.
     """
     logprobs = dig(choice(reply), "logprobs")
@@ -98,7 +98,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _shown(token: Any) -> bytes:
-    r"""Return the bytes of a token. SentencePiece may show them as ``<0x0A>``, OpenAI as ``bytes:\xe2\x80``."""
+    r"""Return the bytes of a token. SentencePiece may display them as ``<0x0A>``, OpenAI as ``bytes:\xe2\x80``."""
     if not isinstance(token, str):
         return b""
     if byte := _BYTE.fullmatch(token):
@@ -115,8 +115,8 @@ def _spell(tokens: Sequence[bytes], text: bytes) -> bool:
 def _begin(tokens: Sequence[bytes], text: bytes) -> int:
     """Return the index of the first token that reaches into the text at the end of the tokens.
 
-    The server's own offsets (``text_offset``) are unreliable: a start token and characters of several tokens make them
-    too large, and blanks that a tokenizer hides make them too small.
+    The server's own offsets (``text_offset``) are unreliable for start tokens, characters of several tokens, and hidden
+    blanks.
     """
     joined = b""
     for number in reversed(range(len(tokens))):
@@ -128,7 +128,6 @@ def _begin(tokens: Sequence[bytes], text: bytes) -> int:
 
 
 def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
-    """Return the first token of a split character, which vLLM shows with its last token."""
     if tokens[number][:ahead].isascii() and not tokens[number].isascii():
         while number > 1 and not tokens[number - 1]:
             number -= 1
@@ -136,10 +135,10 @@ def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
 
 
 def _align(tokens: Sequence[bytes], text: bytes) -> int:
-    """Return the same as `_begin` for tokens that are not shown exactly.
+    """Return the same as `_begin` for tokens that are not displayed exactly.
 
-    Only characters that all servers show alike are compared. The result is off by at most one token of blanks or of
-    characters outside ASCII. If the text begins with characters outside ASCII, those at the prompt's end count too.
+    Only characters that all servers display equally are compared. The result is off by at most one token of blanks or
+    of characters outside ASCII. If the text begins with characters outside ASCII, those at the prompt's end count too.
     """
     number, remaining = len(tokens), max(1, _solid(text))
     while number > 0 and remaining > 0:
@@ -160,7 +159,6 @@ def _align(tokens: Sequence[bytes], text: bytes) -> int:
 
 
 def _with_unsure(tokens: Sequence[bytes], number: int, text: bytes) -> int:
-    """Return the first token that may belong to characters outside ASCII at the beginning of the text."""
     unsure, own = (_SOLID.split(part, maxsplit=1)[0] for part in (text, tokens[number]))
     if not unsure:
         return number
@@ -188,14 +186,15 @@ FILE = "tokenizer.json"
 TEMPLATE = 128
 """Tokens reserved for the text that a chat template adds around a message. Published templates use 10 to 80."""
 _SLACK = 16
-"""Allowed difference of a count in tokens: a template strips blanks, and a text cut inside a word has more tokens."""
+"""Allowed difference of a count in tokens: a template strips blanks, and a text truncated inside a word has more
+tokens."""
 _PIECE = re.compile(
     r"<[|\uff5c]?_*[^\W_][\w\u2581 -]*[|\uff5c]?>"
     r"|[A-Za-z](?:[A-Za-z]|[^\x00-\x7f])*(?:'(?:[sdmt]|ll|ve|re))?|[0-9](?:[0-9]|[^\x00-\x7f])*|\n\s*",
     re.I,
 )
-"""Pieces that never share a token with their neighbours: a special mark, a word, a number, a newline. The published
-rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there first."""
+"""Text parts that never share a token with their neighbours: a special token, a word, a number, a newline. The
+published rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there first."""
 _SURE = 0.9
 _CURE = f"name the folder with the model's {FILE}, as published with the weights"
 
@@ -206,14 +205,10 @@ def least_tokens(text: str) -> int:
 
 
 class Counter:
-    """The tokenizer of one served model, loaded with the first count. Many threads may use it at once."""
+    """The tokenizer of one served model, loaded with the first count; thread-safe."""
 
     def __init__(self, path: str, settings: OpenAISettings) -> None:
-        """Check that the file, or its folder, exists.
-
-        Raises:
-            InputFault: if the file does not exist, the package tokenizers is missing, or the settings have no window.
-        """
+        """Check that the file, or its folder, exists, and that the settings have a window."""
         if not settings.window:
             what, cure = "tokenizer= needs a window", "set window=TOKENS"
             raise InputFault(what, where="openai", cure=cure)
@@ -226,7 +221,7 @@ class Counter:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the file's hash. Another tokenizer would cut prompts differently."""
+        """Eight hexadecimal digits of the file's hash. Another tokenizer would truncate prompts differently."""
         return sha256_file(self._file)[:8]
 
     def count(self, request: Request) -> int:
@@ -235,11 +230,11 @@ class Counter:
         return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 
     def least(self, text: str) -> int:
-        """Return the least number of a text's tokens that the model must read: templates strip blanks."""
+        """Return a lower bound of the text's tokens that the model must read, because templates strip blanks."""
         return max(0, len(self._tokenizer.encode(utf8(text), add_special_tokens=False).ids) - _SLACK)
 
     def pieces(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the pieces that the server reads to price a text, as (prompt, priced text); see `priced_pieces`."""
+        """Yield the parts that the server reads to measure a text, as (prompt, measured text); see `priced_pieces`."""
         whole = prompt + text
         encoding = self._tokenizer.encode(utf8(whole), add_special_tokens=False)
         # The server adds its special tokens, and generates one token.

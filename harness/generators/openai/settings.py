@@ -18,7 +18,6 @@ from ctxbench.harness.generators.fim import family
 OFFICIAL = "https://api.openai.com/v1"
 CHAT, COMPLETIONS, AUTO = "chat", "completions", "auto"
 OFFICIAL_KEY = "OPENAI_API_KEY"
-"""Environment variable with the key of OpenAI's own service, sent only there."""
 _OFFICIAL_HOST = urlsplit(OFFICIAL).hostname
 _WHERE = "openai"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -34,7 +33,7 @@ _OURS = ("model", "prompt", "messages", "tools", "stream", "n", "echo", "logprob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAISettings:
-    """One model behind one server."""
+    """A model, its server, and how requests are sent."""
 
     model: str
     url: str
@@ -43,22 +42,21 @@ class OpenAISettings:
     """Whether requests go to ``/chat/completions``."""
     concurrency: int
     timeout: float
-    """Maximum seconds per try."""
     retries: int
     backoff: float
     """Seconds before the second try, doubled for every further try."""
     window: int
     """Maximum tokens of prompt and answer; 0 to let the server refuse longer requests."""
     fim: str
-    """Family of the fill-in-the-middle marks. `AUTO` uses the model's name."""
+    """Family of the fill-in-the-middle tokens. `AUTO` uses the model's name."""
     key_env: str
     """Environment variable with the key; empty for no key, except for OpenAI's own service."""
     extra: Mapping[str, Any]
-    """More fields of every request's body. None removes a field."""
+    """Additional fields of every request's body. None removes a field."""
     thinking: int = 0
-    """Tokens of thinking, requested besides those of the answer."""
+    """Tokens requested for thinking, in addition to those of the answer."""
     whole: bool = True
-    """Whether an answer counts only if the server's token count shows that the server read the whole prompt."""
+    """Accept an answer only if the server's token count shows that it read the whole prompt."""
     headers: Mapping[str, str] = field(default_factory=dict)
     tools: bool = False
     """Whether the server accepts ``tools`` with a chat, and answers with ``tool_calls``."""
@@ -96,13 +94,13 @@ class OpenAISettings:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Environment variables whose values are sent and must never be stored or shown."""
+        """Environment variables whose values are sent and must never be stored or displayed."""
         named = filter(None, map(secrets.reference, self.headers.values()))
         return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named]))
 
 
 def follows_instructions(model: str) -> bool:
-    """Return whether a model's name (``…-Instruct``, ``…-chat``, ``gpt-4…``) means that it follows instructions."""
+    """Return whether a model's name (``…-Instruct``, ``…-chat``, ``gpt-4…``) implies that it follows instructions."""
     return _FOLLOWS.search(model.rpartition("/")[2]) is not None
 
 
@@ -118,11 +116,10 @@ def is_chat(endpoint: str, model: str) -> bool:
 
 
 def base_url(url: str) -> str:
-    """Return a server's address, normalised for requests.
+    """Check and normalise a server's address.
 
     Raises:
-        InputFault: if `url` is not an address, or could contain a secret, because specs are stored and shown. The
-            message does not repeat the address.
+        InputFault: if `url` is not an address, or could contain a secret. The message does not repeat the address.
     """
     try:
         parts = urlsplit(url.strip())
@@ -155,10 +152,10 @@ def is_loopback(host: str) -> bool:
 
 
 def see_private(settings: OpenAISettings) -> None:
-    """Check that secrets are not sent to another machine over plain http.
+    """Check that no secret is sent to another machine over plain http.
 
     Raises:
-        InputFault: if a secret would be sent so.
+        InputFault: if a secret would be sent.
     """
     address = urlsplit(settings.url)
     if address.scheme == "http" and not is_loopback(address.hostname or "") and settings.variables:
@@ -210,7 +207,7 @@ def name_of(model: str, url: str) -> str:
 
 
 def extra_fields(text: str) -> dict[str, Any]:
-    """Return the fields of the parameter ``extra``, the JSON text of an object; may be empty.
+    """Parse the parameter ``extra``: additional request fields as a JSON object; may be empty.
 
     Raises:
         InputFault: if the text is not a JSON object, or has fields that ctxbench sets itself.
@@ -233,7 +230,7 @@ def extra_fields(text: str) -> dict[str, Any]:
 
 
 def header_fields(text: str) -> dict[str, str]:
-    """Return the headers of the parameter ``headers``, the JSON text of an object of texts; may be empty.
+    """Parse the parameter ``headers``: a JSON object of texts; may be empty.
 
     Raises:
         InputFault: if the text is not such an object, or could contain a secret. The message does not repeat values.
@@ -255,7 +252,6 @@ def header_fields(text: str) -> dict[str, str]:
 
 
 def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
-    """Check that JSON data contains no secrets, because specs are stored and shown."""
     if isinstance(value, dict):
         for key, item in value.items():
             _see_no_secret(parameter, item, key)
@@ -268,28 +264,27 @@ def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
 
 
 _SHORT = 8
-"""Characters of the shortest secret key. A shorter key (``EMPTY``, ``none``), or a key of letters only, is a
-placeholder for a local server, and may occur in an answer."""
+"""Minimum characters of a secret key. A shorter key (``EMPTY``, ``none``), or a key of letters only, is a placeholder
+for a local server, and may occur in an answer."""
 _HALF = 16
-"""Characters of the shortest key whose halves are secret too."""
+"""Minimum characters of a key whose halves are secret too."""
 _CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The secrets of one server's requests."""
+    """The secrets of requests to one server."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers of every request, with the values of the variables that the spec names."""
     secrets: re.Pattern[str] | None = field(default=None, repr=False)
-    """Pattern of the secrets in a server's text."""
 
     @classmethod
     def read(cls, settings: OpenAISettings, environment: Mapping[str, str]) -> Self:
-        """Return the secrets of these settings from the environment.
+        """Read the secrets for these settings from the environment.
 
         Raises:
-            InputFault: if a named variable is not set, or is not a valid key. The message does not repeat the value.
+            InputFault: if a variable is not set, or is not a valid key. The message does not repeat the value.
         """
         variables = {name: _value(name, environment, settings) for name in settings.variables}
         headers = dict(settings.headers)

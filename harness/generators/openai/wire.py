@@ -1,4 +1,4 @@
-"""Requests and replies as JSON: bodies, and the answer, tokens and model in a reply."""
+"""Requests to and replies from OpenAI-compatible servers, as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.strategies.chat import Chat, Message, Role, ToolCall
 
 _BEGIN, _END = "<think>", "</think>"
-"""Marks around the thoughts of open models. A server with the right parser removes the thoughts itself."""
+"""Tags around the thoughts of open models. A server with the right parser removes the thoughts itself."""
 _CODE = re.compile(
     rf"""
     ^[ \t]*(`{{3,}}|~{{3,}})(?!~)[^`\n]*\n(?:(?![ \t]*\1[ \t]*\w).*\n)*?[ \t]*\1[ \t]*$   # between fences
@@ -26,14 +26,14 @@ _CODE = re.compile(
     """,
     re.M | re.X,
 )
-"""Code in an answer, where a thinking mark is ordinary text. An unclosed fence or mark does not count as code."""
+"""Code in an answer, where a thinking tag is ordinary text. An unclosed fence or backquote does not count as code."""
 
 
 def answer_behind(text: str) -> str | None:
-    """Return a model's text after its thoughts, empty if the thoughts do not end; None without thoughts.
+    """Return a model's text after its thoughts; empty if the thoughts do not end; None without thoughts.
 
-    Some chat templates write the start mark, so the text may contain only the end mark. The end mark can also be part
-    of code, in an answer or in the thoughts.
+    Some chat templates write the start tag, so the text may contain only the end tag. The end tag can also be part of
+    code.
     """
     begun = text.lstrip().startswith(_BEGIN)
     if _END not in text:
@@ -49,12 +49,11 @@ def answer_behind(text: str) -> str | None:
 
 Body = dict[str, Any]
 SHORT, LONG = "max_tokens", "max_completion_tokens"
-"""Names of the field with the token limit."""
 _STOPPED = ("stop", "eos", "eos_token", "stop_sequence", "end_turn")
 _CALLED = ("tool_calls", "function_call")
 _CUT = ("length", "max_tokens", "model_length")
 _BROKEN = (None, "", "abort", "error", "insufficient_system_resource")
-"""Reasons of a server that stopped early. The same request may succeed the next time."""
+"""Finish reasons of a server that stopped early. The same request may succeed the next time."""
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _THOUGHT_PARTS = ("thinking", "reasoning")
 _LONGEST = 200_000
@@ -77,20 +76,20 @@ def path(settings: OpenAISettings) -> str:
 
 
 def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
-    """Return whether to ask the server to end the answer at a newline.
+    """Return whether to ask the server to end the answer at a newline, which saves tokens if only one line counts.
 
-    This saves tokens if only one line counts. An answer that begins with a blank line is requested again. Sampling
-    again would change the distribution, so only greedy requests end there. A chat model's code is between marks.
+    An answer that begins with a blank line is requested again. This would change the distribution of sampled answers,
+    so only greedy requests end there. A chat model's code is between tags.
     """
     greedy = settings.extra.get("temperature", request.sampling.temperature) == 0
     return request.one_line and not settings.chat and greedy and "stop" not in settings.extra
 
 
 def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> Body:
-    """Return the body of a request for one answer, which ends with its first line if `line` (see `ends_with_line`).
+    """Return the body of a request for one answer. With `line`, the answer ends with its first line.
 
     Greedy requests have temperature 0, without seed and top_p, which some servers refuse. Each of n completions is its
-    own request, with a seed from the run's seed and its index, because many servers ignore ``n``.
+    own request with its own seed, because many servers ignore ``n``.
     """
     how = request.sampling
     fields: Body = {"model": settings.model}
@@ -126,7 +125,7 @@ def sent(request: Request, settings: OpenAISettings) -> str:
 
 
 def chat_fields(chat: Chat) -> Body:
-    """Return a chat's messages and tools as fields of a body, with numbered calls that their results refer to."""
+    """Return a chat's messages and tools as fields of a body. Results refer to numbered tool calls."""
     messages: list[Body] = []
     numbers = range(0)
     last = 0
@@ -171,7 +170,7 @@ def with_extra(fields: Body, settings: OpenAISettings) -> Body:
 
 
 class Garbled(Exception):
-    """Raised for a reply with status 200 but without an answer: it was cut, or another program sent it."""
+    """Raised for a reply with status 200 but without an answer: it is incomplete, or from another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +214,9 @@ def failure(reply: Any) -> dict[str, Any] | None:
 def response(reply: Any, request: Request, settings: OpenAISettings, seconds: float, *, least: int = 0) -> Response:
     """Return the answer in a reply.
 
-    `least` is the least number of tokens in the prompt; see `pricing.least_tokens`.
-
     Raises:
         Garbled: if the reply contains no answer.
-        MachineFault: if the service withheld the answer, or the model cannot have read the whole prompt.
+        MachineFault: if the service withheld the answer, or the model read fewer than `least` tokens of the prompt.
         InputFault: if the model's thoughts used up the tokens of the answer.
     """
     finish = dig(choice(reply), "finish_reason")
@@ -227,7 +224,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     if finish in _BROKEN:
         raise Garbled(f"the answer ends without a reason (finish_reason {finish!r})")
     if finish not in (*_STOPPED, *_CUT, *(_CALLED if request.chat is not None else ())):
-        # A text that a filter cut or replaced is not the model's answer, and must not be scored.
+        # A text that a filter truncated or replaced is not the model's answer, and must not be scored.
         raise MachineFault(
             f"the service ended the answer for a reason of its own (finish_reason {finish!r})",
             where=settings.where,
@@ -278,7 +275,7 @@ def served(reply: Any, settings: OpenAISettings) -> Served:
 
 
 def dig(value: Any, *keys: str | int) -> Any:
-    """Return the value at a path in JSON data; None if the path ends early."""
+    """Return the value at a path in JSON data; None if the path does not exist."""
     for key in keys:
         if isinstance(key, str) and isinstance(value, dict):
             value = value.get(key)
@@ -290,7 +287,7 @@ def dig(value: Any, *keys: str | int) -> Any:
 
 
 def choice(reply: Any) -> Any:
-    """Return the single answer of a reply.
+    """Return the only answer of a reply.
 
     Raises:
         Garbled: if the reply has no answer, several answers, or an answer with another index.
@@ -364,10 +361,10 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISett
 
 
 def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> None:
-    """Check by the server's own count that the model read the whole prompt.
+    """Check by the server's own count that the model read at least `least` tokens.
 
     Raises:
-        CutShort: if the model read less.
+        CutShort: if the model read fewer.
     """
     # A service may exclude cached tokens from its count.
     if dig(reply, "truncated") is True or read + _cached(reply) < least:
@@ -379,7 +376,6 @@ def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> No
 
 
 def _tokens(reply: Any) -> tuple[int | None, int | None]:
-    """Return the tokens read and written. xAI and Gemini count thoughts only in the total."""
     read, written, total = (_count(reply, key) for key in ("prompt_tokens", "completion_tokens", "total_tokens"))
     if written is not None and read and total is not None:
         written = max(written, total - read)
