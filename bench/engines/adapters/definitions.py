@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["jedi==0.20.1"]
 # ///
-"""The definitions of the names in scope of the last lines, and where they are used elsewhere (Python only)."""
+"""Finds definitions and uses of the names in the query's last lines (Python only)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = ["tantivy==0.27.0"]
 # ///
-"""The windows of lines that a full-text engine ranks first (BM25 over identifiers and their parts)."""
+"""Finds windows of lines with a full-text index (BM25 over identifiers and their parts)."""
 
 from __future__ import annotations
 

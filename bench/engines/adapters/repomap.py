@@ -1,7 +1,7 @@
 # /// script
 # requires-python = ">=3.11"
 # ///
-"""Definitions in the files that PageRank over symbol references ranks first, as in aider's repository map."""
+"""Finds definitions in files with a high PageRank over symbol references, as in aider's repository map."""
 
 from __future__ import annotations
 
