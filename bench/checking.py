@@ -47,13 +47,14 @@ def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple
     try:
         if dataclasses.is_dataclass(form):
             # JSON mode turns lists into tuples. JSON has no dates; they must be quoted.
-            return _adapter(form).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
-        return _adapter(form).validate_python(data), []
+            return adapter(form).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
+        return adapter(form).validate_python(data), []
     except ValidationError as error:
         return None, list(_problems(error, form, prefix))
 
 
-_adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
+adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
+"""Return the reader and writer of a schema."""
 
 
 def _problems(error: ValidationError, form: type[Any], prefix: str) -> Iterator[Problem]:

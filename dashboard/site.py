@@ -21,7 +21,8 @@ from ctxbench.harness.leaderboard import columns, scales
 from ctxbench.harness.leaderboard.sections import heading_of, headline
 from ctxbench.harness.results import RunInfo
 from ctxbench.harness.submissions.boards import Entry, Ranking, rankings, telling
-from ctxbench.harness.submissions.format import Manifest, PartCheck, PartState
+from ctxbench.harness.submissions.records import Manifest
+from ctxbench.harness.submissions.verification import PartCheck, PartState
 
 FOLDERS, FEED = ("boards", "submissions", "badges"), "feed.xml"
 """Folders of the site, and the file that every site has."""
@@ -161,7 +162,7 @@ class _Site:
         """Return the title of a board; versions of a set or of the metrics are named where there are several."""
         key, heading = ranking.key, heading_of(ranking.group)
         version = (
-            f" (set {key.set_digest[:6]}, metrics {key.metrics[:6]}, bits by {key.coder}, {key.completions} per sample)"
+            f" (set {key.set.digest[:6]}, metrics {key.metrics[:6]}, bits by {key.coder}, {key.completions} per sample)"
         )
         return heading + version * (self.headings[heading] > 1)
 
@@ -235,7 +236,7 @@ class _Site:
             if (view := self.views[id_]).manifest.withdrawn and path in map(_path, alone)
         ]
         models = sorted({entry.package.manifest.model.version for entry in ranking.entries})
-        facts = [("sample set", f"{key.set} ({key.set_digest})"), ("version of the metrics", key.metrics[:12])]
+        facts = [("sample set", f"{key.set.name} ({key.set.digest})"), ("version of the metrics", key.metrics[:12])]
         facts += [("version of the model", "; ".join(models)[:_LONGEST])]
         values = {"facts": facts, "withdrawn": withdrawn, "terms": columns.glossary()}
         return _page("group.html", self._title(ranking), section=section, **values)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
-    from ctxbench.harness.submissions.format import PackageVerification
+    from ctxbench.harness.submissions.verification import PackageVerification
 
 
 DIFFERS = 10
@@ -308,7 +308,7 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, supers
     from ctxbench.harness.store.runs import check_set, find_run
     from ctxbench.harness.store.store import open_reader
     from ctxbench.harness.store.work import works
-    from ctxbench.harness.submissions import format as form
+    from ctxbench.harness.submissions.format import read, write
     from ctxbench.harness.submissions.stored import Words, packed
 
     with open_reader(db or home.database) as store:
@@ -318,8 +318,8 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, supers
         authors, licence, title = words["authors"], words["licence"], words["title"]
         texts = Words(title=title, authors=authors, license=licence, supersedes=supersedes)
         submission = packed(store, stored, sample_set, texts)
-    form.write(out, submission)
-    form.read(out)
+    write(out, submission)
+    read(out)
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     click.echo(f"{out}: {submission.manifest.id}, {len(submission.samples)} samples, {size / 1e6:.2f} MB")
 

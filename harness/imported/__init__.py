@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import PurePath
+from typing import Any
 
 from ctxbench.bench import formats
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
@@ -122,7 +123,7 @@ def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Se
         store,
         spec,
         [finished for _, finished in new],
-        generations=[generation(spec, source, completion) for completion in completions],
+        generations=[_generation(spec, completion.answer) for completion in completions],
         verdicts=[completion.verdict for completion in completions if completion.verdict],
     )
     return ImportSummary(
@@ -213,20 +214,27 @@ def _completion(spec: RunSpec, source: Imported, sample: Sample, idx: int, recor
 def _verdict(source: Imported, key: str, sample: str, answer: RecordedAnswer) -> StoredVerdict | None:
     if answer.verdict is None:
         return None
+    # The key does not depend on the text, because other harnesses may judge equal texts differently.
+    image = f"{SANDBOX} {source.sha256}"
+    return recorded_verdict(key, sample, answer.text, image, str(answer.verdict), answer.reason, flags=answer.reached)
+
+
+def recorded_verdict(
+    key: str, sample: str, text: str, image: str, verdict: str, reason: str, **facts: Any
+) -> StoredVerdict:
+    """Return a verdict that was given elsewhere; `key` is never that of a verdict made here."""
     return StoredVerdict(
-        # The key does not depend on the text, because other harnesses may judge equal texts differently.
         key=key,
         sample_digest=sha256(sample),
-        text_digest=sha256(answer.text),
-        image=f"{SANDBOX} {source.sha256}",
+        text_digest=sha256(text),
+        image=image,
         sandbox=SANDBOX,
-        verdict=str(answer.verdict),
-        reason=answer.reason,
-        tests_run=0,
+        verdict=verdict,
+        reason=reason,
         output="",
         seconds=0.0,
         peak_bytes=0,
-        flags=answer.reached,
+        **{"tests_run": 0, **facts},
     )
 
 
@@ -244,37 +252,43 @@ def unscored(sample: AnsweredSample) -> Finished:
         for completion in sample.completions
     )
     failed = all(completion.status is Status.MODEL_FAILED for completion in completions)
-    return Finished(
-        sample_id=sample.sample.id,
-        status=Status.MODEL_FAILED if failed else Status.SCORED,
-        prompt_digest=sample.prompt.digest,
-        prompt=sample.prompt.text,
-        context_tokens=0,
-        flags=(),
-        strategy_seconds=0.0,
-        generator_seconds=0.0,
-        calls=tuple((role, answer.id) for role, answer in sample.calls),
-        blocks=(),
-        completions=completions,
-        bits=(),
+    calls = tuple((role, answer.id) for role, answer in sample.calls)
+    return recorded_sample(
+        sample.sample.id, Status.MODEL_FAILED if failed else Status.SCORED, calls=calls, completions=completions
     )
 
 
-def generation(spec: RunSpec, source: Imported, recorded: Completion) -> StoredGeneration:
-    """Return the generation of a completion, with a key that differs from every model's answer."""
+def recorded_sample(id_: str, status: Status, **facts: Any) -> Finished:
+    """Return the record of a sample whose prompt is unknown; `facts` are fields of `Finished`."""
+    unknown: dict[str, Any] = {"context_tokens": 0, "flags": (), "strategy_seconds": 0.0, "generator_seconds": 0.0}
+    return Finished(
+        sample_id=id_,
+        status=status,
+        prompt_digest=_PROMPT.digest,
+        prompt=_PROMPT.text,
+        blocks=(),
+        bits=(),
+        **(unknown | facts),
+    )
+
+
+def _generation(spec: RunSpec, answer: ModelAnswer) -> StoredGeneration:
+    return recorded_answer(spec, answer.id, answer.response.text, answer.response.finish)
+
+
+def recorded_answer(spec: RunSpec, key: str, text: str, finish: str, **usage: Any) -> StoredGeneration:
+    """Return an answer to a prompt that is unknown; `key` is never that of a model's answer."""
     return StoredGeneration(
-        id=recorded.answer.id,
+        id=key,
         generator=spec.generator,
-        version=f"{SANDBOX} {source.sha256}",
+        version=f"{SANDBOX} {spec.strategy_version}",
         prompt_digest=_PROMPT.digest,
         prompt=_PROMPT.text,
         sampling="{}",
         idx=0,
-        text=recorded.answer.response.text,
-        finish=recorded.answer.response.finish,
-        tokens_in=0,
-        tokens_out=0,
-        seconds=0.0,
+        text=text,
+        finish=finish,
+        **({"tokens_in": 0, "tokens_out": 0, "seconds": 0.0} | usage),
     )
 
 

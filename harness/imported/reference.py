@@ -24,34 +24,34 @@ from sqlalchemy import select
 from ctxbench.bench import standard
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.concurrency import Progress, silent
-from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import sha256
-from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.spec import parse
-from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness import metrics
 from ctxbench.harness.cells.process import REFERENCE_FOLDER
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
-from ctxbench.harness.imported import ImportSummary, add_samples
+from ctxbench.harness.imported import ImportSummary
 from ctxbench.harness.imported.probes import probes_of
 from ctxbench.harness.metrics import COPY_MODEL
-from ctxbench.harness.results import Origin, Status
+from ctxbench.harness.results import Origin
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.runs import CONTEXT
-from ctxbench.harness.store.samples import measures, stored_scores
-from ctxbench.harness.store.samples import planned_samples as rows_planned
-from ctxbench.harness.store.scores import add_scores
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration
-from ctxbench.strategies.api import Prompt
-
-_PROMPT = Prompt(blocks=())
+from ctxbench.harness.store.write import Imported
+from ctxbench.harness.submissions.records import (
+    AnsweredRecord,
+    AnswerRecord,
+    AnswerStatus,
+    CallRecord,
+    SampleRecord,
+    ScoreRecord,
+)
+from ctxbench.harness.submissions.stored import RunRows, add_records, sample_records, samples_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class ReferenceRun:
     sampling: Mapping[str, Any]
     tokenizer: str
     code: str
-    status: Sequence[str]
+    status: Sequence[AnswerStatus]
     context_tokens: Sequence[int]
     calls: Sequence[Sequence[tuple[str, int, int]]]
     """Calls of each sample: role, tokens in, tokens out."""
@@ -141,14 +141,15 @@ def _results(path: Path, name: str, kind: Kind, has: Callable[[str], bool]) -> R
     columns = header["samples"]
     keep = [place for place, repo in enumerate(columns["repo"]) if has(repo)]
     rows = [{key: column[place] for key, column in columns.items()} for place in keep]
+    samples, days = samples_of(map(_record, rows), kind)
     return ReferenceResults(
         name=name,
         kind=kind,
         digest=standard.load(name).digests[kind],
         limit=header.get("limit"),
         source=Imported(format=Origin.REFERENCE, source=name, sha256=sha256(packed)),
-        samples=tuple(_sample(row, kind) for row in rows),
-        days={row["id"]: date.fromisoformat(row["day"]) for row in rows if row["day"]},
+        samples=tuple(samples),
+        days=days,
         kinds={row["id"]: row["kinds"] for row in rows},
         probed=header["probes"],
         runs=tuple(_run(line, keep) for line in lines),
@@ -159,18 +160,9 @@ def _part(column: Sequence[Any], keep: Sequence[int]) -> list[Any]:
     return [column[place] for place in keep]
 
 
-def _sample(row: Mapping[str, Any], kind: Kind) -> Sample:
-    return Sample(
-        id=row["id"],
-        benchmark=row["benchmark"],
-        language=Language(row["language"]),
-        kind=kind,
-        subkind=row["subkind"],
-        repo=row["repo"],
-        path=row["path"],
-        cursor=Cursor(line=row["line"], column=row["column"]),
-        prefix="",
-    )
+def _record(row: Mapping[str, Any]) -> SampleRecord:
+    facts = {name: row[name] for name in ("id", "benchmark", "language", "repo", "path", "line", "column")}
+    return SampleRecord(**facts, level=row["subkind"], day=row["day"] or None)
 
 
 def _run(line: Mapping[str, Any], keep: Sequence[int]) -> ReferenceRun:
@@ -275,18 +267,12 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
     notes.add_imported(store, id_, results.source)
     finished_ids = store.finished(id_)
     new = [place for place, sample in enumerate(results.samples) if sample.id not in finished_ids]
-    add_samples(
+    add_records(
         store,
         spec,
-        [_finished(spec, results, run, place) for place in new],
-        generations=[generation for place in new for generation in _generations(spec, results, run, place)],
+        [_answered(results.samples[place].id, run, place) for place in new],
+        [_scored(results.samples[place].id, run, place) for place in new],
     )
-    for profile, columns in run.scores.items():
-        values = {
-            (sample.id, 0): {metric: column[place] for metric, column in columns.items()}
-            for place, sample in enumerate(results.samples)
-        }
-        add_scores(store, id_, profile, values)
     return ImportSummary(
         run=id_,
         samples=set_name,
@@ -300,56 +286,35 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
     )
 
 
-def _generations(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> list[StoredGeneration]:
-    last = len(run.calls[place]) - 1
-    return [
-        StoredGeneration(
-            id=_call_id(spec, results, place, ordinal),
-            generator=spec.generator,
-            version=f"{Origin.REFERENCE} {results.source.sha256}",
-            prompt_digest=_PROMPT.digest,
-            prompt=_PROMPT.text,
-            sampling="{}",
-            idx=0,
-            text=run.texts[place] if run.texts and ordinal == last else "",
-            finish="stop",
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-            seconds=0.0,
-        )
-        for ordinal, (_, tokens_in, tokens_out) in enumerate(run.calls[place])
+def _answered(sample: str, run: ReferenceRun, place: int) -> AnsweredRecord:
+    """Return a sample's calls; the last one is the final one if its text is there."""
+    status, text = run.status[place], run.texts[place] if run.texts else ""
+    calls = [
+        CallRecord(role=role, prompt="", answer="", max_tokens=0, tokens_in=tokens_in, tokens_out=tokens_out)
+        for role, tokens_in, tokens_out in run.calls[place]
     ]
-
-
-def _call_id(spec: RunSpec, results: ReferenceResults, place: int, ordinal: int) -> str:
-    return sha256(f"{Origin.REFERENCE}\0{spec.id}\0{results.samples[place].id}\0{ordinal}")
-
-
-def _finished(spec: RunSpec, results: ReferenceResults, run: ReferenceRun, place: int) -> Finished:
-    status = Status(run.status[place])
-    made = StoredCompletion(
-        generation_id=_call_id(spec, results, place, len(run.calls[place]) - 1),
+    final = [calls.pop()] if run.texts else []
+    return AnsweredRecord(
+        sample=sample,
         status=status,
-        text=run.texts[place] if run.texts else "",
-        flags=(),
-        scores={},
-    )
-    return Finished(
-        sample_id=results.samples[place].id,
-        status=status,
-        prompt_digest=_PROMPT.digest,
-        prompt=_PROMPT.text,
+        prompt="",
         context_tokens=run.context_tokens[place],
-        flags=(),
         strategy_seconds=0.0,
         generator_seconds=0.0,
-        calls=tuple(
-            (role, _call_id(spec, results, place, ordinal)) for ordinal, (role, *_) in enumerate(run.calls[place])
+        calls=tuple(calls),
+        completions=tuple(
+            AnswerRecord(status=status, text=text, tokens_in=call.tokens_in, tokens_out=call.tokens_out)
+            for call in final
         ),
-        blocks=(),
-        completions=(made,) if run.texts else (),
-        bits=(),
     )
+
+
+def _scored(sample: str, run: ReferenceRun, place: int) -> ScoreRecord:
+    scores = {
+        profile: {metric: column[place] for metric, column in columns.items()}
+        for profile, columns in run.scores.items()
+    }
+    return ScoreRecord(sample=sample, scores=scores)
 
 
 def write(
@@ -363,27 +328,13 @@ def write(
     """Write complete runs over samples of a standard set to a shipped file; return its path."""
     (kind,) = {sample.kind for sample in sample_set.samples}
     planned = planned_samples(sample_set.samples, limit)
-    days = dates_of(sample_set)
-    samples = [
-        {
-            "id": sample.id,
-            "benchmark": sample.benchmark,
-            "language": sample.language,
-            "subkind": sample.subkind,
-            "repo": sample.repo,
-            "path": sample.path,
-            "line": sample.cursor.line,
-            "column": sample.cursor.column,
-            "day": str(days.get(sample.id, "")),
-            "kinds": sorted({use.kind for use in sample.uses}),
-        }
-        for sample in planned
-    ]
+    records = sample_records(sample_set, limit, None)
+    names = ("id", "benchmark", "language", "repo", "path", "line", "column")
+    samples: dict[str, list[Any]] = {name: [getattr(record, name) for record in records] for name in names}
+    samples |= {"subkind": [record.level for record in records], "day": [record.day or "" for record in records]}
+    samples["kinds"] = [sorted({use.kind for use in sample.uses}) for sample in planned]
     languages = sorted({sample.language for sample in planned})
-    header: dict[str, Any] = {
-        "samples": {key: [row[key] for row in samples] for key in samples[0]},
-        "probes": probes_of(languages),
-    }
+    header: dict[str, Any] = {"samples": samples, "probes": probes_of(languages)}
     header |= {} if limit is None else {"limit": limit}
     lines = [header, *map(_line, runs)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
@@ -400,46 +351,28 @@ def _line(run: ReferenceRun) -> dict[str, Any]:
 def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None) -> ReferenceRun:
     """Return a complete stored run as columns."""
     samples = [sample.id for sample in planned_samples(sample_set.samples, limit)]
-    r, c, g = t.RESULT.c, t.CALL.c, t.GENERATION.c
-    result_query = select(r.sample_id, r.status, r.context_tokens).where(r.run_id == id_)
-    call_query = (
-        select(c.sample_id, c.role, g.tokens_in, g.tokens_out)
-        .select_from(t.CALL.join(t.GENERATION, c.generation_id == g.id))
-        .where(c.run_id == id_)
-        .order_by(c.sample_id, c.ordinal)
-    )
-    calls: dict[str, list[tuple[str, int, int]]] = {sample: [] for sample in samples}
-    m = t.COMPLETION.c
-    text_query = select(m.sample_id, m.text).where(m.run_id == id_, m.idx == 0)
-    s = t.SCORE.c
-    pass_query = select(s.sample_id, s.value).where(s.run_id == id_, s.profile == PROFILE, s.metric == PASS)
+    rows = RunRows.of(store, id_)
     with store.reading() as connection:
         run = connection.execute(select(t.RUN).where(t.RUN.c.id == id_)).one()
-        planned = next(rows_planned(connection, [(id_, run.samples_digest)]))
-        results = {row.sample_id: row for row in connection.execute(result_query)}
-        for call in connection.execute(call_query):
-            calls[call.sample_id].append((call.role, call.tokens_in, call.tokens_out))
-        scores = {
-            profile: {
-                metric: [of_sample.get(sample) for sample in samples]
-                for metric, of_sample in stored_scores(
-                    connection, measures(connection, [profile]), id_, planned
-                ).items()
-            }
-            for profile in (CONTEXT, *sorted(metrics.PROFILES))
-        }
-        texts = dict(connection.execute(text_query).all()) if run.generator != COPY_MODEL else {}
-        # pass@k exists only for functions, and is always read apart from other scores.
-        passes = dict(connection.execute(pass_query).all())
-        scores[PROFILE] |= {PASS: [passes[sample] for sample in samples]} if passes else {}
+    values = {sample: rows.scores[sample, 0] for sample in samples}
+    columns = {
+        profile: sorted({metric for of_sample in values.values() for metric in of_sample[profile]})
+        for profile in (CONTEXT, *sorted(metrics.PROFILES))
+    }
     return ReferenceRun(
         **{field: getattr(run, field) for field in _SPEC_FIELDS},
         sampling=json.loads(run.sampling),
-        status=[results[sample].status for sample in samples],
-        context_tokens=[results[sample].context_tokens for sample in samples],
-        calls=[calls[sample] for sample in samples],
-        scores=scores,
-        texts=[texts[sample] for sample in samples] if texts else (),
+        status=[rows.results[sample].status for sample in samples],
+        context_tokens=[rows.results[sample].context_tokens for sample in samples],
+        calls=[
+            [(call.role, answer.tokens_in, answer.tokens_out) for call, answer in rows.answered(sample)]
+            for sample in samples
+        ],
+        scores={
+            profile: {metric: [values[sample][profile].get(metric) for sample in samples] for metric in names}
+            for profile, names in columns.items()
+        },
+        texts=() if run.generator == COPY_MODEL else [rows.completions[sample][0].text for sample in samples],
     )
 
 

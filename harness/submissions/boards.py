@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from ctxbench.bench.concurrency import Progress, silent
 from ctxbench.bench.errors import InputFault
@@ -26,17 +27,10 @@ from ctxbench.harness.results import RunTable
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import open_reader, open_store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.submissions.format import (
-    BoardKey,
-    PackageVerification,
-    SampleRecord,
-    Submission,
-    board_key,
-    is_package,
-    read,
-    verification_of,
-)
+from ctxbench.harness.submissions.format import is_package, read, verification_of
+from ctxbench.harness.submissions.records import Manifest, SampleRecord, SetPart, Submission
 from ctxbench.harness.submissions.stored import add
+from ctxbench.harness.submissions.verification import PackageVerification
 
 TELLING = 12
 """Most samples that a submission's page shows."""
@@ -44,6 +38,22 @@ _LIMITS = (-1e6, 1e6)
 """Range of metrics without bounds, such as bits."""
 _ROUNDING = 1e-9
 _CURE = "make the package with `ctxbench results pack`"
+
+
+class BoardKey(NamedTuple):
+    """What the rows of one table share; two versions of a set or of the metrics differ in it."""
+
+    set: SetPart
+    metrics: str
+    coder: str
+    """Coder of the bits: bits of two coders cannot be compared."""
+    completions: int
+
+
+def board_key(manifest: Manifest) -> BoardKey:
+    """Return the key of the table where a submission belongs."""
+    versions = manifest.versions
+    return BoardKey(manifest.set, versions.metrics, versions.coder, manifest.sampling.completions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The format of a package: one folder per submission, for people to read and for `ctxbench results verify` to check.
+"""The files of a package: one folder per submission, for people to read and for `ctxbench results verify` to check.
 
 ``submission.toml`` is the manifest. ``samples.jsonl`` lists the samples, ``completions.jsonl`` what the model wrote for
 them, ``scores.jsonl`` the scores and verdicts. ``strategy/NAME.py`` is the source of a strategy from a file. A package
@@ -9,29 +9,42 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
-
-from pydantic import AfterValidator, Field, TypeAdapter
+from typing import Any, TypeVar
 
 from ctxbench.bench import languages
 from ctxbench.bench.checking import storable, unfit, validated
-from ctxbench.bench.dates import read_date
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.escaping import visible
-from ctxbench.bench.files import dump_line, explained, json_object, parse_json, read_own_file, sha256, write_atomic
+from ctxbench.bench.files import (
+    dump_line,
+    explained,
+    json_object,
+    parse_json,
+    read_own_file,
+    read_text,
+    sha256,
+    write_atomic,
+)
 from ctxbench.bench.repositories.manifest import toml_value
 from ctxbench.harness.metrics import DEFAULT, PASS, common_metric, metrics
+from ctxbench.harness.submissions.records import (
+    MAX_RECORDS,
+    AnsweredRecord,
+    Manifest,
+    SampleRecord,
+    ScoreRecord,
+    Submission,
+    digest_of,
+    plain,
+)
+from ctxbench.harness.submissions.verification import PackageVerification
 
-FORMAT: Literal[1] = 1
-"""Version of the format."""
 MANIFEST, SAMPLES, COMPLETIONS, SCORES = "submission.toml", "samples.jsonl", "completions.jsonl", "scores.jsonl"
 VERIFICATION = "verification.json"
 """What `ctxbench results verify --format json` printed; anyone may write it, so it is not part of the package."""
@@ -42,371 +55,12 @@ MAX_MANIFEST, MAX_SOURCE, MAX_LINE = 128 << 10, 1 << 20, 4 << 20
 """Largest sizes in bytes of a manifest, of a strategy's source and of a line of the other files."""
 MAX_TOML_LINE = 4_000
 """Most characters of a manifest's line: reading a key takes time by the square of its parts."""
-MAX_RECORDS = 200_000
-"""Most lines of a file."""
 MAX_COLUMNS = 300
 """Most metrics of all profiles together."""
 _FILE = re.compile(r"[/\\@]|\.(py|toml)\b")
 """What a part of a spec has if it names a file."""
 _CURE = "make the package with `ctxbench results pack`"
 R = TypeVar("R")
-
-Label = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
-"""A text on one line. It may hold markup: escape it where it is shown."""
-Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Id = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
-Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(lambda day: read_date(day).isoformat())]
-Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
-Text = Annotated[str, Field(max_length=1 << 20)]
-Count = Annotated[int, Field(ge=0, lt=1 << 53)]
-Amount = Annotated[float, Field(ge=0, le=1e12)]
-Pinned = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}$")]
-Score = Annotated[float, Field(ge=-1e9, le=1e9)]
-FileName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}\.py$")]
-
-
-class _Record:
-    """What every part of a package is: known fields of the exact types, and finite numbers."""
-
-    __slots__ = ()
-    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetPart(_Record):
-    """The sample set, and the part of it that was run."""
-
-    name: Name
-    digest: Digest
-    """Digest of the set; see `bench.samples`."""
-    kind: Literal["line", "function"]
-    protocol: Label = "ctxbench"
-    """How the samples were drawn."""
-    samples: Annotated[int, Field(ge=1, le=MAX_RECORDS)]
-    """Number of samples that were run."""
-    limit: Count | None = None
-    after: Day | None = None
-    """Only samples dated after that day; None for all."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelPart(_Record):
-    """The model."""
-
-    spec: Name
-    """The generator, without paths."""
-    version: Label
-    """What identifies its weights or its service."""
-    service_date: Day | None = None
-    """The day on which a service answered; None for weights on the author's machine."""
-    instructs: bool = False
-    """Whether it follows instructions, so that strategies may ask it for more than a continuation."""
-    tools: bool = False
-    """Whether it takes chats with tools."""
-    summaries: bool = False
-    """Whether a model summarised APIs; a package does not hold the summaries, so nobody can derive the prompts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyPart(_Record):
-    """The strategy."""
-
-    spec: Name
-    """The strategy, without paths: ``lc.infile`` or ``mine.py@mine(top=3)``."""
-    version: Label
-    """Digest of the files that define it."""
-    source: Literal["built-in", "file", "package"]
-    file: FileName | None = None
-    """For ``file``: the name of its source in ``strategy/``."""
-    package: Pinned | None = None
-    """For ``built-in`` and ``package``: ``NAME==VERSION``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingPart(_Record):
-    """How the model decoded."""
-
-    max_tokens: Count
-    temperature: Amount
-    top_p: Annotated[float, Field(ge=0, le=1)]
-    stop: Annotated[tuple[Label, ...], Field(max_length=100)] = ()
-    fim: bool = False
-    completions: Annotated[int, Field(ge=0, le=1000)]
-    """Completions of a sample; 0 if no model was asked."""
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1, max_length=100)]
-    """The seed of each repetition."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionsPart(_Record):
-    """What the prompts and scores depend on."""
-
-    ctxbench: Name
-    metrics: Digest
-    """Digest of all metrics' values of fixed texts."""
-    tokenizer: Name
-    coder: Label
-    """What measured costs in bits; empty if nothing did."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostPart(_Record):
-    """What the run took, over all samples and repetitions."""
-
-    strategy_seconds: Amount
-    generator_seconds: Amount
-    tokens_in: Count
-    tokens_out: Count
-    price: Amount | None = None
-    """US dollars; None if unknown."""
-    machine: Label = ""
-    """Processors and loads, in words; empty if unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanPart(_Record):
-    """A mean over the samples of one language, as the board shows it."""
-
-    language: Name
-    metric: Name
-    mean: float
-    low: float | None = None
-    high: float | None = None
-    """The ends of the 95 % interval; None without one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawal(_Record):
-    """Why a submission no longer counts."""
-
-    reason: Name
-    date: Day
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest(_Record):
-    """What a package says of itself."""
-
-    format: Literal[1]
-    id: Id
-    """The beginning of `digest_of`."""
-    title: Name
-    authors: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
-    license: Name
-    """Licence of the data, as an SPDX expression."""
-    date: Day
-    supersedes: Id | None = None
-    """The submission that this one corrects."""
-    set: SetPart
-    model: ModelPart
-    strategy: StrategyPart
-    sampling: SamplingPart
-    versions: VersionsPart
-    cost: CostPart
-    files: Annotated[Mapping[Name, Digest], Field(max_length=10)]
-    """Path in the package -> digest."""
-    mean: Annotated[tuple[MeanPart, ...], Field(max_length=1000)] = ()
-    withdrawn: Withdrawal | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleRecord(_Record):
-    """A line of ``samples.jsonl``: the public facts of a sample."""
-
-    id: Name
-    benchmark: Name
-    language: Name
-    level: Label
-    repo: Name
-    path: Name
-    line: Count
-    """Line of the cursor, 0-based; `column` is too."""
-    column: Count
-    day: Day | None = None
-    """The day of its code, if known."""
-    marks: Annotated[tuple[Literal["broken", "vacuous"], ...], Field(max_length=2)] = ()
-    """Why no score is to rest on it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerUsage(_Record):
-    """How an answer of the model ended, and what it took."""
-
-    finish: Label = "stop"
-    tokens_in: Count = 0
-    tokens_out: Count = 0
-    seconds: Amount = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRecord(AnswerUsage):
-    """A question to the model before the final prompt."""
-
-    role: Name
-    prompt: Digest
-    answer: Text
-    max_tokens: Count
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRecord(AnswerUsage):
-    """One final answer of the model."""
-
-    status: Literal["scored", "model-failed"]
-    text: Text
-    """The completion that is scored."""
-    answer: Text | None = None
-    """What the model wrote; None if that is `text`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnsweredRecord(_Record):
-    """A line of ``completions.jsonl``: one sample in one repetition."""
-
-    sample: Name
-    repetition: Annotated[int, Field(ge=0, le=99)] = 0
-    status: Literal["scored", "model-failed"]
-    prompt: Digest
-    """Digest of the final prompt's text."""
-    context_tokens: Count
-    flags: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
-    """Flags of the prompt; `overflow_trimmed`: it was cut to the model's window in the model's own tokens."""
-    strategy_seconds: Amount
-    generator_seconds: Amount
-    calls: Annotated[tuple[CallRecord, ...], Field(max_length=1000)] = ()
-    completions: Annotated[tuple[AnswerRecord, ...], Field(max_length=1000)] = ()
-    """Empty if no model was asked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictPart(_Record):
-    """What the tests said."""
-
-    verdict: Name
-    reason: Annotated[str, Field(max_length=2000)] = ""
-    tests_run: Count = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreRecord(_Record):
-    """A line of ``scores.jsonl``: the scores of one completion, or of a prompt if no model was asked."""
-
-    sample: Name
-    repetition: Annotated[int, Field(ge=0, le=99)] = 0
-    completion: Count = 0
-    scores: Mapping[Name, Mapping[Name, Score | None]]
-    """Profile -> metric -> value in the profile's own scale; None if it is undefined."""
-    verdict: VerdictPart | None = None
-    """None for lines."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
-    """A package that was read, or is to be written."""
-
-    manifest: Manifest
-    samples: tuple[SampleRecord, ...]
-    completions: tuple[AnsweredRecord, ...]
-    scores: tuple[ScoreRecord, ...]
-    sources: Mapping[str, str] = field(default_factory=dict)
-    """Name of a file in ``strategy/`` -> its text."""
-
-
-class PartState(StrEnum):
-    """How far a part of a package was checked."""
-
-    DERIVED = "re-derived"
-    """Made again from the sample set, the strategy and the answers."""
-    RESCORED = "rescored only"
-    """Computed again from the completions, without the strategy."""
-    TRUSTED = "trusted"
-    """The author's word."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueDifference(_Record):
-    """The first value of a part that is not the package's."""
-
-    sample: Label
-    """Empty if it is of the whole package."""
-    what: Label
-    expected: Text
-    """The package's value."""
-    got: Text
-    """The value here."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartCheck(_Record):
-    """What was checked of one part of a package."""
-
-    name: Literal[
-        "samples", "strategy", "prompts", "answers", "completions", "scores", "verdicts", "means", "description"
-    ]
-    state: Annotated[PartState, Field(strict=False)]
-    checked: Count
-    """Number of values that were compared, out of `of`."""
-    of: Count
-    note: Text = ""
-    """Why it was not checked further."""
-    differing: Count = 0
-    difference: ValueDifference | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageVerification(_Record):
-    """What `ctxbench results verify` found; also the content of ``verification.json``."""
-
-    id: Id
-    digest: Digest
-    """`digest_of` the package: a verification of another package says nothing of this one."""
-    ctxbench: Name
-    samples: Count
-    """Number of samples that were drawn."""
-    of: Count
-    parts: Annotated[tuple[PartCheck, ...], Field(max_length=20)]
-
-    @property
-    def equal(self) -> bool:
-        """Whether nothing differs from what the package says."""
-        return not any(part.differing for part in self.parts)
-
-
-class BoardKey(NamedTuple):
-    """What the rows of one table share; two versions of a set or of the metrics differ in it."""
-
-    set: str
-    set_digest: str
-    kind: str
-    limit: int | None
-    after: str | None
-    metrics: str
-    coder: str
-    """Coder of the bits: bits of two coders cannot be compared."""
-    completions: int
-
-
-def board_key(manifest: Manifest) -> BoardKey:
-    """Return the key of the table where a submission belongs."""
-    part = manifest.set
-    return BoardKey(
-        set=part.name,
-        set_digest=part.digest,
-        kind=part.kind,
-        limit=part.limit,
-        after=part.after,
-        metrics=manifest.versions.metrics,
-        coder=manifest.versions.coder,
-        completions=manifest.sampling.completions,
-    )
-
-
-def digest_of(manifest: Manifest) -> str:
-    """Return the digest of what a submission claims: everything but its id, its title and later corrections."""
-    later = ("id", "title", "supersedes", "withdrawn")
-    claims = {name: value for name, value in asdict(manifest).items() if name not in later}
-    return sha256(json.dumps(claims, sort_keys=True))
 
 
 def is_package(folder: Path) -> bool:
@@ -422,25 +76,28 @@ def sealed(submission: Submission) -> Submission:
 
 
 def write(folder: Path, submission: Submission) -> None:
-    """Write a package; an older one in the same folder is replaced. Equal submissions give equal bytes.
+    """Write a package into an empty folder, or again where it is. Equal submissions give equal bytes.
 
     Raises:
-        InputFault: if the folder holds anything else than a package.
+        InputFault: if the folder holds anything else, or a package whose manifest differs or was edited.
     """
+    text = manifest_text(submission.manifest)
     with explained(folder):
-        if folder.is_dir() and any(folder.iterdir()) and not is_package(folder):
+        used = folder.is_dir() and any(folder.iterdir())
+        if used and not (is_package(folder) and read_text(folder / MANIFEST) == text):
             raise InputFault(
-                "contains files that are not part of a package", where=str(folder), cure="give --out an empty folder"
+                "contains another package, or one that was edited, or other files",
+                where=str(folder),
+                cure="give --out a new folder, or remove this one first",
             )
-        shutil.rmtree(folder / STRATEGY_FOLDER, ignore_errors=True)
     for path, content in _contents(submission).items():
         write_atomic(folder / path, content)
-    write_atomic(folder / MANIFEST, manifest_text(submission.manifest))
+    write_atomic(folder / MANIFEST, text)
 
 
 def manifest_text(manifest: Manifest) -> str:
     """Return the text of ``submission.toml``."""
-    return "\n".join(_toml(_plain(manifest))) + "\n"
+    return "\n".join(_toml(plain(manifest))) + "\n"
 
 
 def _contents(submission: Submission) -> dict[str, str]:
@@ -449,18 +106,8 @@ def _contents(submission: Submission) -> dict[str, str]:
         COMPLETIONS: submission.completions,
         SCORES: submission.scores,
     }
-    lines = {name: "".join(dump_line(_plain(record)) for record in records) for name, records in parts.items()}
+    lines = {name: "".join(dump_line(plain(record)) for record in records) for name, records in parts.items()}
     return lines | {f"{STRATEGY_FOLDER}/{name}": text for name, text in sorted(submission.sources.items())}
-
-
-def _plain(value: Any) -> Any:
-    """Return a record as JSON would have it, without the fields that have their default values."""
-    if is_dataclass(value):
-        members = ((item.name, getattr(value, item.name), item.default) for item in fields(value))
-        return {name: _plain(inner) for name, inner, default in members if inner != default}
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _toml(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
@@ -660,12 +307,4 @@ def verification_of(folder: Path, submission: Submission) -> PackageVerification
 
 def verification_text(verification: PackageVerification) -> str:
     """Return the text of ``verification.json``."""
-    return json.dumps(_plain(verification), ensure_ascii=False, indent=1) + "\n"
-
-
-def schema() -> str:
-    """Return the JSON schema of the manifest and of the lines of the three other files."""
-    kinds = (Manifest, SampleRecord, AnsweredRecord, ScoreRecord)
-    schemas = {kind.__name__: TypeAdapter(kind).json_schema(ref_template="#/$defs/{model}") for kind in kinds}
-    inner = {name: part for kind in schemas.values() for name, part in kind.pop("$defs", {}).items()}
-    return json.dumps({"$defs": dict(sorted((inner | schemas).items())), "$ref": "#/$defs/Manifest"}, indent=1) + "\n"
+    return json.dumps(plain(verification), ensure_ascii=False, indent=1) + "\n"

@@ -7,7 +7,7 @@ import re
 import socket
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from importlib.metadata import entry_points, version
@@ -26,7 +26,7 @@ from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness.cells import open_cells
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.imported import add_samples
+from ctxbench.harness.imported import add_samples, recorded_answer, recorded_sample, recorded_verdict
 from ctxbench.harness.imported.probes import probes_of
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.results import Origin, Status
@@ -47,15 +47,14 @@ from ctxbench.harness.store.write import (
     StoredVerdict,
     read_flags,
 )
-from ctxbench.harness.submissions import format as form
-from ctxbench.strategies.api import Prompt
+from ctxbench.harness.submissions import records as form
+from ctxbench.harness.submissions.format import sealed
 from ctxbench.strategies.registry import CONTROLS, DISTRIBUTION
 
-_PROMPT = Prompt(blocks=())
-"""An empty prompt, because a package has only the digests of prompts."""
 _PATH = re.compile(r"(?<![\w:/.])~?/(?:[^/(),='\"]+/)*(?=[^/\s(),='\"])")
 _ADDRESS = re.compile(r"http://[^/\s(),='\"]+")
 _PROBLEM = "a package says how its run was made"
+_COSTS = ("context_tokens", "flags", "strategy_seconds", "generator_seconds")
 Scores = dict[str, dict[str, float | None]]
 
 
@@ -141,7 +140,7 @@ def packed(store: Store, runs: Sequence[RunWork], sample_set: SampleSet, words: 
     submission = form.Submission(
         manifest=manifest, samples=samples, completions=completions, scores=scores, sources=sources
     )
-    return form.sealed(replace(submission, manifest=replace(manifest, mean=means(submission))))
+    return sealed(replace(submission, manifest=replace(manifest, mean=means(submission))))
 
 
 def _check(runs: Sequence[RunWork]) -> None:
@@ -315,6 +314,13 @@ class RunRows:
                 },
             )
 
+    def answered(self, sample: str) -> list[tuple[Any, Any]]:
+        """Return the calls of a sample in order, with their answers."""
+        return self._with_answers(self.calls[sample])
+
+    def _with_answers(self, rows: Iterable[Any]) -> list[tuple[Any, Any]]:
+        return [(row, self.answers[row.generation_id]) for row in rows]
+
     def completion(self, sample: str, repetition: int) -> form.AnsweredRecord:
         """Return the line of a sample."""
         result = self.results[sample]
@@ -335,9 +341,8 @@ class RunRows:
                     max_tokens=json.loads(answer.sampling).get("max_tokens", 0),
                     **_usage(answer),
                 )
-                for row in self.calls[sample]
+                for row, answer in self.answered(sample)
                 if row.role != FINAL
-                for answer in (self.answers[row.generation_id],)
             ),
             completions=tuple(
                 form.AnswerRecord(
@@ -346,8 +351,7 @@ class RunRows:
                     answer=answer.text if answer.text != row.text else None,
                     **_usage(answer),
                 )
-                for row in self.completions[sample]
-                for answer in (self.answers[row.generation_id],)
+                for row, answer in self._with_answers(self.completions[sample])
             ),
         )
 
@@ -392,21 +396,7 @@ def add(store: Store, submission: form.Submission, *, scored: bool = True, impor
         imported: whether the runs count as imported; boards show no costs of imported runs.
     """
     manifest = submission.manifest
-    samples = [
-        Sample(
-            id=record.id,
-            benchmark=record.benchmark,
-            language=Language(record.language),
-            kind=Kind(manifest.set.kind),
-            subkind=record.level,
-            repo=record.repo,
-            path=record.path,
-            cursor=Cursor(line=record.line, column=record.column),
-            prefix="",
-        )
-        for record in submission.samples
-    ]
-    days = {record.id: date.fromisoformat(record.day) for record in submission.samples if record.day}
+    samples, days = samples_of(submission.samples, Kind(manifest.set.kind))
     marks = [Mark(sample_id=record.id, mark=mark) for record in submission.samples for mark in record.marks]
     notes.add_marks(store, manifest.set.digest, marks)
     ids = []
@@ -416,22 +406,45 @@ def add(store: Store, submission: form.Submission, *, scored: bool = True, impor
         if imported:
             source = Imported(format="package", source=manifest.id, sha256=form.digest_of(manifest))
             notes.add_imported(store, spec.id, source)
-        records = [record for record in submission.completions if record.repetition == repetition]
-        scores = {
-            (record.sample, record.completion): record
-            for record in (submission.scores if scored else ())
-            if record.repetition == repetition
-        }
-        answers = [answer for record in records for answer in _answers(spec, record)]
-        judged = {key: _verdict(spec.id, key, record.verdict) for key, record in scores.items() if record.verdict}
-        add_samples(
+        add_records(
             store,
             spec,
-            [_finished(spec, record, scores, judged) for record in records],
-            generations=answers,
-            verdicts=list(judged.values()),
+            [record for record in submission.completions if record.repetition == repetition],
+            [line for line in submission.scores if scored and line.repetition == repetition],
         )
     return ids
+
+
+def samples_of(records: Iterable[form.SampleRecord], kind: Kind) -> tuple[list[Sample], dict[str, date]]:
+    """Return samples without their texts, and the days of those that have one."""
+    records = list(records)
+    samples = [
+        Sample(
+            **{name: getattr(record, name) for name in ("id", "benchmark", "repo", "path")},
+            language=Language(record.language),
+            kind=kind,
+            subkind=record.level,
+            cursor=Cursor(line=record.line, column=record.column),
+            prefix="",
+        )
+        for record in records
+    ]
+    return samples, {record.id: date.fromisoformat(record.day) for record in records if record.day}
+
+
+def add_records(
+    store: Store, spec: RunSpec, records: Sequence[form.AnsweredRecord], scores: Iterable[form.ScoreRecord]
+) -> None:
+    """Store answers of a run that was made elsewhere, with their scores and verdicts."""
+    lines = {(line.sample, line.completion): line for line in scores}
+    judged = {key: _verdict(spec.id, key, line.verdict) for key, line in lines.items() if line.verdict}
+    add_samples(
+        store,
+        spec,
+        [_finished(spec, record, lines, judged) for record in records],
+        generations=[answer for record in records for answer in _answers(spec, record)],
+        verdicts=list(judged.values()),
+    )
 
 
 def _spec(manifest: form.Manifest, seed: int) -> RunSpec:
@@ -470,20 +483,8 @@ def _key(run: str, sample: str, ordinal: int) -> str:
 def _answers(spec: RunSpec, record: form.AnsweredRecord) -> Iterator[StoredGeneration]:
     answers: list[form.CallRecord | form.AnswerRecord] = [*record.calls, *record.completions]
     for ordinal, answer in enumerate(answers):
-        yield StoredGeneration(
-            id=_key(spec.id, record.sample, ordinal),
-            generator=spec.generator,
-            version=f"package {spec.strategy_version}",
-            prompt_digest=_PROMPT.digest,
-            prompt=_PROMPT.text,
-            sampling="{}",
-            idx=0,
-            text=written(answer),
-            finish=answer.finish,
-            tokens_in=answer.tokens_in,
-            tokens_out=answer.tokens_out,
-            seconds=answer.seconds,
-        )
+        usage = {name: getattr(answer, name) for name in ("tokens_in", "tokens_out", "seconds")}
+        yield recorded_answer(spec, _key(spec.id, record.sample, ordinal), written(answer), answer.finish, **usage)
 
 
 def written(answer: form.CallRecord | form.AnswerRecord) -> str:
@@ -492,19 +493,9 @@ def written(answer: form.CallRecord | form.AnswerRecord) -> str:
 
 
 def _verdict(run: str, key: tuple[str, int], part: form.VerdictPart) -> StoredVerdict:
-    return StoredVerdict(
-        key=sha256(f"package\0{run}\0{key}"),
-        sample_digest=sha256(key[0]),
-        text_digest=sha256(f"package\0{run}\0{key}"),
-        image="package",
-        sandbox="package",
-        verdict=part.verdict,
-        reason=part.reason,
-        tests_run=part.tests_run,
-        output="",
-        seconds=0.0,
-        peak_bytes=0,
-        run=run,
+    own = f"package\0{run}\0{key}"
+    return recorded_verdict(
+        sha256(own), key[0], own, "package", part.verdict, part.reason, tests_run=part.tests_run, run=run
     )
 
 
@@ -522,17 +513,11 @@ def _finished(
     first = len(record.calls)
     keys = [_key(spec.id, record.sample, ordinal) for ordinal in range(first + len(record.completions))]
     roles = [call.role for call in record.calls] + [FINAL] * len(record.completions)
-    return Finished(
-        sample_id=record.sample,
-        status=Status(record.status),
-        prompt_digest=_PROMPT.digest,
-        prompt=_PROMPT.text,
-        context_tokens=record.context_tokens,
-        flags=record.flags,
-        strategy_seconds=record.strategy_seconds,
-        generator_seconds=record.generator_seconds,
+    return recorded_sample(
+        record.sample,
+        Status(record.status),
+        **{name: getattr(record, name) for name in _COSTS},
         calls=tuple(zip(roles, keys, strict=True)),
-        blocks=(),
         completions=tuple(
             StoredCompletion(
                 generation_id=keys[first + idx],
@@ -544,6 +529,5 @@ def _finished(
             )
             for idx, answer in enumerate(record.completions)
         ),
-        bits=(),
         scores=values(0) if not record.completions else {},
     )

@@ -1,4 +1,4 @@
-"""PackageVerification: derive a package again from its sample set, and compare every value with the package's.
+"""Verify a package: derive a package again from its sample set, and compare every value with the package's.
 
 The strategy runs in its cell as in any run. A model that replays the package's answers takes the place of the model, so
 prompts after drafts are derived too. Everything is stored in a temporary database.
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ctxbench.bench import standard
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
@@ -41,17 +41,19 @@ from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.store import Store, open_store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import clean
-from ctxbench.harness.submissions import format as form
+from ctxbench.harness.submissions import records as form
 from ctxbench.harness.submissions import stored
-from ctxbench.harness.submissions.format import PartState
+from ctxbench.harness.submissions.verification import (
+    ComparedPart,
+    PackageVerification,
+    PartName,
+    PartState,
+    same,
+)
 from ctxbench.strategies.api import FAILED, TRIMMED
 
 DRAWN = 30
 """Samples of the first check."""
-_NEAR = 1e-9
-"""Relative difference allowed between values of two machines, whose libraries add in different orders."""
-_SHOWN = 300
-"""Longest value in a difference."""
 
 
 class Replay(Generator):
@@ -79,33 +81,6 @@ class Replay(Generator):
         keys = [(request.prompt.digest, request.index, request.sampling.max_tokens) for request in requests]
         texts = [self._answers.get(key, "") for key in keys]
         return [Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0) for text in texts]
-
-
-@dataclass(slots=True)
-class _Part:
-    """A part while it is compared."""
-
-    state: PartState
-    of: int
-    note: str = ""
-    checked: int = 0
-    differing: int = 0
-    first: form.ValueDifference | None = None
-
-    def compare(self, sample: str, what: str, expected: object, got: object) -> None:
-        self.checked += 1
-        if not _same(expected, got):
-            self.differing += 1
-            texts = (str(value)[:_SHOWN] for value in (expected, got))
-            self.first = self.first or form.ValueDifference(
-                sample=sample, what=what, **dict(zip(("expected", "got"), texts, strict=True))
-            )
-
-
-def _same(expected: object, got: object) -> bool:
-    if isinstance(expected, float) and isinstance(got, float | int):
-        return abs(expected - got) <= _NEAR * max(1.0, abs(expected))
-    return expected == got
 
 
 def not_derivable(manifest: form.Manifest) -> str:
@@ -185,20 +160,9 @@ class Verifier:
         return {(p, m) for line in self.submission.scores for p, values in line.scores.items() for m in values}
 
     @cached_property
-    def _parts(self) -> dict[str, _Part]:
+    def _parts(self) -> dict[str, ComparedPart]:
         of = len(self.submission.completions)
-        names = (
-            "samples",
-            "strategy",
-            "prompts",
-            "answers",
-            "completions",
-            "scores",
-            "verdicts",
-            "means",
-            "description",
-        )
-        parts = {name: _Part(PartState.DERIVED, of) for name in names}
+        parts = {name: ComparedPart(name=name, of=of) for name in get_args(PartName)}
         parts["answers"].of = sum(len((*record.calls, *record.completions)) for record in self.submission.completions)
         parts["completions"].of = len(self.submission.completions) * self._manifest.sampling.completions
         parts["verdicts"].of = sum(line.verdict is not None for line in self.submission.scores)
@@ -206,7 +170,7 @@ class Verifier:
         parts["strategy"].of = parts["description"].of = 1
         return parts
 
-    def verify(self) -> form.PackageVerification:
+    def verify(self) -> PackageVerification:
         """Compare everything.
 
         Raises:
@@ -215,13 +179,13 @@ class Verifier:
         """
         if self._check_samples():
             self._compare_rest()
-        return form.PackageVerification(
+        return PackageVerification(
             id=self._manifest.id,
             digest=form.digest_of(self._manifest),
             ctxbench=version("ctxbench"),
             samples=len(self._drawn),
             of=len(self.submission.samples),
-            parts=tuple(_check(name, part) for name, part in self._parts.items() if part.of),
+            parts=tuple(part.check() for part in self._parts.values() if part.of),
         )
 
     def _compare_rest(self) -> None:
@@ -230,18 +194,17 @@ class Verifier:
         self._check_completions()
         languages = sorted({record.language for record in self.submission.samples})
         own_metrics = stored.metrics_digest(languages)
-        self._parts["scores"].compare("", "versions.metrics", self._manifest.versions.metrics, own_metrics)
-        self._parts["scores"].checked -= 1
+        scores = self._parts["scores"]
+        scores.compare("", "versions.metrics", self._manifest.versions.metrics, own_metrics, counts=False)
         note = "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
         if self._manifest.supersedes:
             note += f"; it wants to replace {self._manifest.supersedes}, so check that both have the same authors"
-        self._trust("description", note)
+        self._parts["description"].trust(note)
         if self._copies:
             own_coder = f"{COPY_MODEL} {VERSION}"
-            self._parts["scores"].compare("", "versions.coder", self._manifest.versions.coder, own_coder)
-            self._parts["scores"].checked -= 1
+            scores.compare("", "versions.coder", self._manifest.versions.coder, own_coder, counts=False)
         else:
-            self._trust("answers", "only the model's owner can say what it answers")
+            self._parts["answers"].trust("only the model's owner can say what it answers")
         reason = not_derivable(self._manifest)
         # The strategy's folder is readable by its cell; the database beside it would not be hidden.
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as own:
@@ -254,9 +217,6 @@ class Verifier:
                 else:
                     for repetition in range(len(self._manifest.sampling.seeds)):
                         self._derive(store, spec, repetition)
-
-    def _trust(self, name: str, note: str) -> None:
-        self._parts[name].state, self._parts[name].note = PartState.TRUSTED, note
 
     def _check_samples(self) -> bool:
         """Compare the public facts of all samples; return whether the rest can be compared. Marks are trusted."""
@@ -276,8 +236,7 @@ class Verifier:
             "limit": None if len(own) == len(self.sample_set.samples) else manifest.set.limit,
         }
         for name, value in facts.items():
-            part.compare("", f"set.{name}", getattr(manifest.set, name), value)
-        part.checked -= len(facts)
+            part.compare("", f"set.{name}", getattr(manifest.set, name), value, counts=False)
         for packed, record in zip(self.submission.samples, own, strict=False):
             part.compare(record.id, "sample", asdict(replace(packed, marks=())), asdict(record))
         marked = sum(bool(record.marks) for record in self.submission.samples)
@@ -286,7 +245,7 @@ class Verifier:
         if [record.id for record in own] == [record.id for record in self.submission.samples]:
             return True
         for name in self._parts.keys() - {"samples"}:
-            self._trust(name, "the samples are not those of the set")
+            self._parts[name].trust("the samples are not those of the set")
         return False
 
     def _check_means(self) -> None:
@@ -296,7 +255,7 @@ class Verifier:
         means = [{(mean.language, mean.metric): asdict(mean) for mean in some} for some in (self._manifest.mean, own)]
         for key in sorted(means[0].keys() | means[1].keys()):
             values: list[Any] = [some.get(key) for some in means]
-            if None not in values and all(_same(values[0][name], values[1][name]) for name in values[0]):
+            if None not in values and all(same(values[0][name], values[1][name]) for name in values[0]):
                 values[1] = values[0]
             part.compare("", " ".join(key), *values)
 
@@ -310,12 +269,12 @@ class Verifier:
                 text = clean(completion(samples[sample], Answer("", raw)).text)
                 part.compare(sample, f"text {repetition}.{index}", answer.text, text)
                 states.add("scored" if text.strip() else "model-failed")
-                part.compare(sample, "status", answer.status, "scored" if text.strip() else "model-failed")
-                part.checked -= 1
+                part.compare(
+                    sample, "status", answer.status, "scored" if text.strip() else "model-failed", counts=False
+                )
             if states:
                 whole = "scored" if "scored" in states else "model-failed"
-                part.compare(sample, "status", record.status, whole)
-                part.checked -= 1
+                part.compare(sample, "status", record.status, whole, counts=False)
 
     def _check_strategy(self, spec: str) -> str:
         """Compare the strategy's version; return why it cannot run here."""
@@ -389,8 +348,7 @@ class Verifier:
             for place, some in enumerate((record, own))
         ]
         what = next((name for name in facts[0] if facts[0][name] != facts[1][name]), "prompt")
-        part.compare(sample, what, *(json.dumps(some.get(what)) for some in facts))
-        part.checked -= bool(trimmed)
+        part.compare(sample, what, *(json.dumps(some.get(what)) for some in facts), counts=not trimmed)
         if self._copies:
             for name in ("calls", "completions"):
                 texts = [[stored.written(answer) for answer in getattr(some, name)] for some in (record, own)]
@@ -400,13 +358,13 @@ class Verifier:
 
     def _rescore(self, store: Store, reason: str) -> None:
         """Compute the scores and verdicts of the package's own completions, without its prompts."""
-        self._trust("prompts", reason)
+        self._parts["prompts"].trust(reason)
         if not self._parts["strategy"].checked:
-            self._trust("strategy", reason)
+            self._parts["strategy"].trust(reason)
         self._parts["scores"].state = PartState.RESCORED
         self._parts["scores"].note = "scores of the prompts are the author's word"
         if self._copies:
-            self._trust("answers", reason)
+            self._parts["answers"].trust(reason)
         ids = {sample.id for sample in self._set.samples}
         part = replace(
             self.submission,
@@ -443,7 +401,7 @@ class Verifier:
             self._parts["scores"].note = "bits are the word of the model that measured them"
         if self.sandbox == NO_SANDBOX:
             trusted |= {(PROFILE, PASS)}
-            self._trust("verdicts", "no sandbox ran the tests")
+            self._parts["verdicts"].trust("no sandbox ran the tests")
         drawn = set(self._drawn)
         for line in self.submission.scores:
             if line.sample not in drawn or line.repetition != repetition or line.sample not in rows.results:
@@ -460,15 +418,3 @@ class Verifier:
             if self.sandbox != NO_SANDBOX and (line.verdict or verdict):
                 words = [None if some is None else some.verdict for some in (line.verdict, verdict)]
                 self._parts["verdicts"].compare(line.sample, "verdict", *words)
-
-
-def _check(name: Any, part: _Part) -> form.PartCheck:
-    return form.PartCheck(
-        name=name,
-        state=part.state,
-        checked=part.checked,
-        of=part.of,
-        note=part.note,
-        differing=part.differing,
-        difference=part.first,
-    )

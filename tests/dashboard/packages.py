@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ctxbench.harness.submissions import format as form
+from ctxbench.harness.submissions import format as files
+from ctxbench.harness.submissions import records as form
 
 REPOS = "abcdefgh"
 SCORES = (0.2, 0.9, 0.4, 0.7)
@@ -92,7 +93,7 @@ def make_package(
     records = tuple(
         form.ScoreRecord(sample=sample, repetition=at, scores=values(place)) for place, (sample, at) in enumerate(asked)
     )
-    return form.sealed(
+    return files.sealed(
         form.Submission(
             manifest=manifest, samples=samples, completions=completions, scores=records, sources=sources or {}
         )
@@ -111,5 +112,5 @@ def _es(place: int, gain: float) -> float:
 def write(folder: Path, *packages: form.Submission) -> Path:
     """Write packages into a folder, each in one of its own; return the folder."""
     for package in packages:
-        form.write(folder / package.manifest.id, package)
+        files.write(folder / package.manifest.id, package)
     return folder

@@ -16,7 +16,9 @@ import pytest
 from ctxbench.bench.escaping import visible
 from ctxbench.dashboard.site import MOST_BYTES
 from ctxbench.harness.leaderboard import board, scales
-from ctxbench.harness.submissions import format as form
+from ctxbench.harness.submissions import format as files
+from ctxbench.harness.submissions import records as form
+from ctxbench.harness.submissions.verification import PackageVerification, PartCheck, PartState, ValueDifference
 from tests.dashboard.browser import DESKTOP, PHONE
 from tests.dashboard.packages import make_package, scored, write
 from tests.dashboard.test_accessible import findings
@@ -36,11 +38,11 @@ def build(folder: Path, out: Path, *options: str) -> Result:
     return run_cli("site-board", str(folder), "--out", str(out), *options)
 
 
-def verified(package: form.Submission, differing: int = 0) -> form.PackageVerification:
-    difference = form.ValueDifference(sample="a", what=EVIL, expected=EVIL, got="1")
-    part = form.PartCheck(
+def verified(package: form.Submission, differing: int = 0) -> PackageVerification:
+    difference = ValueDifference(sample="a", what=EVIL, expected=EVIL, got="1")
+    part = PartCheck(
         name="prompts",
-        state=form.PartState.DERIVED,
+        state=PartState.DERIVED,
         checked=32,
         of=32,
         note=EVIL,
@@ -48,7 +50,7 @@ def verified(package: form.Submission, differing: int = 0) -> form.PackageVerifi
         difference=difference if differing else None,
     )
     digest = form.digest_of(package.manifest)
-    return form.PackageVerification(
+    return PackageVerification(
         id=package.manifest.id, digest=digest, ctxbench="0.2.0", samples=32, of=32, parts=(part,)
     )
 
@@ -86,8 +88,8 @@ def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
     write(folder, *packages.values())
     for name, differing in (("base", 0), ("evil", 2)):
         package = packages[name]
-        place = folder / package.manifest.id / form.VERIFICATION
-        place.write_text(form.verification_text(verified(package, differing)).replace(EVIL, evil))
+        place = folder / package.manifest.id / files.VERIFICATION
+        place.write_text(files.verification_text(verified(package, differing)).replace(EVIL, evil))
     return packages
 
 
@@ -156,8 +158,8 @@ def test_what_counts_is_ranked_and_the_rest_stays_in_sight(packages: Any) -> Non
 def test_a_verification_of_another_package_says_nothing(tmp_path: Path) -> None:
     package, other = make_package(), make_package("b")
     folder = write(tmp_path / "in", package)
-    text = form.verification_text(replace(verified(other), id=package.manifest.id))
-    (folder / package.manifest.id / form.VERIFICATION).write_text(text)
+    text = files.verification_text(replace(verified(other), id=package.manifest.id))
+    (folder / package.manifest.id / files.VERIFICATION).write_text(text)
     assert build(folder, tmp_path / "out").code == 0
     assert "not verified" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 

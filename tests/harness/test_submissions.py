@@ -17,6 +17,7 @@ import pytest
 
 from ctxbench.bench.concurrency import silent
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.generators.scripted import Scripted
@@ -24,8 +25,10 @@ from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import works
-from ctxbench.harness.submissions import format as form
+from ctxbench.harness.submissions import format as files
+from ctxbench.harness.submissions import records as form
 from ctxbench.harness.submissions.stored import Words, packed, public
+from ctxbench.harness.submissions.verification import PackageVerification
 from ctxbench.harness.submissions.verify import Verifier
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
@@ -72,8 +75,8 @@ class Made:
 
     def verify(
         self, folder: Path | None = None, *, whole: bool = True, sandbox: str | None = None
-    ) -> form.PackageVerification:
-        submission = form.read(folder or self.package)
+    ) -> PackageVerification:
+        submission = files.read(folder or self.package)
         from ctxbench.harness.run.merging import of_digest
 
         sample_set = of_digest(self.home, submission.manifest.set.digest, "")
@@ -108,11 +111,11 @@ def make(tmp_path: Path, kind: str = "line", strategy: str = "mine", generator: 
         submission = packed(store, works(store, [summaries[0].run]), sets[0], WORDS)
         again = packed(store, works(store, [summaries[0].run]), sets[0], WORDS)
     assert submission == again
-    form.write(tmp_path / "package", submission)
+    files.write(tmp_path / "package", submission)
     return Made(package=tmp_path / "package", home=second, judge=judge)
 
 
-def states(verification: form.PackageVerification) -> dict[str, str]:
+def states(verification: PackageVerification) -> dict[str, str]:
     """Part -> how far it was checked, with `!` if it differs."""
     return {part.name: str(part.state) + "!" * bool(part.differing) for part in verification.parts}
 
@@ -325,7 +328,7 @@ TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dic
 def test_a_tampered_package_is_shown_as_what_it_is(packages: dict[str, Made], tmp_path: Path, name: str) -> None:
     kind, change, expected = TAMPERED[name]
     made = packages[kind]
-    form.write(tmp_path / "tampered", form.sealed(change(form.read(made.package))))
+    files.write(tmp_path / "tampered", files.sealed(change(files.read(made.package))))
     verification = made.verify(tmp_path / "tampered")
     found = states(verification)
     assert {part: found[part] for part in expected} == expected, verification
@@ -358,22 +361,22 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_package_that_contradicts_itself_is_refused(packages: dict[str, Made], tmp_path: Path, name: str) -> None:
-    form.write(tmp_path / "tampered", form.sealed(REFUSED[name](form.read(packages["line"].package))))
+    files.write(tmp_path / "tampered", files.sealed(REFUSED[name](files.read(packages["line"].package))))
     with pytest.raises(InputFault):
-        form.read(tmp_path / "tampered")
+        files.read(tmp_path / "tampered")
 
 
 def edit(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
     """Change a file's text, and name its new digest in the manifest."""
 
     def tampered(folder: Path) -> None:
-        path, toml = folder / file, folder / form.MANIFEST
-        old = form.sha256(path.read_bytes())
+        path, toml = folder / file, folder / files.MANIFEST
+        old = sha256(path.read_bytes())
         raw = change(path.read_text()).encode("utf-8", "surrogateescape")
         path.write_bytes(raw)
-        if file != form.MANIFEST:
-            text = toml.read_text().replace(old, form.sha256(raw))
-            given = form._valid(form.Manifest, tomllib.loads(text), "")
+        if file != files.MANIFEST:
+            text = toml.read_text().replace(old, sha256(raw))
+            given = files._valid(form.Manifest, tomllib.loads(text), "")
             toml.write_text(text.replace(given.id, form.digest_of(given)[:12]))
 
     return tampered
@@ -390,7 +393,7 @@ def swap(file: str, put: Callable[[Path], object]) -> Callable[[Path], None]:
 
 
 def toml(old: str, new: str) -> Callable[[Path], None]:
-    return edit(form.MANIFEST, lambda text: text.replace(old, new, 1))
+    return edit(files.MANIFEST, lambda text: text.replace(old, new, 1))
 
 
 def line(change: Callable[[str], str]) -> Callable[[Path], None]:
@@ -400,21 +403,21 @@ def line(change: Callable[[str], str]) -> Callable[[Path], None]:
         head, _, rest = text.partition("\n")
         return f"{change(head)}\n{rest}"
 
-    return edit(form.COMPLETIONS, changed)
+    return edit(files.COMPLETIONS, changed)
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a link to a file": (swap(form.SCORES, lambda path: path.symlink_to("/etc/passwd")), "not part of a package"),
-    "a link to itself": (swap(form.SCORES, lambda path: path.symlink_to(path)), "not part of a package"),
-    "a pipe": (swap(form.SCORES, os.mkfifo), "not part of a package"),
-    "a pipe as a manifest": (swap(form.MANIFEST, os.mkfifo), "not part of a package"),
-    "a device": (swap(form.SAMPLES, lambda path: path.symlink_to("/dev/zero")), "not part of a package"),
-    "a folder": (swap(form.SAMPLES, lambda path: path.mkdir()), "not part of a package"),
+    "a link to a file": (swap(files.SCORES, lambda path: path.symlink_to("/etc/passwd")), "not part of a package"),
+    "a link to itself": (swap(files.SCORES, lambda path: path.symlink_to(path)), "not part of a package"),
+    "a pipe": (swap(files.SCORES, os.mkfifo), "not part of a package"),
+    "a pipe as a manifest": (swap(files.MANIFEST, os.mkfifo), "not part of a package"),
+    "a device": (swap(files.SAMPLES, lambda path: path.symlink_to("/dev/zero")), "not part of a package"),
+    "a folder": (swap(files.SAMPLES, lambda path: path.mkdir()), "not part of a package"),
     "a second name of a file": (
-        swap(form.SAMPLES, lambda path: path.hardlink_to(path.parent / form.SCORES)),
+        swap(files.SAMPLES, lambda path: path.hardlink_to(path.parent / files.SCORES)),
         "is a link",
     ),
-    "a file missing": (lambda folder: (folder / form.SCORES).unlink(), "is missing"),
+    "a file missing": (lambda folder: (folder / files.SCORES).unlink(), "is missing"),
     "another file": (lambda folder: (folder / "evil.sh").write_text("rm"), "not part of a package"),
     "many files": (
         lambda folder: [(folder / f"{n}").write_text("") for n in range(9999)],
@@ -425,11 +428,11 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: ((folder / "strategy").rename(folder.parent / "x"), (folder / "strategy").symlink_to("/etc")),
         "not a folder",
     ),
-    "a hole of a terabyte": (lambda folder: os.truncate(folder / form.SCORES, 1 << 40), "larger than"),
+    "a hole of a terabyte": (lambda folder: os.truncate(folder / files.SCORES, 1 << 40), "larger than"),
     "a path upwards": (toml('file = "mine.py"', 'file = "../mine.py"'), "strategy.file"),
     "a path from the root": (toml('file = "mine.py"', 'file = "/etc/passwd.py"'), "strategy.file"),
     "a path among the files": (toml('"scores.jsonl"', '"../scores.jsonl"'), "not the file"),
-    "a changed file": (lambda folder: (folder / form.SCORES).write_text("{}\n"), "not the file"),
+    "a changed file": (lambda folder: (folder / files.SCORES).write_text("{}\n"), "not the file"),
     "an id": (toml('id = "', 'id = "000000000000" # '), "id"),
     "a field": (toml("format = 1", "format = 1\nextra = 1"), "extra"),
     "a version": (toml("format = 1", "format = 2"), "format"),
@@ -466,15 +469,15 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         line(lambda old: old.replace('"context_tokens": ', '"context_tokens": "1", "x": ')),
         "field",
     ),
-    "a sample twice": (edit(form.COMPLETIONS, lambda text: text.split("\n")[0] + "\n" + text), "once"),
-    "a sample less": (edit(form.COMPLETIONS, lambda text: text.partition("\n")[2]), "once"),
-    "samples less": (edit(form.SAMPLES, lambda text: text.partition("\n")[2]), "once"),
-    "scores in another order": (edit(form.SCORES, lambda text: "\n".join(text.split("\n")[1::-1]) + "\n"), "once"),
-    "an empty line": (edit(form.SCORES, lambda text: "\n" + text), "JSON"),
-    "an unfinished line": (edit(form.SCORES, lambda text: text + "{"), "unfinished"),
-    "a long line": (edit(form.SCORES, lambda text: f'{{"sample": "{"x" * (5 << 20)}"}}\n' + text), "unfinished"),
-    "many lines": (edit(form.SCORES, lambda text: text + "\n" * 300_000), "unfinished"),
-    "half a character": (edit(form.SCORES, lambda text: text + "\udcff\n"), "UTF-8"),
+    "a sample twice": (edit(files.COMPLETIONS, lambda text: text.split("\n")[0] + "\n" + text), "once"),
+    "a sample less": (edit(files.COMPLETIONS, lambda text: text.partition("\n")[2]), "once"),
+    "samples less": (edit(files.SAMPLES, lambda text: text.partition("\n")[2]), "once"),
+    "scores in another order": (edit(files.SCORES, lambda text: "\n".join(text.split("\n")[1::-1]) + "\n"), "once"),
+    "an empty line": (edit(files.SCORES, lambda text: "\n" + text), "JSON"),
+    "an unfinished line": (edit(files.SCORES, lambda text: text + "{"), "unfinished"),
+    "a long line": (edit(files.SCORES, lambda text: f'{{"sample": "{"x" * (5 << 20)}"}}\n' + text), "unfinished"),
+    "many lines": (edit(files.SCORES, lambda text: text + "\n" * 300_000), "unfinished"),
+    "half a character": (edit(files.SCORES, lambda text: text + "\udcff\n"), "UTF-8"),
     "half a pair": (line(lambda old: old.replace('"text": "', '"text": "\\ud800')), "surrogate"),
     "a NUL": (line(lambda old: old.replace('"text": "', '"text": "\\u0000')), "NUL"),
     "a list": (line(lambda _: "[]"), "not a JSON object"),
@@ -488,7 +491,7 @@ def test_a_hostile_folder_is_refused(packages: dict[str, Made], tmp_path: Path, 
     shutil.copytree(packages["line"].package, folder)
     attack(folder)
     with pytest.raises(InputFault) as caught:
-        form.read(folder)
+        files.read(folder)
     assert any(word in str(caught.value) for word in words.split("|")), caught.value
     assert len(str(caught.value)) < 1000 and str(caught.value).isprintable()
 
@@ -502,19 +505,33 @@ def test_the_command_line_packs_and_verifies(packages: dict[str, Made], tmp_path
         manifest(title="<b>\u202eevil</b>", withdrawn=form.Withdrawal(reason="a \u202efault", date="2026-01-01")),
         record("completions", completions=first(text="<script>\u202e\x1b[31m")),
     )
-    form.write(tmp_path / "tampered", form.sealed(tampered(form.read(made.package))))
+    files.write(tmp_path / "tampered", files.sealed(tampered(files.read(made.package))))
     result = run_cli("results", "verify", str(tmp_path / "tampered"), *home)
     assert result.code == 10 and "withdrawn on 2026-01-01" in result.err, result
     assert "scores: " in result.out and "\u202e" not in result.out + result.err and "\x1b" not in result.out
     as_json = run_cli("results", "verify", str(tmp_path / "tampered"), "--format", "json", *home)
-    (tmp_path / "tampered" / form.VERIFICATION).write_text(as_json.out)
-    verification = form.verification_of(tmp_path / "tampered", form.read(tmp_path / "tampered"))
+    (tmp_path / "tampered" / files.VERIFICATION).write_text(as_json.out)
+    verification = files.verification_of(tmp_path / "tampered", files.read(tmp_path / "tampered"))
     assert verification is not None and not verification.equal
-    assert form.verification_of(tmp_path / "tampered", form.read(made.package)) is None
-    form.write(tmp_path / "other", form.sealed(manifest(set__digest=OTHER)(form.read(made.package))))
+    assert files.verification_of(tmp_path / "tampered", files.read(made.package)) is None
+    files.write(tmp_path / "other", files.sealed(manifest(set__digest=OTHER)(files.read(made.package))))
     assert_fault(run_cli("results", "verify", str(tmp_path / "other"), *home), "not a standard set", "copy its folder")
     (tmp_path / "empty").mkdir()
     assert_fault(run_cli("results", "verify", str(tmp_path / "empty"), *home), "completions.jsonl is missing")
+
+
+def test_a_folder_keeps_what_a_person_edited(packages: dict[str, Made], tmp_path: Path) -> None:
+    submission = files.read(packages["line"].package)
+    files.write(tmp_path / "mine", submission)
+    (tmp_path / "mine" / files.SCORES).write_text("damaged")
+    files.write(tmp_path / "mine", submission)
+    assert files.read(tmp_path / "mine") == submission
+    toml('title = "', 'title = "Better: ')(tmp_path / "mine")
+    edited = files.read(tmp_path / "mine")
+    for other in (submission, files.sealed(manifest(date="2026-01-01")(submission))):
+        with pytest.raises(InputFault, match="contains another package, or one that was edited.*give --out a new"):
+            files.write(tmp_path / "mine", other)
+    assert files.read(tmp_path / "mine") == edited and edited.manifest.title.startswith("Better: ")
 
 
 def test_the_schema_is_that_of_the_records(packages: dict[str, Made]) -> None:
@@ -524,8 +541,8 @@ def test_the_schema_is_that_of_the_records(packages: dict[str, Made]) -> None:
 
     schema = json.loads(shipped)
     folder = packages["function"].package
-    jsonschema.validate(tomllib.loads((folder / form.MANIFEST).read_text()), schema)
-    for file, name in ((form.SAMPLES, "Sample"), (form.COMPLETIONS, "Answered"), (form.SCORES, "Score")):
+    jsonschema.validate(tomllib.loads((folder / files.MANIFEST).read_text()), schema)
+    for file, name in ((files.SAMPLES, "Sample"), (files.COMPLETIONS, "Answered"), (files.SCORES, "Score")):
         for text in (folder / file).read_text().splitlines():
             jsonschema.validate(json.loads(text), {**schema, "$ref": f"#/$defs/{name}Record"})
 
@@ -556,7 +573,8 @@ def test_the_source_of_a_package_runs_in_a_cell_only(tmp_path: Path) -> None:
             "prompts",
         ),
     ):
-        form.write(tmp_path / "tampered", form.sealed(source(text, version=True)(form.read(made.package))))
-        verification = made.verify(tmp_path / "tampered")
+        folder = tmp_path / f"tampered {part} {len(text)}"
+        files.write(folder, files.sealed(source(text, version=True)(files.read(made.package))))
+        verification = made.verify(folder)
         assert states(verification)[part] == "re-derived!", verification
         assert not seen.exists() and "ctxbench.evil" not in sys.modules

@@ -114,7 +114,7 @@ def test_nothing_twice_and_after_an_interrupt_the_rest(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(reference, "add_scores", interrupted)
+        patched.setattr(reference, "add_records", interrupted)
         assert imported(home, NAME).code != 0
     assert not next(iter(tables(home).values())).metrics
     assert imported(home, NAME).code == 0

@@ -1,0 +1,302 @@
+"""The records of a package: its manifest, and the lines of its other files. Fields have exact types and ranges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, TypeAdapter
+
+from ctxbench.bench.checking import adapter
+from ctxbench.bench.dates import read_date
+from ctxbench.bench.files import sha256
+
+FORMAT: Literal[1] = 1
+"""Version of the format."""
+MAX_RECORDS = 200_000
+"""Most lines of a file."""
+
+Label = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+"""A text on one line. It may hold markup: escape it where it is shown."""
+Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Id = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$"), AfterValidator(lambda day: read_date(day).isoformat())]
+Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
+Text = Annotated[str, Field(max_length=1 << 20)]
+Count = Annotated[int, Field(ge=0, lt=1 << 53)]
+Amount = Annotated[float, Field(ge=0, le=1e12)]
+Pinned = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}$")]
+AnswerStatus: TypeAlias = Literal["scored", "model-failed"]
+Score = Annotated[float, Field(ge=-1e9, le=1e9)]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}\.py$")]
+
+
+class Record:
+    """What every part of a package is: known fields of the exact types, and finite numbers."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPart(Record):
+    """The sample set, and the part of it that was run."""
+
+    name: Name
+    digest: Digest
+    """Digest of the set; see `bench.samples`."""
+    kind: Literal["line", "function"]
+    protocol: Label = "ctxbench"
+    """How the samples were drawn."""
+    samples: Annotated[int, Field(ge=1, le=MAX_RECORDS)]
+    """Number of samples that were run."""
+    limit: Count | None = None
+    after: Day | None = None
+    """Only samples dated after that day; None for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPart(Record):
+    """The model."""
+
+    spec: Name
+    """The generator, without paths."""
+    version: Label
+    """What identifies its weights or its service."""
+    service_date: Day | None = None
+    """The day on which a service answered; None for weights on the author's machine."""
+    instructs: bool = False
+    """Whether it follows instructions, so that strategies may ask it for more than a continuation."""
+    tools: bool = False
+    """Whether it takes chats with tools."""
+    summaries: bool = False
+    """Whether a model summarised APIs; a package does not hold the summaries, so nobody can derive the prompts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyPart(Record):
+    """The strategy."""
+
+    spec: Name
+    """The strategy, without paths: ``lc.infile`` or ``mine.py@mine(top=3)``."""
+    version: Label
+    """Digest of the files that define it."""
+    source: Literal["built-in", "file", "package"]
+    file: FileName | None = None
+    """For ``file``: the name of its source in ``strategy/``."""
+    package: Pinned | None = None
+    """For ``built-in`` and ``package``: ``NAME==VERSION``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingPart(Record):
+    """How the model decoded."""
+
+    max_tokens: Count
+    temperature: Amount
+    top_p: Annotated[float, Field(ge=0, le=1)]
+    stop: Annotated[tuple[Label, ...], Field(max_length=100)] = ()
+    fim: bool = False
+    completions: Annotated[int, Field(ge=0, le=1000)]
+    """Completions of a sample; 0 if no model was asked."""
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1, max_length=100)]
+    """The seed of each repetition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionsPart(Record):
+    """What the prompts and scores depend on."""
+
+    ctxbench: Name
+    metrics: Digest
+    """Digest of all metrics' values of fixed texts."""
+    tokenizer: Name
+    coder: Label
+    """What measured costs in bits; empty if nothing did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostPart(Record):
+    """What the run took, over all samples and repetitions."""
+
+    strategy_seconds: Amount
+    generator_seconds: Amount
+    tokens_in: Count
+    tokens_out: Count
+    price: Amount | None = None
+    """US dollars; None if unknown."""
+    machine: Label = ""
+    """Processors and loads, in words; empty if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanPart(Record):
+    """A mean over the samples of one language, as the board shows it."""
+
+    language: Name
+    metric: Name
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    """The ends of the 95 % interval; None without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal(Record):
+    """Why a submission no longer counts."""
+
+    reason: Name
+    date: Day
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest(Record):
+    """What a package says of itself."""
+
+    format: Literal[1]
+    id: Id
+    """The beginning of `digest_of`."""
+    title: Name
+    authors: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
+    license: Name
+    """Licence of the data, as an SPDX expression."""
+    date: Day
+    supersedes: Id | None = None
+    """The submission that this one corrects."""
+    set: SetPart
+    model: ModelPart
+    strategy: StrategyPart
+    sampling: SamplingPart
+    versions: VersionsPart
+    cost: CostPart
+    files: Annotated[Mapping[Name, Digest], Field(max_length=10)]
+    """Path in the package -> digest."""
+    mean: Annotated[tuple[MeanPart, ...], Field(max_length=1000)] = ()
+    withdrawn: Withdrawal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRecord(Record):
+    """A line of ``samples.jsonl``: the public facts of a sample."""
+
+    id: Name
+    benchmark: Name
+    language: Name
+    level: Label
+    repo: Name
+    path: Name
+    line: Count
+    """Line of the cursor, 0-based; `column` is too."""
+    column: Count
+    day: Day | None = None
+    """The day of its code, if known."""
+    marks: Annotated[tuple[Literal["broken", "vacuous"], ...], Field(max_length=2)] = ()
+    """Why no score is to rest on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerUsage(Record):
+    """How an answer of the model ended, and what it took."""
+
+    finish: Label = "stop"
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    seconds: Amount = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord(AnswerUsage):
+    """A question to the model before the final prompt."""
+
+    role: Name
+    prompt: Digest
+    answer: Text
+    max_tokens: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord(AnswerUsage):
+    """One final answer of the model."""
+
+    status: AnswerStatus
+    text: Text
+    """The completion that is scored."""
+    answer: Text | None = None
+    """What the model wrote; None if that is `text`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredRecord(Record):
+    """A line of ``completions.jsonl``: one sample in one repetition."""
+
+    sample: Name
+    repetition: Annotated[int, Field(ge=0, le=99)] = 0
+    status: AnswerStatus
+    prompt: Digest
+    """Digest of the final prompt's text."""
+    context_tokens: Count
+    flags: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
+    """Flags of the prompt; `overflow_trimmed`: it was cut to the model's window in the model's own tokens."""
+    strategy_seconds: Amount
+    generator_seconds: Amount
+    calls: Annotated[tuple[CallRecord, ...], Field(max_length=1000)] = ()
+    completions: Annotated[tuple[AnswerRecord, ...], Field(max_length=1000)] = ()
+    """Empty if no model was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictPart(Record):
+    """What the tests said."""
+
+    verdict: Name
+    reason: Annotated[str, Field(max_length=2000)] = ""
+    tests_run: Count = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRecord(Record):
+    """A line of ``scores.jsonl``: the scores of one completion, or of a prompt if no model was asked."""
+
+    sample: Name
+    repetition: Annotated[int, Field(ge=0, le=99)] = 0
+    completion: Count = 0
+    scores: Mapping[Name, Mapping[Name, Score | None]]
+    """Profile -> metric -> value in the profile's own scale; None if it is undefined."""
+    verdict: VerdictPart | None = None
+    """None for lines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A package that was read, or is to be written."""
+
+    manifest: Manifest
+    samples: tuple[SampleRecord, ...]
+    completions: tuple[AnsweredRecord, ...]
+    scores: tuple[ScoreRecord, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Name of a file in ``strategy/`` -> its text."""
+
+
+def digest_of(manifest: Manifest) -> str:
+    """Return the digest of what a submission claims: everything but its id, its title and later corrections."""
+    later = ("id", "title", "supersedes", "withdrawn")
+    claims = {name: value for name, value in asdict(manifest).items() if name not in later}
+    return sha256(json.dumps(claims, sort_keys=True))
+
+
+def plain(record: Record) -> dict[str, Any]:
+    """Return a record as JSON would have it, without the fields that have their default values."""
+    value: dict[str, Any] = adapter(type(record)).dump_python(record, mode="json", exclude_defaults=True)
+    return value
+
+
+def schema() -> str:
+    """Return the JSON schema of the manifest and of the lines of the three other files."""
+    kinds = (Manifest, SampleRecord, AnsweredRecord, ScoreRecord)
+    schemas = {kind.__name__: TypeAdapter(kind).json_schema(ref_template="#/$defs/{model}") for kind in kinds}
+    inner = {name: part for kind in schemas.values() for name, part in kind.pop("$defs", {}).items()}
+    return json.dumps({"$defs": dict(sorted((inner | schemas).items())), "$ref": "#/$defs/Manifest"}, indent=1) + "\n"
