@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import sys
 import tomllib
@@ -33,6 +34,8 @@ from ctxbench.harness.submissions.verify import Verifier
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.functions import FakeJudge, make_function_set
+from tests.helpers.mining import local_manifest
+from tests.helpers.sandboxes import real
 from tests.helpers.sets import make_set
 
 MINE = '''
@@ -578,3 +581,45 @@ def test_the_source_of_a_package_runs_in_a_cell_only(tmp_path: Path) -> None:
         verification = made.verify(folder)
         assert states(verification)[part] == "re-derived!", verification
         assert not seen.exists() and "ctxbench.evil" not in sys.modules
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.network  # for the wheels of pytest and coverage
+def test_verdicts_are_given_again_in_a_real_box_and_a_cell(tmp_path: Path) -> None:
+    real("bubblewrap")
+    local_manifest(tmp_path)
+    first, second, package = tmp_path / "first", tmp_path / "second", tmp_path / "package"
+    home, boxed = ("--home", str(first)), ("--sandbox", "bubblewrap")
+    manifest_file = str(tmp_path / "demo.toml")
+    build = ("samples", "build", "shop", "--kind", "function", "--repo", manifest_file)
+    # One function of four is right.
+    ran = ("run", "--samples", "shop", "--strategy", "lc.infile", "--generator", "scripted(text='    return x * RATE')")
+    for words in ((*build, *boxed), (*ran, *boxed)):
+        assert (result := run_cli(*words, *home)).code == 0, result
+    with open_store(Home(first).database) as store:
+        [run_id] = [work.id for work in works(store)]
+    assert run_cli("results", "pack", run_id, "--out", str(package), "--author", "A", *home).code == 0
+    for name in ("samples", "repos"):
+        shutil.copytree(first / name, second / name)
+
+    def verified(folder: Path) -> Any:
+        return run_cli("results", "verify", str(folder), "--all", "--home", str(second), *boxed)
+
+    result = verified(package)
+    assert result.code == 0 and re.search(r"verdicts +re-derived +4 of 4", result.out), result
+    honest = files.read(package)
+    words = [line.verdict.verdict for line in honest.scores if line.verdict]
+    assert sorted(words) == ["FAILED", "FAILED", "FAILED", "PASSED"]
+    place = words.index("FAILED")
+    passing = record(
+        "scores",
+        place,
+        verdict=PASSING,
+        scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}},
+    )
+    files.write(tmp_path / "forged", files.sealed(passing(honest)))
+    result = verified(tmp_path / "forged")
+    sample = honest.scores[place].sample
+    forged = f"verdicts: 1 differ; the first: {sample}: verdict: the package says PASSED, here it is FAILED"
+    assert result.code == 10 and forged in result.out, result
