@@ -61,7 +61,8 @@ class BoardScore:
     board: str
     """Path of the board's page; empty if that board has no rows."""
     title: str
-    language: str
+    samples: str
+    """Language and kind of the samples: ``Python lines``."""
     heading: str
     mean: str
     value: str
@@ -172,7 +173,7 @@ class _Site:
         return BoardScore(
             board=path if path in map(_path, self.boards) else "",
             title=self._title(ranking),
-            language=group.language,
+            samples=f"{group.language.capitalize()} {ranking.key.set.kind}s",
             heading=columns.heading(group, group.metric),
             mean=columns.mean_column(group, group.metric).written(group, row),
             value=columns.interval_of(row, group.metric),
@@ -306,7 +307,8 @@ def _badge(view: EntryView) -> str:
     place = view.places[0] if view.places else None
     score = f"{place.heading} {place.mean}" + f", rank {place.rank}" * bool(place.rank) if place else "no score"
     state = view.state
-    texts = ((view.run.samples, "#3d444d"), (score, "#0b5cad"), (state.text, _FILL[state.kind]))
+    samples = ((view.run.samples, "#3d444d"), *([(place.samples, "#4a5a6a")] if place else []))
+    texts = (*samples, (score, "#0b5cad"), (state.text, _FILL[state.kind]))
     parts, x = [], 0
     for text, fill in texts:
         short = text if len(text) <= _BADGE else f"{text[: _BADGE - 1]}…"

@@ -196,10 +196,13 @@ def test_the_feed_and_the_badges_are_well_formed(packages: Any) -> None:
     assert [feed.findtext(f"{atom}{name}") for name in ("updated", "title")] == ["2026-11-09T00:00:00Z", visible(EVIL)]
     ids = [entry.findtext(f"{atom}id") for entry in feed.findall(f"{atom}entry")]
     assert sorted(ids) == sorted(f"urn:ctxbench:submission:{package.manifest.id}" for package in made.values())
+    summaries = {entry.findtext(f"{atom}id", "")[-12:]: entry.findtext(f"{atom}summary", "") for entry in feed}
+    assert ": Python lines es % " in summaries[made["better"].manifest.id]
     for package in made.values():
         badge = ET.parse(folder / "site" / "badges" / f"{package.manifest.id}.svg").getroot()
         assert {node.tag.partition("}")[2] for node in badge.iter()} == {"svg", "title", "rect", "text"}
-        assert float(badge.get("width") or 0) < 700
+        assert float(badge.get("width") or 0) < 850
+        assert "Python lines: es % " in (badge.get("aria-label") or "")
 
 
 @pytest.fixture
