@@ -6,12 +6,12 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.resources import files
 
 from markupsafe import Markup
 
 from ctxbench.dashboard.views.leaderboard import DrawnTable, environment
+from ctxbench.dashboard.views.runs import when
 from ctxbench.harness.leaderboard.columns import glossary
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group
 from ctxbench.harness.leaderboard.sections import BoardSection, Curves, curves, headline
@@ -94,11 +94,7 @@ def page(template: str, *, css: str = "", script: str = "", **values: object) ->
 def _dated(works: Sequence[RunWork]) -> str:
     """Return the time of the newest run, so that reports of the same runs are equal whenever they are written."""
     times = [attempt.ended or attempt.started for work in works for attempt in work.attempts]
-    return _time(max(times)) if times else ""
-
-
-def _time(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{when(max(times))} UTC" if times else ""
 
 
 def section(part: BoardSection, works: Mapping[str, RunWork]) -> ReportSection:
@@ -135,7 +131,7 @@ def _origin(run: RunInfo, id_: str, work: RunWork | None) -> RowOrigin:
         facts += [("imported from", work.imported.source), ("SHA-256 of the file", work.imported.sha256)]
     if work.attempts:
         last = work.attempts[-1]
-        facts += [("last attempt", f"{_time(last.started)}: {last.reason or 'no end noted'}; {last.isolation}")]
+        facts += [("last attempt", f"{when(last.started)} UTC: {last.reason or 'no end noted'}; {last.isolation}")]
     return RowOrigin(
         strategy=run.strategy, run=id_, facts=tuple(facts), command=repeat_command(work.choices, work.file)
     )

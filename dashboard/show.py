@@ -138,17 +138,14 @@ def _cell(cell: object) -> object:
     return f"{cell:g}" if isinstance(cell, float) else cell
 
 
-def chart(spec: alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.FacetChart, *, key: str) -> None:
-    """Show a chart in the colours of the page's theme, as wide as the page unless the chart has its own width."""
-    fixed = (
-        isinstance(getattr(spec, "width", None), int | float) or hasattr(spec, "hconcat") or hasattr(spec, "vconcat")
-    )
+def chart(spec: alt.LayerChart, *, key: str) -> None:
+    """Show a chart in the colours of the page's theme, as wide as the page."""
     ink = INK.get(st.context.theme.type or "")
     if ink is not None:
         spec = spec.configure_axis(labelColor=ink, titleColor=ink).configure_legend(labelColor=ink)
         # An outline separates the point at a mean from the bar of the same colour behind it.
         spec = spec.configure_text(color=ink).configure_point(stroke=ink, strokeWidth=1)
-    st.altair_chart(spec, width="content" if fixed else "stretch", key=key, theme="streamlit")
+    st.altair_chart(spec, width="stretch", key=key, theme="streamlit")
 
 
 def answer(sentence: str, *of: str, then: str = "") -> None:

@@ -108,14 +108,10 @@ class EntryView:
         return max(self.manifest.date, withdrawn.date if withdrawn else "")
 
     @property
-    def languages(self) -> list[str]:
-        """The languages of its samples."""
-        return sorted({table.run.language for table in self.entry.tables})
-
-    @property
     def filters(self) -> dict[str, list[str]]:
         """What the filters select it by."""
-        return _keys(self.run.samples, self.run.generator, *self.languages)
+        languages = sorted({table.run.language for table in self.entry.tables})
+        return _keys(self.run.samples, self.run.generator, *languages)
 
 
 def pages(entries: Sequence[Entry], *, title: str, url: str = "") -> dict[str, str]:

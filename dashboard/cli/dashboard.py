@@ -18,14 +18,13 @@ import click
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.leaderboard import board_options
-from ctxbench.harness.cli.options import db_option, format_by_ending, home_option
+from ctxbench.harness.cli.options import db_option, home_option
 from ctxbench.harness.query import BoardQuery
 
 if TYPE_CHECKING:
     from ctxbench.harness.leaderboard.rows import Board
     from ctxbench.harness.store.work import RunWork
 
-_REPORTS = {"html": ".html", "latex": ".tex", "markdown": ".md", "csv": ".csv", "json": ".json"}
 _LOCAL = "127.0.0.1"
 
 
@@ -161,30 +160,27 @@ def serve(options: dict[str, Any]) -> None:
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="The file to write.")
 @board_options
-@click.option("--format", "form", type=click.Choice(list(_REPORTS)), help="Format to write; default: by FILE's ending.")
-def report(*, query: BoardQuery, out: Path, form: str | None) -> None:
-    """Write the leaderboard as one self-contained file, with the commands that repeat its rows.
+def report(*, query: BoardQuery, out: Path) -> None:
+    """Write the leaderboard as one self-contained HTML file, with the commands that repeat its rows.
 
-    The numbers equal those of `ctxbench leaderboard` with the same options. Reports of the same runs are identical.
+    The numbers equal those of `ctxbench leaderboard` with the same options, which also prints LaTeX, Markdown, CSV and
+    JSON. Reports of the same runs are identical.
     """
     from ctxbench.bench.files import write_atomic
     from ctxbench.dashboard import report as reports
-    from ctxbench.harness.cli.leaderboard import printed
 
     _check(out)
-    form = format_by_ending(out, form, _REPORTS)
     board = query.board()
-    if form == "html":
-        text = reports.html(reports.report(board, _works(board, query.url), full=bool(query.by_level)))
-    else:
-        text = printed(board, form, full=bool(query.by_level))
-    write_atomic(out, text)
+    write_atomic(out, reports.html(reports.report(board, _works(board, query.url), full=bool(query.by_level))))
     click.echo(f"{out}: {len(board.rows)} rows in {len(board.groups)} groups", err=True)
 
 
 def _check(out: Path) -> None:
     if out.is_dir():
         raise InputFault("the path is a folder", where=str(out), cure="give --out the path of a file")
+    if out.suffix != ".html":
+        cure = "give --out a name with .html; `ctxbench leaderboard --format` prints other formats"
+        raise InputFault("a report is an HTML file", where=str(out), cure=cure)
     if not out.absolute().parent.is_dir():
         raise InputFault(
             "the folder does not exist", where=str(out.absolute().parent), cure="create it, or give --out another path"

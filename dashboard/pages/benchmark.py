@@ -7,15 +7,13 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ctxbench.bench import anatomy
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.types import Sample
 from ctxbench.dashboard import choices, data, show
-from ctxbench.dashboard.views import benchmark
 from ctxbench.dashboard.views import benchmark as view
 from ctxbench.harness.store.notes import marks_of
-from ctxbench.harness.store.samples import contents
 
 
 def page() -> None:
@@ -36,10 +34,14 @@ def page() -> None:
     if sample_set.limited:
         with top:
             show.note(f"Runs over {sample_set.samples} use a part of {sample_set.name}; this page shows all of it.")
-    if sample_set.manifest is None:
-        _stored(sample_set, top)
+    if sample_set.manifest is not None:
+        _whole(sample_set, sample_set.manifest, top)
         return
-    _whole(sample_set, sample_set.manifest, top)
+    with top:
+        show.note(
+            f"The home folder {data.home().root} does not contain the set {sample_set.samples} (digest "
+            f"{sample_set.digest[:12]}); what is known of a set is stored with it."
+        )
 
 
 def _home_sets() -> dict[str, tuple[str, view.Manifest]]:
@@ -55,19 +57,19 @@ def _home_sets() -> dict[str, tuple[str, view.Manifest]]:
 
 
 @st.cache_resource(show_spinner="Reading the samples …", max_entries=3)
-def _measured(root: str, name: str, digest: str) -> tuple[anatomy.Measured, ...]:  # noqa: ARG001 - part of the key
-    return anatomy.measure(Home(Path(root)), name)
+def _samples(root: str, name: str, digest: str) -> tuple[Sample, ...]:  # noqa: ARG001 - part of the key
+    return sets.load(Home(Path(root)), name).samples
 
 
 def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerator) -> None:
-    measured = _measured(str(data.home().root), sample_set.name, sample_set.digest)
+    samples = _samples(str(data.home().root), sample_set.name, sample_set.digest)
     runs = sum(choice.runs for choice in data.sets() if choice.digest == sample_set.digest)
     with top:
-        show.answer(view.headline(sample_set, len(measured), runs), sample_set.samples)
+        show.answer(view.headline(sample_set, len(samples), runs), sample_set.samples)
         for remark in view.remarks(manifest):
             show.note(f"Note: {remark}")
-        _table("Samples", view.kinds(measured), view.KIND_HELP)
-    _table("Repositories", view.repositories(manifest, measured), view.REPO_HELP)
+        _table("Samples", view.kinds(samples), view.KIND_HELP)
+    _table("Repositories", view.repositories(manifest, samples), view.REPO_HELP)
     marks = data.cached(marks_of, sample_set.digest)
     if marks:
         rows: list[view.Cells] = [
@@ -81,25 +83,8 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
     mutants = view.mutants(manifest)
     if mutants:
         _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
-    _table("Lengths", view.length_summary(measured), view.LENGTH_HELP)
-    _table("What was left out", benchmark.drops(manifest), benchmark.DROP_HELP)
+    _table("What was left out", view.drops(manifest), view.DROP_HELP)
     _table("How the set was built", view.about(manifest), {})
-
-
-def _stored(sample_set: view.SetInfo, top: DeltaGenerator) -> None:
-    counted = data.cached(contents, sample_set.digest)
-    with top:
-        planned = sum(count.samples for count in counted)
-        show.answer(f"{planned} samples are planned by stored runs.", sample_set.samples)
-        show.note(
-            f"The home folder {data.home().root} does not contain this set (digest {sample_set.digest[:12]}), or "
-            "contains "
-            "another set with its name. This page shows what stored runs contain; lengths, licences and left out "
-            "samples "
-            "are stored with the set."
-        )
-        _table("Samples", view.stored_kinds(counted), view.KIND_HELP)
-    _table("Repositories", view.stored_repositories(counted), view.REPO_HELP)
 
 
 def _table(title: str, rows: list[view.Cells], help: view.Help) -> None:  # noqa: A002 - as `show.frame` calls it

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import streamlit as st
 
 from ctxbench.dashboard import choices, data, show
-from ctxbench.dashboard.views import compare as solved_by
 from ctxbench.dashboard.views import compare as view
 from ctxbench.dashboard.views import metrics
-from ctxbench.harness.leaderboard.compare import Compared, Solved, compare, solved
+from ctxbench.harness.leaderboard.compare import Compared, compare
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.results import RunTable
 
@@ -30,13 +29,8 @@ HELP: Mapping[str, str] = {
     "baseline": "Mean of the baseline over the samples that both completed.",
     "this run": "Mean of the compared run over the samples that both completed.",
     "samples": "Samples that both completed.",
-    "solved": "Samples with the best possible value, among those that all runs completed.",
-    "only this one": "Samples that only this run solves, among the runs shown.",
-    "letter": "Letter of the run in the table below.",
     "sample": "Id in the sample set.",
-    "solved by": "The runs that solve these samples; no other run shown does.",
 }
-OPENED = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +39,6 @@ class _Choice:
     metric: str
     tables: list[RunTable]
     """One per run, the baseline first."""
-
-    def link(self, **query: str | list[str]) -> str:
-        run = self.tables[0].run
-        common = {"samples": self.samples, "language": run.language, "profile": run.profile, "metric": self.metric}
-        return choices.link("samples", **common, **query)
-
-    @property
-    def names(self) -> dict[str, str]:
-        runs = [table.run for table in self.tables]
-        return dict(zip((run.id for run in runs), view.labels(runs), strict=True))
 
 
 def page() -> None:
@@ -66,7 +50,8 @@ def page() -> None:
         with top:
             show.no_scores()
         return
-    tables, names = choice.tables, choice.names
+    tables, runs = choice.tables, [table.run for table in choice.tables]
+    names = dict(zip((run.id for run in runs), view.labels(runs), strict=True))
     if len(tables) < 2:
         with top:
             show.empty(
@@ -91,9 +76,7 @@ def page() -> None:
             key_of=lambda pair: pair.this.id,
             help="The difference that is split below.",
         )
-    by_unit, by_level, by_sample, who_solves = st.tabs(
-        [f"By {detailed.difference.unit.noun}", "By level", "Sample by sample", "Who solves what"]
-    )
+    by_unit, by_level, by_sample = st.tabs([f"By {detailed.difference.unit.noun}", "By level", "Sample by sample"])
     with by_unit:
         show.note(f"{names[detailed.this.id]} and the baseline {names[detailed.other.id]}.")
         show.frame(view.unit_rows(detailed), help=HELP, key="by-unit")
@@ -102,8 +85,6 @@ def page() -> None:
         show.note("Levels are not tested: each has an interval but no p-value.")
     with by_sample:
         _by_sample(detailed, choice)
-    with who_solves:
-        _who_solves(choice)
 
 
 def _choose() -> _Choice | None:
@@ -163,59 +144,17 @@ def _choose() -> _Choice | None:
 
 
 def _by_sample(pair: Compared, choice: _Choice) -> None:
+    shared = {"samples": choice.samples, "language": pair.this.language, "profile": pair.this.profile}
+    shared |= {"metric": choice.metric, "run": pair.this.id, "other": pair.other.id}
 
     def address(sample: str) -> str:
-        return choice.link(run=pair.this.id, other=[pair.other.id], sample=sample)
+        return choices.link("samples", **shared, sample=sample)
 
     rows = view.sample_rows(pair, address)
     if not rows:
         show.note("Both have the same value on every sample.")
         return
-    show.frame(rows, help=HELP, key="by-sample", open=OPENED)
+    opened = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
+    show.frame(rows, help=HELP, key="by-sample", open=opened)
     if len(rows) == view.MOST_ROWS:
         show.note(f"The table shows the {view.MOST_ROWS} samples that differ most.")
-
-
-def _who_solves(choice: _Choice) -> None:
-    tables, metric, names = choice.tables, choice.metric, choice.names
-    outcome = solved(tables, metric)
-    if outcome is None:
-        show.note(
-            f"{metric} has more than two values here, so samples are not simply solved: choose em, or pass@1 of "
-            "runs with one "
-            "completion per sample."
-        )
-        return
-    if not outcome.n:
-        show.note("No sample was completed by all of these runs.")
-        return
-    show.frame(solved_by.run_rows(outcome, [names[table.run.id] for table in tables]), help=HELP, key="who-solves")
-    show.frame(solved_by.region_rows(outcome), help=HELP, key="regions")
-    show.note(f"Counts are among the {outcome.n} samples that all of these runs completed.")
-    _region(outcome, choice)
-
-
-def _region(outcome: Solved, choice: _Choice) -> None:
-    region = choices.choose(
-        "Samples solved by",
-        outcome.regions,
-        name="region",
-        default=next((candidate for candidate in outcome.regions if len(candidate.runs) == 1), None),
-        label_of=lambda region: solved_by.region_name(region, outcome.count),
-        key_of=solved_by.region_key,
-        help="The samples to list.",
-    )
-    tables = choice.tables
-    repos = dict(zip(tables[0].sample, tables[0].repo, strict=True))
-    solving = tables[region.runs[0] if region.runs else 0].run
-    # Beside a run that solves the sample, show one that does not.
-    others = [table.run.id for at, table in enumerate(tables) if at not in region.runs and table.run.id != solving.id]
-    rows = [
-        {
-            "open": choice.link(run=solving.id, other=others[:1], sample=sample),
-            "sample": sample,
-            "repository": repos[sample],
-        }
-        for sample in region.samples
-    ]
-    show.frame(rows, help=HELP, key="region", open=OPENED)

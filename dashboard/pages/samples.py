@@ -14,7 +14,6 @@ from ctxbench.bench.escaping import hidden, visible
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import AnsweredTask, Answers
 from ctxbench.dashboard import choices, data, show
-from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import (
@@ -363,16 +362,16 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
 
 
 def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
-    same = diff.equal(reference, completion)
+    same = view.equal(reference, completion)
     if same:
         show.note("The completion equals the reference.")
     if kind == "line":
-        st.html(diff.markup(reference, completion))
+        st.html(view.by_words(reference, completion))
     elif not same:
-        show.text(diff.by_lines(reference, completion), language="diff", key=key)
+        show.text(view.by_lines(reference, completion), language="diff", key=key)
         show.note("Lines with - are only in the reference, lines with + only in the completion.")
-    if max(len(reference), len(completion)) > diff.LIMIT:
-        show.note(f"Only the first {diff.LIMIT:,} characters are compared.")
+    if max(len(reference), len(completion)) > view.LIMIT:
+        show.note(f"Only the first {view.LIMIT:,} characters are compared.")
 
 
 def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, *, expanded: bool) -> None:

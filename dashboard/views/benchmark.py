@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import quantiles
 from typing import Any
 
-from ctxbench.bench.anatomy import Measured
-from ctxbench.harness.store.samples import SampleCount
+from ctxbench.bench.types import Sample
 
 Cells = dict[str, object]
 Manifest = Mapping[str, Any]
@@ -58,14 +56,9 @@ def entries(manifest: Manifest) -> dict[str, Manifest]:
 def headline(sample_set: SetInfo, samples: int, runs: int) -> str:
     """Return one sentence about a set: its numbers of samples, repositories and runs."""
     repos = len(entries(sample_set.manifest or {}))
-    parts = [(samples, "sample"), (repos, "repositor"), (runs, "stored run")]
-    counts = [f"{count} {word}{_ending(word, count)}" for count, word in parts]
-    return f"{counts[0]} from {counts[1]}, {counts[2]}. Digest {sample_set.digest[:12]}."
-
-
-def _ending(word: str, count: int) -> str:
-    singular, plural = ("y", "ies") if word.endswith("repositor") else ("", "s")
-    return singular if count == 1 else plural
+    of_repos = f"{repos} {'repository' if repos == 1 else 'repositories'}"
+    counts = (f"{count} {noun}{'s' * (count != 1)}" for count, noun in ((samples, "sample"), (runs, "stored run")))
+    return f"{f' from {of_repos}, '.join(counts)}. Digest {sample_set.digest[:12]}."
 
 
 def about(manifest: Manifest) -> list[Cells]:
@@ -118,9 +111,9 @@ REPO_HELP: Mapping[str, str] = {
 }
 
 
-def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[Cells]:
+def repositories(manifest: Manifest, samples: Sequence[Sample] = ()) -> list[Cells]:
     """Return one row per repository of the set."""
-    counted = Counter(sample.repo for sample in measured)
+    counted = Counter(sample.repo for sample in samples)
     return [
         {
             "repository": repo,
@@ -130,20 +123,12 @@ def repositories(manifest: Manifest, measured: Sequence[Measured] = ()) -> list[
             "licence": _text(entry, "license"),
             "files": _count(entry, "files"),
             "lines": _count(entry, "lines"),
-            "samples": counted[repo] if measured else _count(entry, "kept"),
+            "samples": counted[repo] if samples else _count(entry, "kept"),
             "of": _first(entry, "usable", "candidates", "tasks"),
             "snapshot": _text(entry, "snapshot")[:12],
         }
         for repo, entry in entries(manifest).items()
     ]
-
-
-def stored_repositories(stored: Sequence[SampleCount]) -> list[Cells]:
-    """Return one row per repository, for a set that is only in the store."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for group in stored:
-        counts[group.repo, group.language] += group.samples
-    return [{"repository": repo, "language": language, "samples": count} for (repo, language), count in counts.items()]
 
 
 KIND_HELP: Mapping[str, str] = {
@@ -155,38 +140,24 @@ KIND_HELP: Mapping[str, str] = {
 }
 
 
-def kinds(measured: Sequence[Measured]) -> list[Cells]:
-    """Return one row per language, kind and level, with the number of samples and of masked imports."""
-    first: Counter[tuple[str, str, str]] = Counter()
-    counted = Counter((sample.language, sample.kind, sample.level) for sample in measured)
-    for sample in measured:
-        first[sample.language, sample.kind, sample.level] += sample.masked
-    return _kinds(counted, {key: first[key] if key[1] == "line" else None for key in counted})
-
-
-def stored_kinds(stored: Sequence[SampleCount]) -> list[Cells]:
-    """Return one row per language, kind and level, for a set that is only in the store."""
-    counted: Counter[tuple[str, str, str]] = Counter()
-    for group in stored:
-        counted[group.language, group.kind, group.level] += group.samples
-    return _kinds(counted, {})
-
-
-def _kinds(counted: Counter[tuple[str, str, str]], first: Mapping[tuple[str, str, str], int | None]) -> list[Cells]:
-    rows: list[Cells] = []
-    for (language, kind, level), count in sorted(counted.items()):
-        masked = first.get((language, kind, level))
-        rows.append(
-            {
-                "language": language,
-                "kind": kind,
-                "level": level,
-                "samples": count,
-                "share %": percent(count, counted.total()),
-                "first use %": None if masked is None else percent(masked, count),
-            }
-        )
-    return rows
+def kinds(samples: Sequence[Sample]) -> list[Cells]:
+    """Return one row per language, kind and level, with the number of samples and first uses."""
+    alike: dict[tuple[str, str, str], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        alike[sample.language, sample.kind, sample.subkind].append(sample)
+    return [
+        {
+            "language": str(language),
+            "kind": str(kind),
+            "level": level,
+            "samples": len(of),
+            "share %": percent(len(of), len(samples)),
+            "first use %": percent(sum(map(bool, (sample.masked for sample in of))), len(of))
+            if kind == "line"
+            else None,
+        }
+        for (language, kind, level), of in sorted(alike.items())
+    ]
 
 
 MUTANTS_HELP: Mapping[str, str] = {
@@ -249,48 +220,6 @@ def _count(entry: Manifest, key: str) -> int | None:
 
 def _first(entry: Manifest, *keys: str) -> int | None:
     return next((count for key in keys if (count := _count(entry, key)) is not None), None)
-
-
-LENGTHS: Mapping[str, Callable[[Measured], int | None]] = {
-    "prefix tokens": lambda sample: sample.prefix_tokens,
-    "prefix lines": lambda sample: sample.prefix_lines,
-    "target tokens": lambda sample: sample.target_tokens,
-    "target lines": lambda sample: sample.target_lines,
-    "suffix lines": lambda sample: sample.suffix_lines,
-    "names used": lambda sample: sample.uses,
-    "tests": lambda sample: sample.tests,
-}
-LENGTH_HELP: Mapping[str, str] = {
-    "what": "The measured length; tokens are ctxcode-1 tokens, as in budgets.",
-    "samples": "Samples with this length.",
-    "least": "Smallest length.",
-    "quarter": "A quarter of the samples are at or below this length.",
-    "median": "Half of the samples are at or below this length.",
-    "three quarters": "Three quarters of the samples are at or below this length.",
-    "most": "Largest length.",
-}
-
-
-def length_summary(measured: Sequence[Measured]) -> list[Cells]:
-    """Return the quartiles of each length that is not always 0."""
-    rows: list[Cells] = []
-    for name, of in LENGTHS.items():
-        lengths = sorted(value for sample in measured if (value := of(sample)) is not None)
-        if not lengths or lengths[-1] == 0:
-            continue
-        low, middle, high = quantiles(lengths, n=4, method="inclusive") if len(lengths) > 1 else [lengths[0]] * 3
-        rows.append(
-            {
-                "what": name,
-                "samples": len(lengths),
-                "least": lengths[0],
-                "quarter": round(low),
-                "median": round(middle),
-                "three quarters": round(high),
-                "most": lengths[-1],
-            }
-        )
-    return rows
 
 
 STAGES: Mapping[str, str] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,7 +12,7 @@ from ctxbench.dashboard.views import Figure, estimated
 from ctxbench.dashboard.views.leaderboard import DrawnTable
 from ctxbench.harness.leaderboard import scales, selection
 from ctxbench.harness.leaderboard.columns import INTERVAL, ColumnHead
-from ctxbench.harness.leaderboard.compare import Compared, Solved, SolvedRegion
+from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import Standing, pair_verdict
 from ctxbench.harness.leaderboard.scales import scale_of, values
@@ -236,39 +235,3 @@ def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) ->
         able,
     )
     return next((group for group in alike if group), [])[: FEW - 1]
-
-
-def letters(count: int) -> tuple[str, ...]:
-    """Return the first `count` capital letters."""
-    return tuple(string.ascii_uppercase[:count])
-
-
-def region_name(region: SolvedRegion, count: int) -> str:
-    """Return the name of a region of samples, such as ``only A and B``."""
-    if not region.runs:
-        return "none of them"
-    if len(region.runs) == count:
-        return "all of them"
-    return "only " + " and ".join(letters(count)[run] for run in region.runs)
-
-
-def region_key(region: SolvedRegion) -> str:
-    """Return the letters of a region for a URL; ``none`` if no run solves its samples."""
-    return "".join(string.ascii_uppercase[run] for run in region.runs) or "none"
-
-
-def run_rows(outcome: Solved, names: Sequence[str]) -> list[Row]:
-    """Return one row per run: its letter, samples solved, and samples that only this run solves."""
-    return [
-        {"letter": letter, "strategy": name, "solved": total, "only this one": only}
-        for letter, name, total, only in zip(
-            letters(outcome.count), names, outcome.totals(), outcome.only(), strict=True
-        )
-    ]
-
-
-def region_rows(outcome: Solved) -> list[Row]:
-    """Return one row per region, the largest first: the runs that solve its samples, and the number of samples."""
-    return [
-        {"solved by": region_name(region, outcome.count), "samples": len(region.samples)} for region in outcome.regions
-    ]

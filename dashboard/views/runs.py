@@ -23,13 +23,6 @@ STATES: Mapping[str, str] = {
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",
     NOT_BEGUN: "The run is planned; no attempt is stored.",
 }
-ENDS: Mapping[str, str] = {
-    "done": "everything was done",
-    "faults": "some samples failed with a fault",
-    "interrupted": "the user stopped it",
-    "failed": "a fault ended it",
-    "": NO_END,
-}
 MESSAGE = 300
 """Maximum characters of a message in a table."""
 
@@ -151,7 +144,7 @@ def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:
 ATTEMPT_HELP: Mapping[str, str] = {
     "began": "Start of the attempt, in UTC.",
     "took": "Time until its end; unknown for an attempt without an end.",
-    "end": "; ".join(f"{name or NO_END}: {says}" for name, says in ENDS.items() if name),
+    "end": "faults: some samples failed; interrupted: the user stopped it; failed: a fault ended it.",
     "finished": "Samples stored by the attempt.",
     "missing": "Samples planned for the attempt but not done.",
     "faults": "Faults of the attempt.",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ctxbench.bench.escaping import blanks, visible
 from ctxbench.bench.samples import AnsweredTask
@@ -155,8 +154,6 @@ DETAIL_HELP: Mapping[str, str] = {
     "arguments": "Arguments as the model wrote them.",
     "said": "Text that the model wrote beside its calls.",
     "metric": "The metric, under the chosen profile.",
-    "A": "The first run.",
-    "B": "The second run.",
 }
 
 
@@ -316,11 +313,10 @@ _MANY = 6_000
 _BESIDE = 2
 """Equal lines of context on each side of a difference."""
 _MARKS = {
-    "same": "{}",
-    "missing": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
-    "added": '<ins style="background:rgba(46,134,193,.22);text-decoration:none;border-bottom:2px solid">{}</ins>',
+    "reference": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
+    "completion": '<ins style="background:rgba(46,134,193,.22);text-decoration:none;border-bottom:2px solid">{}</ins>',
 }
-"""Colours suited for colour blindness, with different shapes."""
+"""Text -> mark of what only it has. Colours suited for colour blindness, with shapes."""
 _LINE = (
     '<div style="display:flex;gap:.75rem;margin:.15rem 0">'
     '<span style="flex:0 0 5.5rem;opacity:.7;font-size:.8rem">{}</span>'
@@ -328,28 +324,9 @@ _LINE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DiffPart:
-    """A part of a text, with whether the other text has it too."""
-
-    kind: Literal["same", "missing", "added"]
-    """``missing``: only in the reference; ``added``: only in the completion."""
-    text: str
-
-
 def equal(reference: str, completion: str) -> bool:
     """Return whether two texts are equal except for surrounding whitespace, as for exact match."""
     return reference.strip() == completion.strip()
-
-
-def by_words(reference: str, completion: str) -> tuple[DiffPart, ...]:
-    """Return the equal and differing parts of both texts, in order."""
-    reference_tokens, completion_tokens = (_TOKEN.findall(text[:LIMIT]) for text in (reference, completion))
-    if len(reference_tokens) > _MANY or len(completion_tokens) > _MANY:
-        reference_tokens, completion_tokens = (
-            text[:LIMIT].splitlines(keepends=True) for text in (reference, completion)
-        )
-    return tuple(_parts(reference_tokens, completion_tokens))
 
 
 def by_lines(reference: str, completion: str) -> str:
@@ -359,39 +336,18 @@ def by_lines(reference: str, completion: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def markup(reference: str, completion: str) -> str:
-    """Return both texts as HTML, one below the other, with differences highlighted and their whitespace visible."""
-    parts = by_words(reference, completion)
-    rows = (("reference", "missing"), ("completion", "added"))
-    return "".join(_LINE.format(name, _row(parts, kind)) for name, kind in rows)
-
-
-def _row(parts: Sequence[DiffPart], kind: str) -> str:
-    pieces = (
-        _MARKS[part.kind].format(html.escape(visible(part.text) if part.kind == "same" else blanks(visible(part.text))))
-        for part in parts
-        if part.kind in ("same", kind)
-    )
-    return "".join(pieces) or "&nbsp;"
-
-
-def _parts(reference_tokens: Sequence[str], completion_tokens: Sequence[str]) -> Iterator[DiffPart]:
+def by_words(reference: str, completion: str) -> str:
+    """Return both texts as HTML, one below the other, with differences marked and their whitespace visible."""
     from rapidfuzz.distance import Indel  # noqa: PLC0415 - only when a sample is opened
 
-    missing, added = "", ""
-    for step in Indel.opcodes(reference_tokens, completion_tokens):
-        if step.tag != "equal":
-            missing += "".join(reference_tokens[step.src_start : step.src_end])
-            added += "".join(completion_tokens[step.dest_start : step.dest_end])
-            continue
-        yield from _changed(missing, added)
-        missing, added = "", ""
-        yield DiffPart("same", "".join(reference_tokens[step.src_start : step.src_end]))
-    yield from _changed(missing, added)
-
-
-def _changed(missing: str, added: str) -> Iterator[DiffPart]:
-    if missing:
-        yield DiffPart("missing", missing)
-    if added:
-        yield DiffPart("added", added)
+    words = [_TOKEN.findall(text[:LIMIT]) for text in (reference, completion)]
+    if max(map(len, words)) > _MANY:
+        words = [text[:LIMIT].splitlines(keepends=True) for text in (reference, completion)]
+    rows = ["", ""]
+    for step in Indel.opcodes(*words):
+        ends = (step.src_start, step.src_end), (step.dest_start, step.dest_end)
+        for at, ((start, end), mark) in enumerate(zip(ends, _MARKS.values(), strict=True)):
+            text = visible("".join(words[at][start:end]))
+            differs = step.tag != "equal" and text
+            rows[at] += mark.format(html.escape(blanks(text))) if differs else html.escape(text)
+    return "".join(_LINE.format(name, row or "&nbsp;") for name, row in zip(_MARKS, rows, strict=True))

@@ -266,29 +266,3 @@ def languages_of(connection: Connection, runs: Iterable[str]) -> dict[str, Count
     for run, language, count in connection.execute(query):
         counts_by_run[run][language] = count
     return counts_by_run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleCount:
-    """Number of samples with the same repository, language, kind and level."""
-
-    benchmark: str
-    repo: str
-    language: str
-    kind: str
-    level: str
-    samples: int
-
-
-def contents(store: Store, set_digest: str) -> list[SampleCount]:
-    """Count a set's stored samples. If every run was limited, the counts are incomplete."""
-    s = t.SAMPLE.c
-    alike = (s.benchmark, s.repo, s.language, s.kind, s.subkind)
-    query = select(*alike, func.count()).where(s.set_digest == set_digest).group_by(*alike)
-    with store.reading() as connection:
-        # Sort in Python, because a server's ORDER BY follows its locale.
-        rows = sorted(map(tuple, connection.execute(query)))
-    return [
-        SampleCount(benchmark=benchmark, repo=repo, language=language, kind=kind, level=level, samples=samples)
-        for benchmark, repo, language, kind, level, samples in rows
-    ]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.anatomy import Measured
+from ctxbench.bench.types import Kind, Sample
 from ctxbench.dashboard.views import benchmark
-from ctxbench.harness.store.samples import SampleCount
+from tests.helpers.samples import make_sample
 
 ENTRY: dict[str, Any] = {
     "language": "python",
@@ -28,23 +28,8 @@ ENTRY: dict[str, Any] = {
 LINES: dict[str, Any] = {"kind": "line", "seed": 1, "per_repo": 3, "repositories": {"shop": ENTRY, "cart": ENTRY}}
 
 
-def measured(**changes: Any) -> Measured:
-    fields: dict[str, Any] = {
-        "repo": "shop",
-        "language": "python",
-        "kind": "line",
-        "level": "next-line",
-        "prefix_tokens": 100,
-        "prefix_lines": 10,
-        "suffix_lines": None,
-        "target_tokens": 5,
-        "target_lines": 1,
-        "uses": 1,
-        "masked": False,
-        "hidden": 0,
-        "tests": 0,
-    }
-    return Measured(**{**fields, **changes})
+def sample(**changes: Any) -> Sample:
+    return make_sample(**{"repo": "shop", "subkind": "next-line", **changes})
 
 
 def row_with(rows: list[dict[str, object]], key: str, value: str) -> dict[str, object]:
@@ -71,7 +56,7 @@ def test_a_set_is_known_from_the_home_from_runs_or_from_both() -> None:
 
 
 def test_repositories_with_samples_counted_in_the_set_itself() -> None:
-    rows = benchmark.repositories(LINES, [measured(), measured()])
+    rows = benchmark.repositories(LINES, [sample(), sample()])
     assert set(rows[0]) <= set(benchmark.REPO_HELP)
     assert (rows[0]["samples"], rows[1]["samples"], rows[0]["of"], rows[0]["licence"]) == (2, 0, 9, "MIT")
     assert benchmark.repositories(LINES)[0]["samples"] == 3
@@ -89,7 +74,7 @@ def test_repositories_with_samples_counted_in_the_set_itself() -> None:
     ],
 )
 def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) -> None:
-    benchmark.repositories(manifest, [measured()])
+    benchmark.repositories(manifest, [sample()])
     assert benchmark.drops(manifest) == []
     assert benchmark.remarks(manifest) == [] and benchmark.mutants(manifest) == []
     assert all(isinstance(row["value"], str) for row in benchmark.about(manifest))
@@ -111,13 +96,12 @@ def test_what_the_tests_of_each_repository_notice_and_all_together() -> None:
 
 
 def test_kinds_with_shares_and_first_uses() -> None:
-    rows = benchmark.kinds([measured(masked=True), measured(), measured(), measured(kind="function", level="slib")])
+    rows = benchmark.kinds(
+        [sample(masked=("import x",)), sample(), sample(), sample(kind=Kind.FUNCTION, subkind="slib")]
+    )
     lines = row_with(rows, "level", "next-line")
     assert (lines["samples"], lines["share %"], lines["first use %"]) == (3, 75.0, 33.0)
     assert row_with(rows, "level", "slib")["first use %"] is None
-    stored = [SampleCount(benchmark="b", repo=r, language="java", kind="line", level="x", samples=2) for r in "ab"]
-    assert [row["samples"] for row in benchmark.stored_kinds(stored)] == [4]
-    assert [row["samples"] for row in benchmark.stored_repositories(stored)] == [2, 2]
     assert benchmark.percent(0, 0) is None
 
 
@@ -152,25 +136,3 @@ def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
     ]
     rows = benchmark.drops(manifest)
     assert [(row["what"], row["count"]) for row in rows] == [("lines or functions", 1), ("tests", 3)]
-
-
-def test_lengths_in_quartiles() -> None:
-    rows = benchmark.length_summary([measured(target_tokens=n) for n in (1, 2, 3, 4, 50)])
-    assert {row["what"] for row in rows} == {
-        "prefix tokens",
-        "prefix lines",
-        "target tokens",
-        "target lines",
-        "names used",
-    }
-    target = row_with(rows, "what", "target tokens")
-    assert [target[key] for key in ("samples", "least", "quarter", "median", "three quarters", "most")] == [
-        5,
-        1,
-        2,
-        3,
-        4,
-        50,
-    ]
-    assert set(target) == set(benchmark.LENGTH_HELP) and benchmark.length_summary([]) == []
-    assert row_with(benchmark.length_summary([measured()]), "what", "target tokens")["median"] == 5

@@ -1,18 +1,16 @@
 """Tables of the Compare page, from plain values."""
 
-import itertools
 import json
 from dataclasses import replace
 from html import escape
 
 import pytest
 
-from ctxbench.dashboard.views import compare as drawing
 from ctxbench.dashboard.views import compare as view
 from ctxbench.dashboard.views import metrics
 from ctxbench.dashboard.views.leaderboard import markup
 from ctxbench.harness.leaderboard import render
-from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
+from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.results import Origin
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_run, make_table
@@ -199,42 +197,6 @@ def test_that_bits_of_two_models_are_left_out_is_said() -> None:
 def test_where_lower_is_better_the_lowest_are_the_best() -> None:
     tables = [make_table({"bits": [value]}, "a", id=str(value), strategy=f"s{value}") for value in (5.0, 9.0, 1.0, 7.0)]
     assert [table.run.id for table in view.usual_others(tables, tables[0], "bits")] == ["1.0", "7.0"]
-
-
-def every_region(count: int) -> Solved:
-    """Return a case in which each region holds another number of samples."""
-    subsets = [runs for size in range(count + 1) for runs in itertools.combinations(range(count), size)]
-    regions = [
-        SolvedRegion(runs=runs, samples=tuple(f"{at}/{index}" for index in range(at + 1)))
-        for at, runs in enumerate(subsets)
-    ]
-    regions.sort(key=lambda region: -len(region.samples))
-    return Solved(count=count, n=sum(len(region.samples) for region in regions), regions=tuple(regions))
-
-
-def test_a_region_is_a_row_with_its_size() -> None:
-    rows = drawing.region_rows(every_region(4))
-    assert [row["samples"] for row in rows] == list(range(16, 0, -1))
-    assert rows[0]["solved by"] == "all of them" and rows[-1]["solved by"] == "none of them"
-
-
-def test_regions_have_names_that_tell_them_apart() -> None:
-    outcome = every_region(3)
-    names = [drawing.region_name(region, 3) for region in outcome.regions]
-    assert len(set(names)) == 8
-    assert {"none of them", "all of them", "only A", "only B and C"} <= set(names)
-
-
-def test_runs_of_a_drawing() -> None:
-    tables = [
-        make_table({"em": column}, "abc", id=str(at)) for at, column in enumerate(([1.0, 1.0, 0.0], [1.0, 0.0, 0.0]))
-    ]
-    outcome = solved(tables, "em")
-    assert outcome is not None
-    assert drawing.run_rows(outcome, ["x", HARM]) == [
-        {"letter": "A", "strategy": "x", "solved": 2, "only this one": 1},
-        {"letter": "B", "strategy": HARM, "solved": 1, "only this one": 0},
-    ]
 
 
 def test_stored_names_are_text_of_a_table() -> None:

@@ -21,7 +21,6 @@ from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredCompletion
-from tests.harness.leaderboard.test_latex import cells as latex_cells
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.cli import Result, assert_fault, run_cli
@@ -243,20 +242,12 @@ def test_the_file_says_how_its_rows_were_made(home: Path, tmp_path: Path) -> Non
     assert "Ranked by es (%; mean over samples" in text and "sign flips of whole repositories" in text
 
 
-@pytest.mark.slow
-def test_other_formats_are_the_leaderboards(home: Path, tmp_path: Path) -> None:
-    for form in ("latex", "markdown", "csv", "json"):
-        out = tmp_path / f"board.{form}"
-        assert report(home, out, "--format", form).code == 0
-        assert out.read_text(encoding="utf-8") == run_cli("leaderboard", "--home", str(home), "--format", form).out
-    assert len(latex_cells((tmp_path / "board.latex").read_text(encoding="utf-8"))) == 2
-
-
 def test_faults_are_one_line_and_leave_the_old_file(home: Path, tmp_path: Path) -> None:
     untouched = tmp_path / "kept.html"
     untouched.write_text("old", encoding="utf-8")
     assert_fault(report(home, tmp_path / "none" / "r.html"), "the folder does not exist", "--out")
     assert_fault(report(home, tmp_path), "is a folder")
+    assert_fault(report(home, tmp_path / "table.tex"), "a report is an HTML file", "leaderboard --format")
     assert_fault(report(home, untouched, "--metric", "esprit"), "esprit")
     assert_fault(report(home, untouched, "--samples", "demmo"), "demo")
     assert_fault(report(tmp_path / "nowhere", untouched), "no runs are stored")

@@ -11,7 +11,6 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Load, Status
 from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.samples import SampleCount, contents
 from ctxbench.harness.store.work import ConstructionTime, construction_times, faults_of, watched, works
 from ctxbench.harness.store.write import StoredConstruction, StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
@@ -154,18 +153,6 @@ def test_the_number_of_statements_does_not_grow_with_the_runs(store: Store) -> N
         works(store)
         counted.append(len(statements))
     assert counted[0] == counted[1] == counted[2]
-
-
-def test_samples_are_counted_by_what_they_are(store: Store) -> None:
-    store.add_run(make_spec(), [*make_samples(3, "b"), *make_samples(2, "a")])
-    store.add_run(make_spec(samples="other", samples_digest="e" * 64), make_samples(9, "c"))
-    found = contents(store, "d" * 64)
-    assert [(one.repo, one.samples) for one in found] == [("a", 2), ("b", 3)]
-    first = make_samples(1)[0]
-    assert found[0] == SampleCount(
-        benchmark=first.benchmark, repo="a", language="python", kind="line", level=first.subkind, samples=2
-    )
-    assert contents(store, "f" * 64) == []
 
 
 def test_what_took_long_is_told_in_the_order_in_which_it_happened(store: Store) -> None:
