@@ -292,13 +292,11 @@ def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> 
     "--author", "authors", multiple=True, required=True, metavar="NAME", help="Who answers for it; repeatable."
 )
 @click.option("--title", default="", metavar="TEXT", help="Default: the strategy and the model.")
-@click.option(
-    "--license", "licence", default="CC-BY-4.0", show_default=True, metavar="SPDX", help="Licence of the data."
-)
+@click.option("--license", default="CC-BY-4.0", show_default=True, metavar="SPDX", help="Licence of the data.")
 @click.option("--supersedes", metavar="ID", help="The package that this one corrects.")
 @home_option
 @db_option
-def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, supersedes: str | None, **words: Any) -> None:
+def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, **words: Any) -> None:
     """Write RUN as a package that others can verify: prompts' digests, completions, scores, the strategy's source.
 
     Several RUNs are repetitions that differ only in the seed. The same runs give the same bytes. The package holds no
@@ -309,15 +307,13 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, supers
     from ctxbench.harness.store.store import open_reader
     from ctxbench.harness.store.work import works
     from ctxbench.harness.submissions.format import read, write
-    from ctxbench.harness.submissions.stored import Words, packed
+    from ctxbench.harness.submissions.stored import packed
 
     with open_reader(db or home.database) as store:
         stored = works(store, [find_run(store, run).id for run in runs])
         sample_set = sets.load(home, stored[0].choices.samples)
         check_set(stored[0].id, stored[0].samples_digest, sample_set)
-        authors, licence, title = words["authors"], words["licence"], words["title"]
-        texts = Words(title=title, authors=authors, license=licence, supersedes=supersedes)
-        submission = packed(store, stored, sample_set, texts)
+        submission = packed(store, stored, sample_set, **words)
     write(out, submission)
     read(out)
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())

@@ -53,7 +53,8 @@ class BoardKey(NamedTuple):
 def board_key(manifest: Manifest) -> BoardKey:
     """Return the key of the table where a submission belongs."""
     versions = manifest.versions
-    return BoardKey(manifest.set, versions.metrics, versions.coder, manifest.sampling.completions)
+    # The digest decides the protocol: a wrong word of the authors must not open a table of its own.
+    return BoardKey(replace(manifest.set, protocol=""), versions.metrics, versions.coder, manifest.sampling.completions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

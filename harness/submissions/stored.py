@@ -58,25 +58,17 @@ _COSTS = ("context_tokens", "flags", "strategy_seconds", "generator_seconds")
 Scores = dict[str, dict[str, float | None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
-    """What the authors say of a submission."""
-
-    title: str
-    """Empty for the names of the strategy and the model."""
-    authors: tuple[str, ...]
-    license: str
-    supersedes: str | None = None
-
-
-def packed(store: Store, runs: Sequence[RunWork], sample_set: SampleSet, words: Words) -> form.Submission:
+def packed(
+    store: Store, runs: Sequence[RunWork], sample_set: SampleSet, *, title: str = "", **words: Any
+) -> form.Submission:
     """Return the package of a run, or of its repetitions with other seeds. The same runs give the same package.
 
     Args:
         store: the store of the runs.
         runs: all samples of each have a result.
         sample_set: the runs' samples.
-        words: what the authors say.
+        title: by default the names of the strategy and the model.
+        words: the manifest's authors, license and supersedes.
 
     Raises:
         InputFault: if the runs differ in more than the seed, are incomplete or imported, or the strategy's file is not
@@ -98,11 +90,9 @@ def packed(store: Store, runs: Sequence[RunWork], sample_set: SampleSet, words: 
     manifest = form.Manifest(
         format=form.FORMAT,
         id="0" * 12,
-        title=words.title or f"{strategy.spec} with {public(choices.generator)}",
-        authors=words.authors,
-        license=words.license,
+        title=title or f"{strategy.spec} with {public(choices.generator)}",
         date=day.isoformat(),
-        supersedes=words.supersedes,
+        **words,
         set=form.SetPart(
             name=choices.samples,
             digest=sample_set.digest,

@@ -48,7 +48,6 @@ from ctxbench.harness.submissions.verification import (
     PackageVerification,
     PartName,
     PartState,
-    same,
 )
 from ctxbench.strategies.api import FAILED, TRIMMED
 
@@ -254,24 +253,19 @@ class Verifier:
         part.of = max(len(own), len(self._manifest.mean))
         means = [{(mean.language, mean.metric): asdict(mean) for mean in some} for some in (self._manifest.mean, own)]
         for key in sorted(means[0].keys() | means[1].keys()):
-            values: list[Any] = [some.get(key) for some in means]
-            if None not in values and all(same(values[0][name], values[1][name]) for name in values[0]):
-                values[1] = values[0]
-            part.compare("", " ".join(key), *values)
+            part.compare("", " ".join(key), *(some.get(key) for some in means))
 
     def _check_completions(self) -> None:
         """Compare each text with what follows from the model's answer."""
         part, samples = self._parts["completions"], {sample.id: sample for sample in self._set.samples}
         for (sample, repetition), record in self._records.items():
-            states = set()
+            states = []
             for index, answer in enumerate(record.completions):
                 raw = Response(text=stored.written(answer), finish="stop", tokens_in=0, tokens_out=0, seconds=0.0)
                 text = clean(completion(samples[sample], Answer("", raw)).text)
+                states.append("scored" if text.strip() else "model-failed")
                 part.compare(sample, f"text {repetition}.{index}", answer.text, text)
-                states.add("scored" if text.strip() else "model-failed")
-                part.compare(
-                    sample, "status", answer.status, "scored" if text.strip() else "model-failed", counts=False
-                )
+                part.compare(sample, "status", answer.status, states[-1], counts=False)
             if states:
                 whole = "scored" if "scored" in states else "model-failed"
                 part.compare(sample, "status", record.status, whole, counts=False)
@@ -334,18 +328,13 @@ class Verifier:
 
     def _compare_prompts(self, record: form.AnsweredRecord, own: form.AnsweredRecord) -> None:
         part, sample = self._parts["prompts"], record.sample
-        calls = [[(call.role, call.prompt) for call in some.calls] for some in (record, own)]
         trimmed = {TRIMMED, FAILED} & {*record.flags} and not self._copies
         if trimmed:
             part.note = "prompts that were cut to the model's window are the author's word"
-        facts = [
-            {"calls": calls[place]}
-            if trimmed
-            else {
-                "calls": calls[place],
-                **{name: getattr(some, name) for name in ("prompt", "context_tokens", "flags")},
-            }
-            for place, some in enumerate((record, own))
+        names = () if trimmed else ("prompt", "context_tokens", "flags")
+        facts: list[dict[str, Any]] = [
+            {"calls": [(call.role, call.prompt) for call in some.calls]} | {name: getattr(some, name) for name in names}
+            for some in (record, own)
         ]
         what = next((name for name in facts[0] if facts[0][name] != facts[1][name]), "prompt")
         part.compare(sample, what, *(json.dumps(some.get(what)) for some in facts), counts=not trimmed)

@@ -28,7 +28,7 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import works
 from ctxbench.harness.submissions import format as files
 from ctxbench.harness.submissions import records as form
-from ctxbench.harness.submissions.stored import Words, packed, public
+from ctxbench.harness.submissions.stored import packed, public
 from ctxbench.harness.submissions.verification import PackageVerification
 from ctxbench.harness.submissions.verify import Verifier
 from tests.helpers.cells import open_inline
@@ -58,7 +58,7 @@ def own(query: Query, repo: Repository, generate: Generate) -> Prompt:
     draft = generate(Prompt(blocks=(text_block(query.prefix[-80:]),)))
     return Prompt(blocks=(text_block(f"# {draft}\\n{query.prefix}"),))
 '''
-WORDS = Words(title="", authors=("A. Author",), license="CC-BY-4.0")
+WORDS = {"authors": ("A. Author",), "license": "CC-BY-4.0"}
 
 
 @pytest.fixture(autouse=True)
@@ -111,8 +111,8 @@ def make(tmp_path: Path, kind: str = "line", strategy: str = "mine", generator: 
             **({"judges": judge.open} if judge else {}),
         )
         assert not summaries[0].missing, summaries
-        submission = packed(store, works(store, [summaries[0].run]), sets[0], WORDS)
-        again = packed(store, works(store, [summaries[0].run]), sets[0], WORDS)
+        submission = packed(store, works(store, [summaries[0].run]), sets[0], **WORDS)
+        again = packed(store, works(store, [summaries[0].run]), sets[0], **WORDS)
     assert submission == again
     files.write(tmp_path / "package", submission)
     return Made(package=tmp_path / "package", home=second, judge=judge)
