@@ -21,8 +21,7 @@ from ctxbench.harness.leaderboard import columns, scales
 from ctxbench.harness.leaderboard.sections import heading_of, headline
 from ctxbench.harness.results import RunInfo
 from ctxbench.harness.submissions.boards import Entry, Ranking, rankings, telling
-from ctxbench.harness.submissions.records import Manifest
-from ctxbench.harness.submissions.verification import PartCheck, PartState
+from ctxbench.harness.submissions.records import Manifest, PartCheck, PartState
 
 FOLDERS, FEED = ("boards", "submissions", "badges"), "feed.xml"
 """Folders of the site, and the file that every site has."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.runs import Completed
-    from ctxbench.harness.submissions.verification import PackageVerification
+    from ctxbench.harness.submissions.records import PackageVerification
 
 
 DIFFERS = 10

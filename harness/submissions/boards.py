@@ -28,9 +28,8 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import open_reader, open_store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.submissions.format import is_package, read, verification_of
-from ctxbench.harness.submissions.records import Manifest, SampleRecord, SetPart, Submission
+from ctxbench.harness.submissions.records import Manifest, PackageVerification, SampleRecord, SetPart, Submission
 from ctxbench.harness.submissions.stored import add
-from ctxbench.harness.submissions.verification import PackageVerification
 
 TELLING = 12
 """Most samples that a submission's page shows."""

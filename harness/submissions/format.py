@@ -37,13 +37,13 @@ from ctxbench.harness.submissions.records import (
     MAX_RECORDS,
     AnsweredRecord,
     Manifest,
+    PackageVerification,
     SampleRecord,
     ScoreRecord,
     Submission,
     digest_of,
     plain,
 )
-from ctxbench.harness.submissions.verification import PackageVerification
 
 MANIFEST, SAMPLES, COMPLETIONS, SCORES = "submission.toml", "samples.jsonl", "completions.jsonl", "scores.jsonl"
 VERIFICATION = "verification.json"

@@ -1,10 +1,11 @@
-"""The records of a package: its manifest, and the lines of its other files. Fields have exact types and ranges."""
+"""The records of a package: manifest, lines of its files, and verification. Fields have exact types and ranges."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, TypeAdapter
@@ -279,6 +280,69 @@ class Submission:
     scores: tuple[ScoreRecord, ...]
     sources: Mapping[str, str] = field(default_factory=dict)
     """Name of a file in ``strategy/`` -> its text."""
+
+
+PartName: TypeAlias = Literal[
+    "samples", "strategy", "prompts", "answers", "completions", "scores", "verdicts", "means", "description"
+]
+
+
+class PartState(StrEnum):
+    """How far a part of a package was checked."""
+
+    DERIVED = "re-derived"
+    """Made again from the sample set, the strategy and the answers."""
+    RESCORED = "rescored only"
+    """Computed again from the completions, without the strategy."""
+    TRUSTED = "trusted"
+    """The author's word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueDifference(Record):
+    """The first value of a part that is not the package's."""
+
+    sample: Label
+    """Empty if it is of the whole package."""
+    what: Label
+    expected: Text
+    """The package's value."""
+    got: Text
+    """The value here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartCheck(Record):
+    """What was checked of one part of a package."""
+
+    name: PartName
+    state: Annotated[PartState, Field(strict=False)]
+    checked: Count
+    """Number of values that were compared, out of `of`."""
+    of: Count
+    note: Text = ""
+    """Why it was not checked further."""
+    differing: Count = 0
+    difference: ValueDifference | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageVerification(Record):
+    """What `ctxbench results verify` found; also the content of ``verification.json``."""
+
+    id: Id
+    digest: Digest
+    """`digest_of` the package: a verification of another package says nothing of this one."""
+    ctxbench: Name
+    samples: Count
+    """Number of samples that were drawn."""
+    of: Count
+    parts: Annotated[tuple[PartCheck, ...], Field(max_length=20)]
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs from what the package says."""
+        return not any(part.differing for part in self.parts)
 
 
 def digest_of(manifest: Manifest) -> str:

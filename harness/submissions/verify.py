@@ -43,16 +43,15 @@ from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import clean
 from ctxbench.harness.submissions import records as form
 from ctxbench.harness.submissions import stored
-from ctxbench.harness.submissions.verification import (
-    ComparedPart,
-    PackageVerification,
-    PartName,
-    PartState,
-)
+from ctxbench.harness.submissions.records import PackageVerification, PartCheck, PartName, PartState, ValueDifference
 from ctxbench.strategies.api import FAILED, TRIMMED
 
 DRAWN = 30
 """Samples of the first check."""
+_NEAR = 1e-9
+"""Relative difference allowed between values of two machines, whose libraries add in different orders."""
+_SHOWN = 300
+"""Longest value in a difference."""
 
 
 class Replay(Generator):
@@ -80,6 +79,46 @@ class Replay(Generator):
         keys = [(request.prompt.digest, request.index, request.sampling.max_tokens) for request in requests]
         texts = [self._answers.get(key, "") for key in keys]
         return [Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0) for text in texts]
+
+
+@dataclass(slots=True, kw_only=True)
+class ComparedPart:
+    """A part of a package while it is compared; its fields become those of `PartCheck`."""
+
+    name: PartName
+    of: int
+    state: PartState = PartState.DERIVED
+    note: str = ""
+    checked: int = 0
+    differing: int = 0
+    difference: ValueDifference | None = None
+
+    def compare(self, sample: str, what: str, expected: object, got: object, *, counts: bool = True) -> None:
+        """Compare the package's value with the one made here; `counts` is false for what is not one of the `of`."""
+        self.checked += counts
+        if not same(expected, got):
+            self.differing += 1
+            texts = str(expected)[:_SHOWN], str(got)[:_SHOWN]
+            self.difference = self.difference or ValueDifference(
+                sample=sample, what=what, expected=texts[0], got=texts[1]
+            )
+
+    def trust(self, note: str) -> None:
+        """Say that nobody can check the part here, and why."""
+        self.state, self.note = PartState.TRUSTED, note
+
+    def check(self) -> PartCheck:
+        """Return how the comparison came out."""
+        return PartCheck(**{name: getattr(self, name) for name in self.__slots__})
+
+
+def same(expected: object, got: object) -> bool:
+    """Return whether two values are equal, numbers but for the order in which a machine adds."""
+    if isinstance(expected, dict) and isinstance(got, dict):
+        return expected.keys() == got.keys() and all(same(expected[name], got[name]) for name in expected)
+    if isinstance(expected, float) and isinstance(got, float | int):
+        return abs(expected - got) <= _NEAR * max(1.0, abs(expected))
+    return expected == got
 
 
 def not_derivable(manifest: form.Manifest) -> str:

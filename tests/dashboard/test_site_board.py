@@ -18,7 +18,7 @@ from ctxbench.dashboard.site import MOST_BYTES
 from ctxbench.harness.leaderboard import board, scales
 from ctxbench.harness.submissions import format as files
 from ctxbench.harness.submissions import records as form
-from ctxbench.harness.submissions.verification import PackageVerification, PartCheck, PartState, ValueDifference
+from ctxbench.harness.submissions.records import PackageVerification, PartCheck, PartState, ValueDifference
 from tests.dashboard.browser import DESKTOP, PHONE
 from tests.dashboard.packages import make_package, scored, write
 from tests.dashboard.test_accessible import findings
@@ -162,6 +162,13 @@ def test_a_verification_of_another_package_says_nothing(tmp_path: Path) -> None:
     (folder / package.manifest.id / files.VERIFICATION).write_text(text)
     assert build(folder, tmp_path / "out").code == 0
     assert "not verified" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_wrong_word_on_the_protocol_opens_no_table(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", make_package(), make_package("b", gain=0.1, set={"protocol": "own"}))
+    assert build(folder, tmp_path / "out").code == 0
+    [page] = (tmp_path / "out" / "boards").glob("*.html")
+    assert page.read_text(encoding="utf-8").count('scope="row"') >= 2
 
 
 @pytest.mark.slow

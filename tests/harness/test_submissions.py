@@ -28,8 +28,8 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import works
 from ctxbench.harness.submissions import format as files
 from ctxbench.harness.submissions import records as form
+from ctxbench.harness.submissions.records import PackageVerification
 from ctxbench.harness.submissions.stored import packed, public
-from ctxbench.harness.submissions.verification import PackageVerification
 from ctxbench.harness.submissions.verify import Verifier
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
