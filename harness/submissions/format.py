@@ -258,10 +258,17 @@ def _check_fields(submission: Submission, folder: Path) -> None:
         f"language: {min(foreign, default='')!r} is not one of {', '.join(languages.names())}": foreign,
         f"scores: {min(unknown, default='')!r} is not a metric of this version": unknown,
         f"scores: has more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,
+        f"scores: {PASS} is not what a verdict says": any(map(_contradicts, submission.scores)),
         "sampling.seeds: has a seed twice": len(set(seeds)) < len(seeds),
     }
     if fault := next((fault for fault, holds in faults.items() if holds), ""):
         raise InputFault(f"field {fault}", where=str(folder), cure=_CURE)
+
+
+def _contradicts(line: ScoreRecord) -> bool:
+    """Return whether a completion passes without its verdict, or against it; an empty completion has no verdict."""
+    value = line.scores.get(DEFAULT, {}).get(PASS)
+    return value != float(line.verdict.verdict == "PASSED") if line.verdict else bool(value)
 
 
 def _check_lines(submission: Submission, folder: Path) -> None:

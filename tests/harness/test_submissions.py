@@ -205,6 +205,7 @@ def first(**changes: Any) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
 
 OTHER = "f" * 64
 PASSING = form.VerdictPart(verdict="PASSED", tests_run=1)
+FORGED = record("scores", verdict=PASSING, scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}})
 TRUSTED = {"prompts": "trusted", "scores": "rescored only"}
 TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dict[str, str]]] = {
     "another limit": ("line", manifest(set__limit=8), {"samples": "re-derived!"}),
@@ -308,15 +309,13 @@ TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dic
     ),
     "a forged verdict": (
         "function",
-        both(
-            record("scores", verdict=PASSING, scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}})
-        ),
+        FORGED,
         {"verdicts": "re-derived!", "scores": "re-derived!"},
     ),
     "a verdict left out": ("function", record("scores", verdict=None), {"verdicts": "re-derived!"}),
     "a verdict, without the strategy": (
         "function",
-        both(record("scores", verdict=PASSING), manifest(model__summaries=True)),
+        both(FORGED, manifest(model__summaries=True)),
         {"verdicts": "re-derived!", "prompts": "trusted"},
     ),
     "a function's text": (
@@ -359,6 +358,8 @@ REFUSED = {
     "many metrics": record("scores", scores=lambda old: {**old, "own": {f"m{n}": 1.0 for n in range(400)}}),
     "a sample's name": record("samples", id="x\x1b[2J"),
     "no author": manifest(authors=()),
+    "a verdict against its score": record("scores", verdict=PASSING),
+    "a pass without a verdict": record("scores", scores=lambda old: {"ctxbench": {**old["ctxbench"], "pass": 1.0}}),
 }
 
 
