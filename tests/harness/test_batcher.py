@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.languages.python import PYTHON
-from ctxbench.harness.generators.base import Capabilities, Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.base import Capabilities, Request, Response, TooLong
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import FIRST, GIVE_UP, Answer, Batcher, Stopped
 from ctxbench.harness.store.write import StoredGeneration
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from tests.helpers.requests import make_request as ask
 
 
 class Memory:
@@ -31,16 +30,19 @@ class Memory:
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         for one in generations:
             assert one.id not in self.kept
-            self.kept[one.id] = Response(text=one.text, finish="stop", tokens_in=0, tokens_out=0, seconds=0)
-
-
-def ask(text: str, index: int = 0, **sampling: object) -> Request:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    return Request(prompt=prompt, language=PYTHON, index=index, sampling=Sampling(**sampling))  # type: ignore[arg-type]
+            self.kept[one.id] = Response(
+                text=one.text, finish="stop", tokens_in=one.tokens_in, tokens_out=one.tokens_out, seconds=0
+            )
 
 
 def upper(request: Request) -> str:
     return request.prompt.text.upper()
+
+
+class SideBySide(Scripted):
+    """Called by as many threads at once as its batch has requests."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, concurrent=True)
 
 
 @contextmanager
@@ -50,6 +52,11 @@ def batching(generator: Scripted, memory: Memory | None = None, spec: str = "s")
         yield batcher
     finally:
         batcher.close()
+
+
+def asking(batcher: Batcher, texts: Sequence[str]) -> list[Callable[[], str]]:
+    """Return what asks for each text, and returns its answer."""
+    return [lambda text=text: batcher.ask([ask(text)])[0].response.text for text in texts]
 
 
 def in_threads(batcher: Batcher, works: Sequence[Callable[[], object]]) -> list[Future[object]]:
@@ -71,7 +78,7 @@ def in_threads(batcher: Batcher, works: Sequence[Callable[[], object]]) -> list[
 def test_a_batch_goes_out_when_every_member_waits() -> None:
     generator = Scripted(upper, batch_size=100)
     with batching(generator) as batcher:
-        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")])[0].response.text for n in range(FIRST)])
+        futures = in_threads(batcher, asking(batcher, [f"t{n}" for n in range(FIRST)]))
         assert [future.result() for future in futures] == [f"T{n}" for n in range(FIRST)]
     assert generator.batches == [FIRST]
 
@@ -105,15 +112,9 @@ def test_the_first_batches_are_small() -> None:
     assert generator.batches == [8, 16, 32, 50, 50, 44]
 
 
-def test_a_batch_is_no_larger_than_the_generator_says() -> None:
-    generator = Scripted(upper, batch_size=4)
-    with batching(generator) as batcher:
-        in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(10)])
-    assert max(generator.batches) <= 4 and sum(generator.batches) == 10
-
-
-def test_equal_requests_are_answered_once() -> None:
-    generator, memory = Scripted(upper), Memory()
+@pytest.mark.parametrize("kind", [Scripted, SideBySide])
+def test_equal_requests_are_answered_once(kind: type[Scripted]) -> None:
+    generator, memory = kind(upper, batch_size=8), Memory()
     with batching(generator, memory) as batcher:
         futures = in_threads(batcher, [lambda: batcher.ask([ask("same"), ask("same")]) for _ in range(8)])
         assert {answer.response.text for future in futures for answer in future.result()} == {"SAME"}  # type: ignore[attr-defined]
@@ -124,7 +125,7 @@ def test_equal_requests_are_answered_once() -> None:
 def test_index_and_sampling_make_requests_different() -> None:
     generator = Scripted(upper)
     with batching(generator) as batcher:
-        batcher.ask([ask("x"), ask("x", 1), ask("x", 0, temperature=0.5), ask("x", 0, seed=1)])
+        batcher.ask([ask("x"), ask("x", index=1), ask("x", temperature=0.5), ask("x", seed=1)])
     assert sum(generator.batches) == 4
 
 
@@ -139,7 +140,7 @@ def test_another_generator_never_gets_these_answers() -> None:
 def test_a_fault_reaches_exactly_those_who_waited() -> None:
     generator = Scripted(upper, batch_size=100, faults={1})
     with batching(generator) as batcher:
-        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(5)])
+        futures = in_threads(batcher, asking(batcher, "abcde"))
         assert all(isinstance(future.exception(), MachineFault) for future in futures)
         assert batcher.ask([ask("t0")])[0].response.text == "T0"
         assert not batcher.lost
@@ -161,7 +162,7 @@ def test_a_member_that_dies_keeps_nobody_waiting() -> None:
         raise RuntimeError("gone")
 
     with batching(generator) as batcher:
-        futures = in_threads(batcher, [die, *(lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(4))])
+        futures = in_threads(batcher, [die, *asking(batcher, "abcd")])
     assert isinstance(futures[0].exception(), RuntimeError)
     assert all(future.exception() is None for future in futures[1:])
 
@@ -183,13 +184,21 @@ def test_a_slow_member_does_not_hold_up_the_others() -> None:
     assert all(future.exception() is None for future in futures)
 
 
-@pytest.mark.parametrize("error", [ValueError("a bug"), KeyboardInterrupt()])
-def test_any_end_of_the_generator_reaches_everyone(error: BaseException) -> None:
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        (Scripted, ValueError("a bug")),
+        (Scripted, KeyboardInterrupt()),
+        (SideBySide, ValueError("a bug")),
+        (SideBySide, InputFault("no such model")),
+    ],
+)
+def test_any_end_of_the_generator_reaches_everyone(kind: type[Scripted], error: BaseException) -> None:
     def answer(_: Request) -> str:
         raise error
 
-    with batching(Scripted(answer, batch_size=100)) as batcher:
-        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(4)])
+    with batching(kind(answer, batch_size=4)) as batcher:
+        futures = in_threads(batcher, asking(batcher, "abcdefgh"))
         assert all(future.exception() is error for future in futures)
         with pytest.raises(type(error)):
             batcher.ask([ask("later")])
@@ -239,22 +248,11 @@ def test_closing_frees_everyone() -> None:
         threading.Timer(0.2, go_on.set).start()
         batcher.close()
 
-    futures = in_threads(batcher, [stop, *(lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(3))])
+    futures = in_threads(batcher, [stop, *asking(batcher, "abc")])
     assert futures[0].exception() is None
     assert all(isinstance(future.exception(), Stopped) for future in futures[1:])
     with pytest.raises(Stopped):
         batcher.ask([ask("later")])
-
-
-def test_no_requests_no_wait() -> None:
-    with batching(Scripted(upper)) as batcher:
-        assert batcher.ask([]) == []
-
-
-class SideBySide(Scripted):
-    """Called by as many threads at once as its batch has requests."""
-
-    capabilities = Capabilities(batch_size=16, instructs=True, concurrent=True)
 
 
 class Partly(Scripted):
@@ -315,7 +313,7 @@ def test_requests_that_are_too_long_say_nothing_against_a_generator() -> None:
 def test_whoever_waits_for_a_lost_generator_is_told() -> None:
     generator = Scripted(upper, batch_size=1, faults=range(1, 99))
     with batching(generator) as batcher:
-        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(20)])
+        futures = in_threads(batcher, asking(batcher, "abcdefghijklmnopqrst"))
         assert all(isinstance(future.exception(), MachineFault) for future in futures)
         with pytest.raises(MachineFault, match=f"call {GIVE_UP} fails"):
             batcher.ask([ask("later")])
@@ -361,14 +359,6 @@ def test_side_by_side_as_many_as_it_wants_and_no_more() -> None:
     assert most == [4] and generator.batches == [1] * 40
 
 
-def test_side_by_side_equal_requests_are_answered_once() -> None:
-    generator, memory = SideBySide(upper, batch_size=8), Memory()
-    with batching(generator, memory) as batcher:
-        in_threads(batcher, [lambda: batcher.ask([ask("same"), ask("same")]) for _ in range(8)])
-        batcher.ask([ask("same")])
-    assert generator.batches == [1] and len(memory.kept) == 1
-
-
 def test_side_by_side_it_is_lost_after_as_many_failures_as_batches_would_be() -> None:
     generator = SideBySide(upper, batch_size=4, faults=range(1, 99))
     with batching(generator) as batcher:
@@ -396,20 +386,10 @@ def test_side_by_side_closing_frees_everyone_and_keeps_what_comes() -> None:
         threading.Timer(0.2, go_on.set).start()
         batcher.close()
 
-    futures = in_threads(batcher, [stop, *(lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(9))])
+    futures = in_threads(batcher, [stop, *asking(batcher, "abcdefghi")])
     assert futures[0].exception() is None
     assert all(isinstance(future.exception(), Stopped) for future in futures[1:])
     assert len(memory.kept) == 3
-
-
-@pytest.mark.parametrize("error", [ValueError("a bug"), InputFault("no such model")])
-def test_side_by_side_any_other_end_reaches_everyone(error: Exception) -> None:
-    def answer(_: Request) -> str:
-        raise error
-
-    with batching(SideBySide(answer, batch_size=4)) as batcher:
-        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(8)])
-        assert all(future.exception() is error for future in futures)
 
 
 def test_nothing_starts_before_the_first_request() -> None:
@@ -466,7 +446,7 @@ def test_nobody_has_an_answer_that_is_not_stored() -> None:
             raise MachineFault("no space left")
 
     with batching(SideBySide(upper, batch_size=4), Full()) as batcher:
-        futures = in_threads(batcher, [lambda n=n: batcher.ask([ask(f"t{n}")]) for n in range(8)])
+        futures = in_threads(batcher, asking(batcher, "abcdefgh"))
         assert all("no space left" in str(future.exception()) for future in futures)
         assert batcher.lost
 

@@ -114,9 +114,6 @@ def other(query, repo): ...
     ("command", "cure"),
     [
         ("leaderboard --db mysql://me:secret@host/db", "write it as sqlite:///FILE or postgresql://"),
-        ("runs --db oracle://host", "is neither SQLite nor PostgreSQL"),
-        ("runs --db nope://host", "is neither SQLite nor PostgreSQL"),
-        ("leaderboard --db sqlite:///folder", "the path is a folder; give a file: sqlite:///FILE"),
         ("scores --db sqlite:///folder", "the path is a folder; give a file: sqlite:///FILE"),
         ("strategy check here.py", "write here.py@mine or here.py@my.other"),
         ("strategy show here.py", "write here.py@mine or here.py@my.other"),

@@ -13,9 +13,7 @@ from sqlalchemy.engine import Engine
 from benchmarks.stored import SHAPES, DatabaseShape, fill
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.store import Store, database, open_store
-from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import RunFilter, run_tables
-from ctxbench.harness.store.schema import METADATA
 
 SETS = replace(SHAPES["sets"], samples=100)
 GROUP = replace(SHAPES["group"], samples=400)
@@ -90,22 +88,3 @@ def test_a_group_of_all_scores_reads_each_once(folder: Path, monkeypatch: pytest
     group = board(found).groups[0]
     assert len(group.rows) == GROUP.strategies and group.family.pairs == GROUP.strategies - 1
     assert all(row.n == GROUP.samples for row in group.rows)
-
-
-@pytest.mark.slow
-def test_one_sample_is_opened_without_the_others(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with made(folder, "group", GROUP) as store:
-        table = run_tables(store)[0]
-        with counted(monkeypatch) as read:
-            found = detail(store, table.run.id, table.sample[7])
-        rows, steps = 0, []
-        with store.reading() as connection:
-            for statement, parameters in read.statements:
-                rows += len(connection.exec_driver_sql(statement, parameters).all())
-                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-                steps += [str(line[-1]) for line in plan]
-    assert found.sample == table.sample[7] and 0 < len(read.statements) <= 20
-    assert 0 < rows <= 60
-    # No table is walked through: rows are found by their keys.
-    large = {*METADATA.tables} - {"measure"}
-    assert not [step for step in steps if step.startswith("SCAN") and step.split()[1] in large]

@@ -16,7 +16,6 @@ from ctxbench.harness.generators.fim import REMARK, Template, family
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store.facts import prompt_text
-from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
 from tests.harness.test_runner import Bench
 from tests.helpers.cli import Result, assert_fault, run_cli
@@ -100,12 +99,6 @@ def test_it_is_another_run_and_other_answers(bench: Bench) -> None:
     again = bench.run(model, choices=FIM)
     assert (again[0].run, again[0].new, len(model.asked)) == (filled.run, 0, 16)
     assert {row for (row,) in bench.rows("SELECT sampling LIKE '%fim%' FROM run WHERE id = '" + plain.run + "'")} == {0}
-
-
-def test_it_is_never_ranked_with_runs_that_were_shown_less(bench: Bench) -> None:
-    bench.run(Middle())
-    bench.run(Middle(), choices=FIM)
-    assert sorted(table.run.generator for table in run_tables(bench.store)) == ["scripted", "scripted [fim]"]
 
 
 @pytest.mark.slow

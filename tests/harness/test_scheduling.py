@@ -85,21 +85,11 @@ def test_slow_work_is_done_in_parts_of_half_a_second(clock: list[float]) -> None
     assert sizes(clock, 2.0, 8) == [4, 1, 1, 1, 1]
 
 
-def test_every_piece_comes_once_in_order(clock: list[float]) -> None:
-    assert [piece for part in WorkPace(3).parts("abcdefgh") for piece in part] == list("abcdefgh")
-    assert list(WorkPace(3).parts("")) == []
-
-
 def test_the_rest_of_something_tells_little(clock: list[float]) -> None:
     made = WorkPace(8)
     for _ in made.parts(range(1)):
         clock[0] += 0.4
     assert made.size == 8
-
-
-def test_a_part_is_done_at_once() -> None:
-    assert list(apart("".join, "abc", lambda _: False)) == [("abc", "abc")]
-    assert list(apart("".join, "", lambda _: False)) == []
 
 
 def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
@@ -127,19 +117,6 @@ def test_where_nothing_works_any_more_the_rest_is_not_tried(until: int, tried: l
     assert asked == tried and "".join("".join(pieces) for pieces, _ in outcomes) == "abcd"
     assert [type(outcome) for _, outcome in outcomes] == [MachineFault] * (len(outcomes) - 1) + [NothingWorks]
     assert str(outcomes[-1][1]) == f"coder: {len(tried)}; try again"
-
-
-def test_all_comes_back_once_in_the_order_in_which_it_was_begun() -> None:
-    with ThreadPoolExecutor(4) as threads:
-        under_way = UnderWay(threads, lambda n: n * n)
-        for number in range(50):
-            under_way.begin(number)
-        found = []
-        while under_way:
-            taken = under_way.take()
-            assert [what for what, _ in taken] == sorted(what for what, _ in taken)
-            found += [(what, future.result()) for what, future in taken]
-    assert sorted(found) == [(n, n * n) for n in range(50)]
 
 
 def test_what_is_ready_does_not_wait_for_what_takes_long() -> None:
@@ -176,13 +153,3 @@ def test_what_is_dropped_is_not_done_and_what_runs_ends() -> None:
         go_on.set()
         assert [what for what, _ in under_way.take()] == [0] and not under_way
     assert done == [0]
-
-
-def test_a_fault_comes_back_in_its_place() -> None:
-    with ThreadPoolExecutor(1) as threads:
-        under_way = UnderWay(threads, lambda n: 1 // n)
-        under_way.begin(0)
-        [(what, future)] = under_way.take()
-    assert what == 0
-    with pytest.raises(ZeroDivisionError):
-        future.result()

@@ -26,10 +26,6 @@ pytestmark = pytest.mark.usefixtures("inline_cells")
 GREEDY = {"max_tokens": 128, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0}
 
 
-def test_no_limit_keeps_the_order() -> None:
-    assert planned_samples(MANY, None) == MANY
-
-
 def test_a_limit_takes_turns() -> None:
     # Drawn a, b, c, a, b, c, a; done a repository after the other.
     assert [sample.repo for sample in planned_samples(MANY, 7)] == ["a", "a", "a", "b", "b", "c", "c"]

@@ -1,40 +1,19 @@
 """Summaries by the run's model: each asked for once, post-processed, counted apart; plain ones without a model."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import pytest
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.apis import MAX_TOKENS, SYSTEM, summary_prompt
 from ctxbench.bench.errors import MachineFault
-from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.run.batching import Batcher
 from ctxbench.harness.run.resources import Spent, Summaries
-from ctxbench.harness.store.write import StoredGeneration
-
-
-class Memory:
-    """A store of answers."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, StoredGeneration] = {}
-
-    def generations(self, ids: Sequence[str]) -> dict[str, Response]:
-        found = {id_: self.kept[id_] for id_ in ids if id_ in self.kept}
-        return {
-            id_: Response(text=one.text, finish="stop", tokens_in=one.tokens_in, tokens_out=one.tokens_out, seconds=0)
-            for id_, one in found.items()
-        }
-
-    def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
-        self.kept |= {one.id: one for one in generations}
+from tests.harness.test_batcher import batching
 
 
 def unit(name: str, code: str) -> Unit:
@@ -48,15 +27,6 @@ SHIP = unit("ship", "def ship(): return 2")
 
 def answer(request: Request) -> str:
     return "" if "def ship" in request.prompt.text.rpartition("code:")[2] else "Summary: Pays THE bill"
-
-
-@contextmanager
-def batching(generator: Scripted) -> Iterator[Batcher]:
-    batcher = Batcher(generator, "s", Memory())
-    try:
-        yield batcher
-    finally:
-        batcher.close()
 
 
 def test_the_model_is_asked_once_for_equal_code() -> None:
@@ -101,13 +71,6 @@ def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
         assert summaries.plain
         assert summaries(PYTHON, [PAY, SHIP]) == ["cart pay", "ship"]
         assert summaries.spent == Spent()
-    assert generator.batches == []
-
-
-def test_nothing_to_summarise() -> None:
-    generator = Scripted(answer)
-    with batching(generator) as batcher:
-        assert Summaries(batcher)(JAVA, []) == []
     assert generator.batches == []
 
 

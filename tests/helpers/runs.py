@@ -1,9 +1,13 @@
 """Small stored runs for tests of the leaderboard."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from ctxbench.harness.results import RunInfo, RunTable, Status
+from ctxbench.harness.store.runs import whole_id
 
 
 def make_run(**changes: Any) -> RunInfo:
@@ -42,3 +46,19 @@ def make_table(
         calls=(1.0,) * count,
         seconds=(0.5,) * count,
     )
+
+
+def put_runs(patch: pytest.MonkeyPatch, *tables: RunTable) -> None:
+    """Put runs behind the commands, in a store that exists only in memory."""
+
+    def run_tables(_: object, *, samples: str | None = None, profile: str = "ctxbench", **__: object) -> list[RunTable]:
+        found = [table for table in tables if samples in (None, table.run.samples.partition("[:")[0])]
+        return [table for table in found if table.run.profile == profile]
+
+    def find_run(_: object, run: str) -> RunInfo:
+        id_ = whole_id(run, sorted({table.run.id for table in tables}))
+        return next(table.run for table in tables if table.run.id == id_)
+
+    patch.setattr("ctxbench.harness.store.store.open_reader", contextlib.nullcontext)
+    patch.setattr("ctxbench.harness.store.runs.find_run", find_run)
+    patch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)

@@ -322,13 +322,6 @@ def test_a_strategy_cannot_have_files_opened_by_an_encoder_of_its_choice(cells: 
         _run(cells, f"{searching}@searches(ranker=minilm(path=/nowhere))")
 
 
-def test_an_encoder_that_cannot_be_had_ends_the_run_and_not_the_sample(cells: ForkedCells, searching: Path) -> None:
-    with pytest.raises(NoRanker, match="no encoder is called 'hashd'") as caught:
-        _run(cells, f"{searching}@searches(ranker=hashd)")
-    assert not isinstance(caught.value, StrategyFault)
-    assert _run(cells, "lc.infile").blocks
-
-
 @pytest.mark.slow
 def test_waiting_for_an_index_is_not_the_strategys_time(searching: Path) -> None:
     class Slow:
@@ -372,12 +365,6 @@ def test_a_wrong_spec_is_the_users_fault_not_the_strategys(cells: ForkedCells, s
         with pytest.raises(InputFault) as caught:
             ask()
         assert words in str(caught.value) and not isinstance(caught.value, StrategyFault)
-
-
-def test_a_wrong_kind_of_sample_is_refused(cells: ForkedCells, file: Path) -> None:
-    query = query_for(Kind.FUNCTION)
-    with pytest.raises(InputFault, match="use it for line samples"):
-        cells.run(f"{file}@raises", query, view_for(query), _generate)
 
 
 @pytest.mark.slow
@@ -512,10 +499,6 @@ def test_a_folder_that_a_killed_run_left_is_removed_by_the_next(
     mine.remove()
     other.remove()
     assert list(tmp_path.iterdir()) == [fresh]
-
-
-def test_inline_cells_say_that_they_isolate_nothing() -> None:
-    assert InlineCells().describe() == {"isolation": "none"}
 
 
 def test_hidden_paths_are_cut_out_of_what_is_visible(tmp_path: Path) -> None:

@@ -1,15 +1,13 @@
 """`ctxbench compare` as a user calls it."""
 
-import contextlib
 import json
 
 import pytest
 
-from ctxbench.harness.results import RunInfo, RunTable, Status
-from ctxbench.harness.store.runs import whole_id
+from ctxbench.harness.results import Status
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
-from tests.helpers.runs import make_table
+from tests.helpers.runs import make_table, put_runs
 
 DB = "--db=sqlite:///anything.db"
 STORED = (
@@ -25,16 +23,7 @@ STORED = (
 
 @pytest.fixture(autouse=True)
 def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
-        return [table for table in STORED if table.run.profile == profile]
-
-    def find_run(_: object, run: str) -> RunInfo:
-        id_ = whole_id(run, sorted({table.run.id for table in STORED}))
-        return next(table.run for table in STORED if table.run.id == id_)
-
-    monkeypatch.setattr("ctxbench.harness.store.store.open_reader", contextlib.nullcontext)
-    monkeypatch.setattr("ctxbench.harness.store.runs.find_run", find_run)
-    monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
+    put_runs(monkeypatch, *STORED)
 
 
 def test_two_runs_by_the_beginnings_of_their_ids() -> None:
@@ -77,7 +66,3 @@ def test_a_language_that_only_some_runs_have_is_left_out_with_a_word() -> None:
         ("aa11", "dd44", "python")
     ]
     assert "left out: java" in result.err
-
-
-def test_no_runs_named_is_a_usage_error() -> None:
-    assert run_cli("compare", DB).code == 2

@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,23 +130,6 @@ def test_the_first_landlock_is_told_as_one_that_boxes_do_without(monkeypatch: py
     assert not found.good and "version 1" in found.text and "Linux 5.19" in found.cure
 
 
-def test_a_missing_extra_is_told_with_its_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    import importlib.metadata as metadata
-
-    from ctxbench.harness.cli import doctor
-
-    def distribution(name: str) -> object:
-        if name == "psycopg":
-            raise metadata.PackageNotFoundError(name)
-        return real(name)
-
-    real = metadata.distribution
-    monkeypatch.setattr("importlib.metadata.distribution", distribution)
-    found = {each.name: each for each in doctor._extras()}
-    assert found["[postgres]"].good is None and "psycopg" in found["[postgres]"].text
-    assert found["[postgres]"].cure == "pip install 'ctxbench[postgres]'"
-
-
 @pytest.mark.slow
 def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.bench.retrieval import encoders
@@ -229,6 +213,14 @@ def image() -> Iterator[str]:
         yield f"{name}:{tag}"
 
 
+def remove(client: Any, containers: list[str]) -> None:
+    from docker.errors import NotFound
+
+    for each in containers:
+        with contextlib.suppress(NotFound):
+            client.api.remove_container(each, force=True)
+
+
 def test_containers_of_dead_owners_are_removed_and_those_of_living_ones_stay(image: str, only: Only) -> None:
     import docker
 
@@ -255,11 +247,7 @@ def test_containers_of_dead_owners_are_removed_and_those_of_living_ones_stay(ima
     finally:
         child.kill()
         child.wait()
-        for each in made:
-            try:
-                client.api.remove_container(each, force=True)
-            except docker.errors.NotFound:
-                continue
+        remove(client, made)
         client.close()
 
 
@@ -282,9 +270,5 @@ def test_stopped_steps_of_builds_are_removed_when_they_are_old(
         out = run_cli("doctor", "--clean").out
         assert f"removed half-built image's container {step[:12]}" in out and box[:12] not in out
     finally:
-        for each in made:
-            try:
-                client.api.remove_container(each, force=True)
-            except docker.errors.NotFound:
-                continue
+        remove(client, made)
         client.close()

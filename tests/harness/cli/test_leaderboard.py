@@ -1,6 +1,7 @@
 """`ctxbench leaderboard` as a user calls it."""
 
 import contextlib
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from ctxbench.harness.results import Origin, RunTable
 from tests.harness.leaderboard.test_board import noisy
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.runs import put_runs
 
 DB = "--db=sqlite:///anything.db"
 Fill = Callable[..., None]
@@ -18,17 +20,8 @@ Fill = Callable[..., None]
 
 @pytest.fixture
 def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
-    """Return a function that puts runs into a store that exists only in memory."""
-
-    def fill(*tables: RunTable) -> None:
-        def run_tables(_: object, *, samples: str | None, profile: str, **__: object) -> list[RunTable]:
-            wanted = [t for t in tables if samples in (None, t.run.samples.partition("[:")[0])]
-            return [t for t in wanted if t.run.profile == profile]
-
-        monkeypatch.setattr("ctxbench.harness.store.store.open_reader", contextlib.nullcontext)
-        monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
-
-    return fill
+    """Return a function that puts runs into a store."""
+    return functools.partial(put_runs, monkeypatch)
 
 
 def test_formats(stored: Fill) -> None:
@@ -131,11 +124,6 @@ def test_limited_runs_do_not_stand_beside_full_ones(stored: Fill) -> None:
     assert_fault(run_cli("leaderboard", DB, "--samples", "demo[:7]"), "demo[:7]", "demo[:80]")
 
 
-def test_the_same_command_prints_the_same(stored: Fill) -> None:
-    stored(noisy("lc.infile", 0.3), noisy("b", 0.6))
-    assert run_cli("leaderboard", DB).out == run_cli("leaderboard", DB).out
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -164,7 +152,3 @@ def test_no_store_at_all_is_said_and_none_is_made(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert_fault(run_cli("leaderboard", "--home", str(home)), "no runs are stored", "ctxbench quickstart")
     assert not home.exists()
-
-
-def test_unknown_format_is_a_usage_error() -> None:
-    assert run_cli("leaderboard", "--format", "xml").code == 2

@@ -137,10 +137,3 @@ def test_columns_without_a_remark_stay_as_they_are() -> None:
     assert without_parts(columns, columns["em"], ("other",), profile="ctxbench") == (columns, ("other",))
     left = (Measurement.GAIN.remark,)
     assert without_parts(columns, columns["em"], left, profile="ctxbench") == ({"em": columns["em"]}, left)
-
-
-def test_an_unknown_measure_is_refused_with_the_list(home: Home) -> None:
-    result = run_cli(
-        "run", "--samples", "demo", "--generator", "incontext", "--measure", "all", "--home", str(home.root)
-    )
-    assert result.code == 2 and "'scores', 'gain', 'diagnostics', 'profiles'" in result.err

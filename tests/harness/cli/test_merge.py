@@ -34,19 +34,8 @@ def home(tmp_path: Path) -> Home:
 
 def run(home: Home, *options: str, strategies: tuple[str, ...] = ("lc.infile", "lc.repocoder")) -> Any:
     chosen = [word for strategy in strategies for word in ("--strategy", strategy)]
-    return run_cli(
-        "run",
-        "--home",
-        str(home.root),
-        "--samples",
-        "demo",
-        *chosen,
-        "--generator",
-        GENERATOR,
-        "--limit",
-        "13",
-        *options,
-    )
+    words = ("--home", str(home.root), "--samples", "demo", *chosen, "--generator", GENERATOR, "--limit", "13")
+    return run_cli("run", *words, *options)
 
 
 def merge(home: Home, *places: Path, db: str = "merged") -> Any:

@@ -274,17 +274,6 @@ def test_bad_input_is_one_line_with_its_cure(
     assert_fault(run_cli("strategy", command, spec.format(**places)), *words)
 
 
-def test_usage_errors_are_exit_2() -> None:
-    assert run_cli("strategy", "show").code == 2
-    assert run_cli("strategy", "nonsense").code == 2
-
-
-@pytest.mark.parametrize("command", [[], ["list"], ["show"], ["check"]])
-def test_every_command_has_help(command: list[str]) -> None:
-    result = run_cli("strategy", *command, "--help")
-    assert result.code == 0 and len(result.out.splitlines()) > 4
-
-
 def test_what_a_served_model_can_do() -> None:
     with serving(answer=lambda *_: "width * height", shape=OPENAI, model="Qwen2.5-Coder-7B", delay=0.02) as server:
         result = run_cli("generator", "check", f"openai:Qwen2.5-Coder-7B@{server.url}(concurrency=4)")
@@ -306,21 +295,11 @@ def test_what_the_built_in_model_can_do() -> None:
     assert re.search(r"^--fim         cannot fill in the middle$", result.out, re.M) and "answered by" not in result.out
 
 
-def test_who_fails_a_check_is_told_no_abilities() -> None:
-    with serving(window=1) as server:
-        result = run_cli("generator", "check", f"openai:tiny@{server.url}")
-    assert result.code == 1 and "FAIL" in result.out and "at once" not in result.out
-
-
 def test_a_chat_model_is_told_apart() -> None:
     with serving() as server:
         result = run_cli("generator", "check", f"openai:tiny@{server.url}(endpoint=chat)")
     assert re.search(r"^instructions  follows them$", result.out, re.M)
     assert re.search(r"^--fim         no: is used as a chat model", result.out, re.M)
-
-
-def test_an_unknown_name_is_one_line() -> None:
-    assert_fault(run_cli("generator", "check", "nonsense"), "nonsense", "generator list")
 
 
 def test_a_window_is_told() -> None:

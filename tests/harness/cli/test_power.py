@@ -1,14 +1,12 @@
 """`ctxbench power` as a user calls it."""
 
-import contextlib
 import json
 
 import pytest
 
-from ctxbench.harness.results import RunInfo, RunTable
-from ctxbench.harness.store.runs import whole_id
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.runs import put_runs
 
 STORED = (
     noisy("lc.infile", 0.3, id="aa11"),
@@ -20,16 +18,7 @@ COMMAND = ("power", "--db=sqlite:///anything.db", "--samples", "demo", "--effect
 
 @pytest.fixture(autouse=True)
 def _stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_tables(*_: object, **__: object) -> list[RunTable]:
-        return list(STORED)
-
-    def find_run(_: object, run: str) -> RunInfo:
-        id_ = whole_id(run, sorted({table.run.id for table in STORED}))
-        return next(table.run for table in STORED if table.run.id == id_)
-
-    monkeypatch.setattr("ctxbench.harness.store.store.open_reader", contextlib.nullcontext)
-    monkeypatch.setattr("ctxbench.harness.store.runs.find_run", find_run)
-    monkeypatch.setattr("ctxbench.harness.store.runs.run_tables", run_tables)
+    put_runs(monkeypatch, *STORED)
 
 
 @pytest.mark.slow
@@ -53,7 +42,3 @@ def test_a_table_a_sentence_and_what_cannot_be_told() -> None:
 )
 def test_faults(arguments: list[str], words: list[str]) -> None:
     assert_fault(run_cli(*COMMAND, *arguments), *words)
-
-
-def test_no_effect_is_a_usage_error() -> None:
-    assert run_cli(*COMMAND, "--baseline", "aa11", "--effect", "0").code == 2

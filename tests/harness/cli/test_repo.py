@@ -66,11 +66,6 @@ def test_list_says_what_is_fetched(demo: str) -> None:
     assert all(row[fetched:].split()[0] == "no" for row in rows[1:])
 
 
-def test_list_of_a_set() -> None:
-    rows = run_cli("repo", "list", "--set", "java").out.splitlines()[1:]
-    assert [row.split()[0] for row in rows] == ["commons-codec", "commons-lang3"]
-
-
 def test_fetch_prints_name_and_folder_and_nothing_else_on_stdout(demo: str, tmp_path: Path) -> None:
     result = run_cli("repo", "fetch", demo)
     name, folder = result.out.rstrip("\n").split("\t")
@@ -123,11 +118,6 @@ BAD: list[tuple[str, Callable[[Path], list[str]], list[str]]] = [
 @pytest.mark.parametrize(("arguments", "words"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_bad_input(tmp_path: Path, arguments: Callable[[Path], list[str]], words: list[str]) -> None:
     assert_fault(run_cli("repo", *arguments(tmp_path)), *words)
-
-
-def test_a_home_that_is_a_file(demo: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert_fault(run_cli("repo", "fetch", demo, "--home", str(tmp_path / "file")), "file")
 
 
 def test_fetch_of_nothing_is_a_usage_error() -> None:

@@ -7,10 +7,8 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.cells import conversation
-from ctxbench.harness.store import open_store
 from ctxbench.strategies import resolve
 from tests.helpers.cli import assert_fault, run_cli
-from tests.helpers.databases import set_schema
 from tests.helpers.sets import make_set
 
 ARGUMENTS = {"--samples": "demo", "--strategy": "lc.infile", "--generator": "scripted(text=x)"}
@@ -63,19 +61,6 @@ def test_a_run_says_what_it_has_and_again_the_same(home: Home) -> None:
     assert (again.code, again.out) == (0, first.out)
 
 
-def _database_of_another_version(home: Home) -> None:
-    open_store(home.database).close()
-    set_schema(home.root / "results.db", 9999)
-
-
-def _no_database(home: Home) -> None:
-    (home.root / "results.db").write_text("no database, but long enough to be looked at\n" * 100)
-
-
-def _folder_for_a_database(home: Home) -> None:
-    (home.root / "results.db").mkdir()
-
-
 def _cut_answers(home: Home) -> None:
     (home.root / "answers.jsonl").write_text('{"text": "x"}\n{"text": ')
 
@@ -106,14 +91,9 @@ def _nothing(home: Home) -> None:
         (_nothing, {"strategy": "lc.infil"}, ["lc.infil", "did you mean lc.infile"]),
         (_nothing, {"strategy": "lc.infile(limt=3)"}, ["limt", "limit"]),
         (_nothing, {"generator": "scriptd"}, ["scriptd", "did you mean scripted"]),
-        (_nothing, {"generator": "scripted(txt=3)"}, ["txt", "known parameters: answers"]),
-        (_nothing, {"generator": "scripted("}, ["name(key=value"]),
         (_nothing, {"db": "results"}, ["sqlite:///FILE"]),
         (_nothing, {"db": "sqlite:////proc/no/such/place.db"}, ["check"]),
         (_cut_answers, {"generator": "scripted(answers='{root}/answers.jsonl')"}, ["answers.jsonl:2", "cut off"]),
-        (_database_of_another_version, {}, ["another version of ctxbench", "choose a new database"]),
-        (_no_database, {}, ["is not a database", "--db"]),
-        (_folder_for_a_database, {}, ["the path is a folder"]),
         (_lost_repository, {}, ["shop1", "repo fetch"]),
         (_changed_repository, {}, ["shop1", "remove that folder"]),
         (_raising_strategy, {"strategy": "{root}/../mine.py@mine"}, ["4 samples", "oh no", "correct the strategy"]),
@@ -142,14 +122,6 @@ def test_generator_list() -> None:
     assert result.code == 0
     assert "incontext        Learn from the prompt alone" in result.out
     assert "scripted(answers='', text='', mode=fixed, delay=0.0)" in result.out
-
-
-@pytest.mark.slow
-def test_generator_check() -> None:
-    result = run_cli("generator", "check", "scripted(text=x)")
-    assert result.code == 0 and "7 of 7 checks passed" in result.out
-    result = run_cli("generator", "check", "incontext(workers=1)")
-    assert result.code == 0 and "9 of 9 checks passed" in result.out
 
 
 def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:

@@ -70,15 +70,6 @@ def test_build_by_the_protocol_of_the_paper(manifest: str) -> None:
         assert refused.code == 2 and words in refused.err
 
 
-def test_building_again_changes_nothing(built: str, manifest: str) -> None:
-    again = run_cli("samples", "build", built, "--repo", manifest, "--per-repo", "5", "--workers", "1")
-    assert again.code == 0
-    other = run_cli("samples", "build", built, "--repo", manifest, "--per-repo", "6", "--workers", "1")
-    assert_fault(other, "another sample set", "--force")
-    forced = run_cli("samples", "build", built, "--repo", manifest, "--per-repo", "6", "--workers", "1", "--force")
-    assert "6 samples" in forced.out
-
-
 def test_python_builds_what_the_command_does(built: str, manifest: str) -> None:
     assert len(ctxbench.build(built, manifest, per_repo=5, workers=1)) == 5
     with pytest.raises(ctxbench.InputFault, match="another sample set is called 'tiny'"):
@@ -197,9 +188,3 @@ def test_a_shipped_repository_gives_the_same_bytes_twice(tmp_path: Path) -> None
         assert f"{name}: 100 samples" in result.out, result.err
         digests.add(result.out.split()[-1])
     assert len(digests) == 1
-
-
-@pytest.mark.parametrize("command", ["build", "show", "list", "export", "import"])
-def test_every_command_has_help(command: str) -> None:
-    result = run_cli("samples", command, "--help")
-    assert result.code == 0 and "--home" in result.out

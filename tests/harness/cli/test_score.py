@@ -110,8 +110,3 @@ def test_unknown_profile_and_a_place_that_cannot_be_written(file: Path, tmp_path
         run_cli("score", str(tmp_path / "no.jsonl"), "--language", "python", "--out", str(kept)), "no such file"
     )
     assert kept.read_text() == "kept"
-
-
-@pytest.mark.parametrize("arguments", [(), ("--language", "rust"), ("--language", "java", "--workers", "0")])
-def test_wrong_options_are_a_usage_error(file: Path, arguments: tuple[str, ...]) -> None:
-    assert run_cli("score", str(file), *arguments).code == 2

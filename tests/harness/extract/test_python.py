@@ -1,6 +1,5 @@
 """What becomes of a model's answer: the function it means, in the file's indentation."""
 
-import ast
 import textwrap
 
 import pytest
@@ -145,45 +144,71 @@ def test_a_body_from_the_cursor_stays_before_a_class_with_the_same_method(first:
     assert found.text == f"{METHOD}        {first}"
 
 
-def test_a_method_in_its_class_keeps_its_lines() -> None:
-    method = "    def area(self, width):\n        return width"
-    answer = f"```python\nclass Shape:\n    x = 1\n\n{method}\n\n    def b(self): ...\n```"
-    assert extract(make(METHOD, "class Shape:\n"), answer).text == method
+HELPER = "    def twice(x):\n        return 2 * x\n\n    return twice(width) * height"
+MARGIN = '    text = """\nat the margin\n"""\n    total = sum([\nwidth,\n])\n# a comment there\n    return total'
+OTHERS = {name: FUNCTION.replace("area", name) for name in ("_area", "surface")}
+LINES = "    def area(self, width):\n        return width"
+IN_CLASS = make(METHOD, "class Shape:\n")
+TAKEN = {
+    "a method in its class keeps its lines": (
+        IN_CLASS,
+        f"```python\nclass Shape:\n    x = 1\n\n{LINES}\n\n    def b(self): ...\n```",
+        LINES,
+    ),
+    "the class that a model writes around it": (
+        make(METHOD, "class Own:\n"),
+        f"```python\n# [CODE]\nclass Shape:\n    def __init__(self):\n        pass\n\n{LINES}\n# [/CODE]\n```",
+        LINES,
+    ),
+    "a body in a fence is indented": (
+        IN_CLASS,
+        "```python\nif not width:\n    return 0\nreturn width\n```",
+        f"{METHOD}        if not width:\n            return 0\n        return width",
+    ),
+    "a helper inside the body stays": (make(), HELPER, HEAD + HELPER),
+    "a helper inside a body in a fence": (make(), f"```\n{textwrap.dedent(HELPER)}\n```", HEAD + HELPER),
+    "strings and brackets at the margin are no end": (make(), f"{MARGIN}\n\ndef other(): ...\n", HEAD + MARGIN),
+    "the last of several": (make(), f"```\ndef area(a, b):\n    return 0\n\n{FUNCTION}\n```", FUNCTION),
+    "an underscore is forgiven": (make(), f"```\n{OTHERS['_area']}\n```", OTHERS["_area"]),
+    "another function from a fence": (make(), f"```\n{OTHERS['surface']}\n```", OTHERS["surface"]),
+    "async and tabs": (
+        make("async def area(width):\n", ""),
+        "\tawait width\n\treturn 1\nx",
+        "async def area(width):\n\tawait width\n\treturn 1",
+    ),
+    "an exact name before a forgiven one": (
+        make(),
+        "[CODE]\ndef area(a):\n    return 1\n\ndef _area(a):\n    return 2\n[/CODE]",
+        "def area(a):\n    return 1",
+    ),
+    "an exact name by lines too": (make(), f"Here it is:\n\n{FUNCTION}\n\n\n{OTHERS['_area']}", FUNCTION),
+    "tabs that break become spaces": (
+        make(),
+        "[CODE]\ndef area(a):\n\tif a:\n        return 0\n\treturn 1\n[/CODE]",
+        "def area(a):\n    if a:\n        return 0\n    return 1",
+    ),
+    "tabs that do not stay": (make(), "[CODE]\ndef area(a):\n\treturn 1\n[/CODE]", "def area(a):\n\treturn 1"),
+    "imports and decorators stay outside": (
+        make(),
+        f"[CODE]\nimport os\nfrom a import b\n\n@cache\n{FUNCTION}\n[/CODE]",
+        FUNCTION,
+    ),
+    "a line that goes on at the cursor is not moved": (
+        make(METHOD, "class Shape:\n", tail="        "),
+        "total = 1\n        return total\n",
+        f"{METHOD}        total = 1\n        return total",
+    ),
+}
 
 
-def test_a_method_is_taken_out_of_the_class_that_a_model_writes_around_it() -> None:
-    method = f"{METHOD}        return width"
-    answer = f"```python\n# [CODE]\nclass Shape:\n    def __init__(self):\n        pass\n\n{method}\n# [/CODE]\n```"
-    assert extract(make(METHOD, "class Own:\n"), answer) == Extracted(text=method)
+@pytest.mark.parametrize("name", TAKEN)
+def test_of_an_answer_the_function_alone_is_taken(name: str) -> None:
+    sample, answer, text = TAKEN[name]
+    assert extract(sample, answer).text == text
 
 
-def test_a_body_in_a_fence_is_indented() -> None:
-    answer = "```python\nif not width:\n    return 0\nreturn width\n```"
-    text = extract(make(METHOD, "class Shape:\n"), answer).text
-    assert text == METHOD + "        if not width:\n            return 0\n        return width"
-
-
-def test_a_helper_inside_the_body_stays() -> None:
-    body = "    def twice(x):\n        return 2 * x\n\n    return twice(width) * height"
-    assert extract(make(), body).text == HEAD + body
-    fenced = f"```\n{textwrap.dedent(body)}\n```"
-    assert extract(make(), fenced).text == HEAD + body
-
-
-def test_strings_and_brackets_that_reach_the_margin_are_no_end() -> None:
-    body = '    text = """\nat the margin\n"""\n    total = sum([\nwidth,\n])\n# a comment there\n    return total'
-    assert extract(make(), f"{body}\n\ndef other(): ...\n").text == HEAD + body
-
-
-def test_the_last_of_several_is_taken_and_underscores_are_forgiven() -> None:
-    answer = f"```\ndef area(a, b):\n    return 0\n\n{FUNCTION}\n```"
-    assert extract(make(), answer).text == FUNCTION
-    assert extract(make(), f"```\n{FUNCTION.replace('area', '_area')}\n```").text == FUNCTION.replace("area", "_area")
-
-
-def test_another_function_is_taken_from_a_fence_only() -> None:
-    other = FUNCTION.replace("area", "surface")
-    assert extract(make(), f"```\n{other}\n```").text == other
+def test_a_docstring_alone_is_a_body_where_there_was_none() -> None:
+    assert extract(make("def area(width, height):\n"), '    """Return it."""\n\n\nx = 1\n').flags == ()
 
 
 @pytest.mark.parametrize("answer", ["I cannot do that.", "    return (width *", "Sorry", "```\nwidth *\n```"])
@@ -195,23 +220,6 @@ def test_what_is_no_function_says_so(answer: str) -> None:
 @pytest.mark.parametrize("answer", ["", "  \n\t", "[CODE][/CODE]", "A plan.\n[CODE]\n```python\n```\n[/CODE]"])
 def test_nothing_is_nothing(answer: str) -> None:
     assert extract(make(), answer) == Extracted(text="", flags=(PARSE_FAILED,))
-
-
-def test_a_docstring_alone_is_no_body() -> None:
-    assert extract(make(), FUNCTION).text == FUNCTION
-    undocumented = make("def area(width, height):\n")
-    assert extract(undocumented, '    """Return it."""\n\n\nx = 1\n').flags == ()
-
-
-def test_async_and_tabs() -> None:
-    made = make("async def area(width):\n", "")
-    assert extract(made, "\tawait width\n\treturn 1\nx").text == "async def area(width):\n\tawait width\n\treturn 1"
-
-
-@pytest.mark.parametrize("answer", [BODY, FUNCTION, FENCED, f"{BODY}\n\n\ndef other():\n    pass"])
-def test_the_text_is_one_function(answer: str) -> None:
-    tree = ast.parse(extract(make(), answer).text)
-    assert [type(node) for node in tree.body] == [ast.FunctionDef]
 
 
 def test_warnings_of_the_code_are_its_own() -> None:
@@ -260,16 +268,6 @@ def test_a_body_is_moved_to_where_it_belongs(tail: str, margin: str, after: str)
     assert (found.text, found.flags) == (MOVED, ())
 
 
-def test_a_body_between_tags_is_moved_too() -> None:
-    answer = "[CODE]\n    if width:\n        return 1\n    return 2\n[/CODE]"
-    assert extract(make(METHOD, SHAPE), answer).text == MOVED
-
-
-def test_a_line_that_goes_on_at_the_cursor_is_not_moved() -> None:
-    answer = "total = 1\n        return total\n"
-    assert extract(make(METHOD, SHAPE, tail="        "), answer).text == f"{METHOD}        {answer}".rstrip()
-
-
 @pytest.mark.parametrize(
     ("wanted", "written", "taken"),
     [
@@ -288,11 +286,6 @@ def test_one_underscore_more_or_less_is_forgiven(wanted: str, written: str, take
     assert ("return 1" in extract(make(head, name=wanted), answer).text) is taken
 
 
-def test_an_exact_name_comes_before_a_forgiven_one() -> None:
-    answer = "[CODE]\ndef area(a):\n    return 1\n\ndef _area(a):\n    return 2\n[/CODE]"
-    assert extract(make(), answer).text == "def area(a):\n    return 1"
-
-
 WRAP = "def area(f):\n    def _area(*a):\n        return f(*a) + 1\n\n    return _area"
 
 
@@ -307,11 +300,6 @@ def test_a_function_inside_another_is_no_answer(name: str) -> None:
     assert extract(make(), f"```\n{function}\n\nand so on\n```").text == function
     broken = extract(make(), f"```\n{function}(\n\nand so on\n```")
     assert (broken.text, broken.flags[-1]) == (f"{function}(", PARSE_FAILED)
-
-
-def test_an_exact_name_comes_first_by_lines_too() -> None:
-    other = FUNCTION.replace("area", "_area")
-    assert extract(make(), f"Here it is:\n\n{FUNCTION}\n\n\n{other}").text == FUNCTION
 
 
 EXAMPLE = FUNCTION.replace("\n", '\n    """Return the area.\n\n    ```python\n    area(1, 2)\n    ```\n    """\n', 1)
@@ -352,17 +340,6 @@ def test_a_function_is_cut_by_lines_out_of_what_does_not_parse() -> None:
     assert (broken.text, broken.flags) == ("def area(a):\n    return (a", (PARSE_FAILED,))
 
 
-def test_tabs_become_spaces_only_where_they_break() -> None:
-    mixed = "[CODE]\ndef area(a):\n\tif a:\n        return 0\n\treturn 1\n[/CODE]"
-    assert extract(make(), mixed).text == "def area(a):\n    if a:\n        return 0\n    return 1"
-    tabs = "def area(a):\n\treturn 1"
-    assert extract(make(), f"[CODE]\n{tabs}\n[/CODE]").text == tabs
-
-
-def test_imports_and_decorators_before_the_function_stay_outside() -> None:
-    assert extract(make(), f"[CODE]\nimport os\nfrom a import b\n\n@cache\n{FUNCTION}\n[/CODE]").text == FUNCTION
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -387,10 +364,6 @@ def test_tags_in_every_shape(answer: str) -> None:
 def test_a_body_between_tags_stays_behind_a_remark_that_names_them() -> None:
     answer = f"First [CODE] and then [/CODE].\n[CODE]\n{BODY}\n[/CODE]\nIt is between [CODE] and [/CODE] tags."
     assert extract(make(), answer) == extract(make(), f"{answer} [CODE]...[/CODE]") == Extracted(text=WHOLE)
-
-
-def test_a_remark_alone_says_so() -> None:
-    assert extract(make(), "It is between [CODE] and [/CODE] tags.").flags == (PARSE_FAILED,)
 
 
 STRING = '        text = """usage:\noptions:\n        -h\n"""\n        return text'

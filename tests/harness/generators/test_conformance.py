@@ -1,7 +1,7 @@
 """The conformance list finds what is wrong with a generator: each check fails for its own fault, and no other does."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,30 +20,34 @@ def scripted(**changes: Any) -> Scripted:
     return Scripted(lambda request: request.prompt.text[-20:], **{"version": "1", **changes})
 
 
-class Changed(Scripted):
-    """Answers soundly, then has its answers changed."""
+class Odd(Scripted):
+    """Answers soundly, and then a function of the requests and the answers says which of these are given."""
 
-    def __init__(self, change: Any) -> None:
-        super().__init__(lambda request: request.prompt.text[-20:], version="1")
-        self._change = change
-
-    def generate(self, requests: Sequence[Request]) -> list[Response]:
-        return [self._change(one) for one in super().generate(requests)]
-
-
-class Forgetful(Scripted):
-    """Answers one request of a batch."""
+    def __init__(self, given: Callable[[Sequence[Request], list[Response]], list[Response]], **changes: Any) -> None:
+        super().__init__(lambda request: request.prompt.text[-20:], **{"version": "1", **changes})
+        self._given = given
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
-        return super().generate(requests)[:1]
+        return self._given(requests, super().generate(requests))
 
 
-class Fickle(Scripted):
-    """Answers otherwise every time."""
+def changed(**fields: Any) -> Odd:
+    return Odd(lambda _, answers: [replace(one, **fields) for one in answers])
 
-    def __init__(self) -> None:
-        count = itertools.count()
-        super().__init__(lambda _: f"x{next(count)}", version="1")
+
+def fickle() -> Scripted:
+    """Return a generator that answers otherwise every time."""
+    count = itertools.count()
+    return Scripted(lambda _: f"x{next(count)}", version="1")
+
+
+class Alone(Scripted):
+    """Says that many may call at once, and answers none of them but the first."""
+
+    capabilities = Capabilities(batch_size=4, concurrent=True)
+
+    def generate(self, requests: Sequence[Request]) -> list[Response]:
+        return super().generate(requests) if len(self.batches) < 4 else []
 
 
 class Talkative(Scripted):
@@ -94,22 +98,6 @@ class Middle(Scripted):
         return [] if requests[0].sampling.fim else super().generate(requests)
 
 
-class Mute(Scripted):
-    """Answers code, and no question."""
-
-    def generate(self, requests: Sequence[Request]) -> list[Response]:
-        return [] if "?" in requests[0].prompt.text else super().generate(requests)
-
-
-class Alone(Scripted):
-    """Says that many may call at once, and answers none of them but the first."""
-
-    capabilities = Capabilities(batch_size=4, concurrent=True)
-
-    def generate(self, requests: Sequence[Request]) -> list[Response]:
-        return super().generate(requests) if len(self.batches) < 4 else []
-
-
 def failed(made: Any) -> list[str]:
     return [finding.name for finding in check(made) if not finding.passed]
 
@@ -150,18 +138,18 @@ def test_a_generator_of_another_kind_is_refused() -> None:
     [
         (scripted(version=""), ["has a version"]),
         (scripted(batch_size=0), ["has a batch size"]),
-        (Forgetful(lambda _: "x", version="1"), ["answers every request"]),
-        (Changed(lambda one: replace(one, finish="done")), ["accounts for its answers"]),
-        (Changed(lambda one: replace(one, seconds=-1.0)), ["accounts for its answers"]),
-        (Changed(lambda one: replace(one, cached=one.tokens_in + 1)), ["accounts for its answers"]),
-        (Fickle(), ["greedy answers are equal"]),
+        (Odd(lambda _, answers: answers[:1]), ["answers every request"]),
+        (changed(finish="done"), ["accounts for its answers"]),
+        (changed(seconds=-1.0), ["accounts for its answers"]),
+        (changed(cached=10**6), ["accounts for its answers"]),
+        (fickle(), ["greedy answers are equal"]),
         (Talkative(lambda _: "x", version="1"), ["keeps to the token limit"]),
         (Coder(float("nan")), ["prices texts", "a likely text costs less"]),
         (Coder(1.0), ["a likely text costs less"]),
         (scripted(faults=[1]), ["answers without a fault"]),
         (Counter(lambda _: "x", version="1"), ["counts tokens"]),
         (Middle(lambda _: "x", version="1"), ["fills in the middle"]),
-        (Mute(lambda _: "x", version="1"), ["accepts an instruction"]),
+        (Odd(lambda asked, answers: [] if "?" in asked[0].prompt.text else answers), ["accepts an instruction"]),
         (Alone(lambda _: "x", version="1"), ["answers side by side"]),
         (Talkative(lambda _: "x", version="1", thinking=1), ["keeps to the token limit"]),
     ],

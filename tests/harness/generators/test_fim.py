@@ -9,7 +9,6 @@ import pytest
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
 from ctxbench.harness.generators import fim
@@ -17,6 +16,9 @@ from ctxbench.harness.generators.base import Capabilities, Generator, Request, S
 from ctxbench.harness.generators.fim import FAMILIES, Template
 from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.strategies.api import Block, BlockKind, Prompt
+from tests.harness.store.making import make_spec
+from tests.helpers.requests import make_request
+from tests.helpers.samples import make_sample
 from tests.helpers.trees import make_snapshot
 
 QWEN = fim.family("qwen", where="test")
@@ -29,24 +31,12 @@ LEFT = Prompt(
 
 
 def sample(suffix: str | None = "print(x)\ny = 2\n", **changes: Any) -> Sample:
-    fields: dict[str, Any] = {
-        "id": "r/a.py#L1C4",
-        "benchmark": "ctxbench",
-        "language": PYTHON,
-        "kind": Kind.LINE,
-        "subkind": "single-line",
-        "repo": "r",
-        "path": "a.py",
-        "cursor": Cursor(line=1, column=4),
-        "prefix": "import shapes\nx = ",
-        "suffix": suffix,
-    }
-    return Sample(**{**fields, **changes})
+    place = {"path": "a.py", "cursor": Cursor(line=1, column=4), "prefix": "import shapes\nx = "}
+    return make_sample(suffix=suffix, **{**place, **changes})
 
 
 def request(prompt: Prompt = LEFT, most: int = 16) -> Request:
-    sampling = Sampling(max_tokens=most, fim=True)
-    return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=sampling, one_line=True)
+    return make_request(prompt=prompt, max_tokens=most, fim=True, one_line=True)
 
 
 class Model(Generator):
@@ -222,11 +212,6 @@ def test_both_sides_are_cut_to_the_window() -> None:
     assert len(infile.text) > 200
 
 
-def test_what_fits_is_left_alone() -> None:
-    shown = fim.filled(Model(window=4000), request(), fim.after(sample())).prompt
-    assert shown == fim.filled(Model(), request(), fim.after(sample())).prompt
-
-
 def test_a_window_that_holds_nothing_fails_and_says_so() -> None:
     shown = fim.filled(Model(window=40), request(most=8), fim.after(sample())).prompt
     assert "overflow_failed" in shown.flags
@@ -242,18 +227,8 @@ def test_a_generator_that_cannot_is_named(tmp_path: Path) -> None:
 
 
 def spec(**how: Any) -> RunSpec:
-    return RunSpec(
-        samples="demo",
-        samples_digest="d",
-        strategy="lc.infile",
-        strategy_version="1",
-        generator="hf(model=m)",
-        generator_version="1",
-        coder="",
-        sampling=Sampling(**how),
-        tokenizer="ctxcode-1",
-        code="0",
-    )
+    choices = {"samples_digest": "d", "generator": "hf(model=m)", "tokenizer": "ctxcode-1"}
+    return make_spec(**choices, sampling=Sampling(**how))
 
 
 def test_keys_of_runs_without_it_are_what_they_were() -> None:

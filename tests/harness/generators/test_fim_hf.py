@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.answers import end_of
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.hf import HF, hf
 from ctxbench.harness.generators.local import LocalRequest
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import Block, BlockKind
 from tests.helpers.extras import needed
+from tests.helpers.requests import make_request
 from tests.helpers.tiny_llama import VOCABULARY, tiny_llama
 
 torch = needed("torch", "hf")
@@ -62,10 +61,7 @@ def model(plain: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HF]
 
 
 def asked(before: str = BEFORE, behind: str = BEHIND) -> tuple[Request, Block]:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=before),))
-    sampling = Sampling(max_tokens=12, fim=True)
-    request = Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=sampling)
-    return request, Block(kind=BlockKind.AFTER, text=behind)
+    return make_request(before, max_tokens=12, fim=True), Block(kind=BlockKind.AFTER, text=behind)
 
 
 def test_marks_are_tokens_and_the_texts_between_them_are_read_alone(model: HF) -> None:

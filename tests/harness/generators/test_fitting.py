@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,7 @@ from ctxbench.bench.types import Cursor, Kind, Place, Query
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.strategies.api import Block, BlockKind, Prompt, text_block
 from ctxbench.strategies.icl.prompts import CONTEXT, render
-from ctxbench.strategies.layout import closing, framed
+from ctxbench.strategies.layout import framed
 
 QUERY = Query(
     id="q",
@@ -111,34 +110,11 @@ def test_then_the_current_file_is_cut_at_its_top() -> None:
     assert fixed(made) == fixed(prompt) and words(made) <= room
 
 
-@pytest.mark.parametrize("style", ["paper", "clean"])
-def test_instruction_steps_and_target_never_go(style: str) -> None:
-    prompt = icl_prompt(found("best", 0.9), style=style)
-    made = fit(prompt, words, 40, 16, Kind.FUNCTION)
-    assert not names(made) and made.flags == ("overflow_trimmed", "overflow_failed")
-    assert fixed(made) == fixed(prompt) and made.blocks[-2:] == closing(QUERY, style)
-    assert {one.places[0].path for one in made.dropped} == {"best.py", "own.py"}
-
-
-def test_documentation_counts_as_what_it_is() -> None:
-    prompt = icl_prompt(found("a", 0.5, kind=BlockKind.API), found("b", 0.7, kind=BlockKind.API))
-    made = fit(prompt, words, words(prompt) - 1 + 64, 64, Kind.FUNCTION)
-    assert [(one.kind, one.score) for one in made.dropped] == [("api", 0.5)]
-
-
 def test_a_function_prompt_that_ends_at_the_cursor_is_cut_as_a_file() -> None:
     prompt = Prompt(blocks=(*framed([found("a", 0.5)]), here(30, "def f():\n    ")))
     made = fit(prompt, words, 40, 20, Kind.FUNCTION)
     assert names(made) == ["shop/cart.py"] and made.text.endswith("def f():\n    ") and words(made) <= 20
     assert made.blocks[0].kind is BlockKind.INFILE, "an empty section leaves no heading"
-
-
-def test_a_cut_file_names_the_lines_that_it_still_shows() -> None:
-    whole = Block(
-        kind=BlockKind.INFILE, text=code("here", 30) + "    ", places=(Place(path="shop/cart.py", start=5, end=35),)
-    )
-    [cut] = fit(Prompt(blocks=(whole,)), words, 40, 20, Kind.FUNCTION).blocks
-    assert cut.places[0].end == 35 and cut.places[0].end - cut.places[0].start == cut.text.count("\n") < 30
 
 
 def test_lines_cut_the_file_first_but_leave_it_half_of_the_room() -> None:
@@ -161,12 +137,6 @@ def test_then_lines_lose_what_was_retrieved() -> None:
     assert kept.cut and code("c", 10).startswith(kept.text)
 
 
-def test_a_small_file_keeps_all_its_lines() -> None:
-    prompt = line_prompt(found("a", 0.2, 30), found("b", 0.4, 30), lines=4)
-    made = fit(prompt, words, 160, 16, Kind.LINE)
-    assert made.blocks[-1] == prompt.blocks[-1] and [one.score for one in made.dropped] == [0.2]
-
-
 def test_a_line_that_is_longer_than_the_window_is_cut_at_its_beginning() -> None:
     prompt = Prompt(blocks=(here(3, "value = f(" + "a, " * 200),))
     made = fit(prompt, ours, 40, 10, Kind.LINE)
@@ -178,12 +148,6 @@ def test_of_equals_and_of_unscored_the_later_goes_first() -> None:
     prompt = line_prompt(found("a", None), found("b", None), found("c", 0.0), lines=3)
     made = fit(prompt, words, words(prompt) - 1 + 16, 16, Kind.LINE)
     assert [one.places[0].path for one in made.dropped] == ["b.py"]
-
-
-def test_an_answer_takes_half_of_the_window_at_most() -> None:
-    prompt = line_prompt(lines=40)
-    made = fit(prompt, words, 64, 1024, Kind.LINE)
-    assert 28 <= words(made) <= 32
 
 
 def test_a_heading_stays_while_its_section_has_something() -> None:
@@ -233,17 +197,3 @@ def test_a_cut_prompt_fits_or_says_that_it_does_not(
         assert made.blocks[0] == prompt.blocks[0] and made.blocks[-3:] == prompt.blocks[-3:]
     shown = set(names(made)) | {one.places[0].path for one in made.dropped}
     assert shown == set(names(prompt)), "what is not shown is said to be gone"
-
-
-@pytest.mark.slow
-def test_a_thousand_blocks_are_not_counted_a_thousand_times() -> None:
-    counted = []
-
-    def counting(prompt: Prompt) -> int:
-        counted.append(prompt)
-        return words(prompt)
-
-    prompt = line_prompt(*(found(f"{number}.py", number / 1000) for number in range(1000)))
-    made = fit(prompt, counting, 60, 10, Kind.LINE)
-    assert words(made) <= 50 and len(made.dropped) > 900
-    assert len(counted) < 60, "a block more would double what a long prompt costs"

@@ -81,12 +81,6 @@ def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bo
     )
 
 
-def test_nothing_is_read_before_it_is_asked_for() -> None:
-    made = package.hf(model="/no/such/folder", batch=4)
-    assert made.capabilities.prices and made.capabilities.batch_size == 4
-    made.close()
-
-
 # Files
 
 
@@ -188,23 +182,6 @@ def test_a_model_that_is_nowhere_is_named_with_its_cure(tmp_path: Path, monkeypa
 # Where answers end
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("", None),
-        ("x = 1", None),
-        ("x = 1\n", "x = 1"),
-        ("x = 1\ny = 2\n", "x = 1"),
-        ("\n\n    x = 1", None),
-        ("\n\n    x = 1\n", "\n\n    x = 1"),
-        ("  \n \n", None),
-    ],
-)
-def test_a_line_ends_with_its_first_complete_line_that_is_not_blank(text: str, answer: str | None) -> None:
-    at = End(line=True).find(text)
-    assert (None if at is None else text[:at]) == answer
-
-
 def test_stop_texts_end_an_answer_before_the_first_of_them() -> None:
     end = End(stops=("[/CODE]", "\ndef "))
     assert end.find("x = 1\n[/COD") is None and end.find("a[/CODE]\ndef b") == 1 and end.find("a\ndef b[/CODE]") == 1
@@ -245,14 +222,6 @@ def test_a_token_that_begins_in_the_prompt_is_priced_whole() -> None:
 def test_after_nothing_a_text_is_read_after_the_mark_of_a_beginning() -> None:
     assert priced_tokens("", "ab", letters, 7) == ([7, *letters("ab\n")], 3)
     assert priced_tokens("", "ab", pairs, 7) == (pairs("ab\n"), 2)
-
-
-def test_within_the_window_there_is_one_piece() -> None:
-    assert list(priced_pieces(range(10), 3, 0)) == list(priced_pieces(range(10), 3, 10)) == [(list(range(10)), 3)]
-
-
-def test_over_the_window_the_prompt_loses_its_beginning() -> None:
-    assert list(priced_pieces(range(10), 3, 8)) == [(list(range(2, 10)), 3)]
 
 
 @pytest.mark.parametrize(("tokens", "priced", "window"), [(30, 25, 8), (30, 29, 7), (9, 8, 2), (100, 3, 5)])

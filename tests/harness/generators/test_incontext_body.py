@@ -13,10 +13,10 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Request, Response, Sampling
 from ctxbench.harness.generators.incontext import InContext
-from ctxbench.harness.generators.incontext.decode import BodyShape, circles
-from ctxbench.harness.generators.incontext.source import infile_text
+from ctxbench.harness.generators.incontext.decode import BodyShape
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from ctxbench.strategies.layout import closing
+from tests.helpers.requests import make_request
 from tests.helpers.samples import make_query
 
 FILE = '''\
@@ -44,10 +44,8 @@ class Cart {
 """
 
 
-def ask(text: str, language: Language = PYTHON, **sampling: int) -> Response:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    how = Sampling(**{"max_tokens": 1024, **sampling})
-    request = Request(prompt=prompt, language=language, kind=Kind.FUNCTION, sampling=how)
+def ask(text: str, language: Language = PYTHON, *, max_tokens: int = 1024) -> Response:
+    request = make_request(text, language=language, kind=Kind.FUNCTION, max_tokens=max_tokens)
     return InContext(workers=1).generate([request])[0]
 
 
@@ -123,13 +121,6 @@ def test_a_closing_section_of_java_is_given_a_body(doc: str) -> None:
     assert body.startswith(" " * 8)
 
 
-def test_a_section_is_closing_by_its_title_alone() -> None:
-    text = 'def put(item): """\n    """\n    Put it.\n    """'
-    blocks = (Block(kind=BlockKind.TEXT, text="\n"), Block(kind=BlockKind.INFILE, text=text))
-    assert infile_text(Prompt(blocks=blocks), PYTHON) == text
-    assert infile_text(Prompt(blocks=blocks[1:]), PYTHON) == text
-
-
 CIRCULAR = """\
 def wait(self):
     self.poll(self.queue, self.limit)
@@ -165,56 +156,3 @@ def line(shape: BodyShape, *tokens: str, width: int) -> BodyShape:
         shape = shape.grown(token, bracketed=depth > 0)
         depth += (token in "([{") - (token in ")]}")
     return shape
-
-
-@pytest.mark.parametrize(
-    ("tokens", "ends"),
-    [
-        ("x = 1", True),
-        ("if x :", True),
-        ("if x : return", True),
-        ("if x", False),
-        ("if x [ : 1 ]", False),
-        ("f ( x ) :", False),
-        ("else :", True),
-        ("try", False),
-        ("match = 1", True),
-        ("match x :", True),
-        ("case : int", True),
-        ("lambda x :", False),
-    ],
-)
-def test_lines_that_may_end(tokens: str, ends: bool) -> None:
-    assert line(BodyShape(), *tokens.split(), width=4).ends_line() is ends
-
-
-def test_a_block_follows_a_colon_and_only_a_colon() -> None:
-    first = BodyShape()
-    assert first.indents(4, 0) and first.indents(12, 0)
-    plain = line(first, "x", width=4).ended()
-    assert [width for width in (0, 2, 4, 8) if plain.indents(width, 0)] == [0, 4]
-    opened = line(plain, "if", "x", ":", width=4).ended()
-    assert [width for width in (0, 4, 6, 8) if opened.indents(width, 0)] == [6, 8]
-    inner = line(opened, "y", width=8).ended()
-    assert [width for width in (0, 4, 6, 8, 12) if inner.indents(width, 0)] == [0, 4, 8]
-    back = line(inner, "z", width=4).ended()
-    assert [width for width in (0, 4, 8) if back.indents(width, 0)] == [0, 4]
-
-
-@pytest.mark.parametrize(
-    ("text", "does"),
-    [
-        ("    a()\n    a()\n", True),
-        ("    a()\n    b()\n    a()\n    b()\n", True),
-        ("    a()\n    b()\n    a()\n", False),
-        ("    return x[0][0][0][0][0]", True),
-        ("    return x[0][0]", False),
-        ("    a.b.b.b.b.b.b.b.b.b", True),
-        ('    x = "', False),
-        ("    x = 1, 1, 1", False),
-        ("\n", False),
-        ("", False),
-    ],
-)
-def test_what_goes_in_circles(text: str, does: bool) -> None:
-    assert circles(text) is does

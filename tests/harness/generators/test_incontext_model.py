@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repositories.manifest import builtin_names
 from ctxbench.harness.generators.base import Request, Sampling, resolve
-from ctxbench.harness.generators.incontext import InContext, context, decode, features, trained_model, weights_path
+from ctxbench.harness.generators.incontext import InContext, context, features, trained_model, weights_path
 from ctxbench.harness.generators.incontext.lexer import lex
 from ctxbench.strategies.api import Prompt
 from tests.helpers.incontext import api, prompt, similar
@@ -51,17 +50,6 @@ def test_chances_sum_to_one_at_every_point(language: Language, infile: str) -> N
         assert (after.chances >= 0).all()
         assert after.chances.sum() + after.unseen == pytest.approx(1, abs=1e-9)
         point = context.extend(point, token)
-
-
-def test_spellings_of_one_class_sum_to_less_than_one() -> None:
-    reader = trained_model(PYTHON)
-    letters = [chr(code) for code in range(32, 127)]
-    rows = 2.0 ** -np.array(reader.prior._spell_bits)
-    assert rows.sum(axis=1) == pytest.approx(1)
-    reading = reader.read(prompt("ab = 1\n"))
-    token = reading.context.tokens[2]
-    total = sum(2.0 ** -reader.prior.spelling(token._replace(text=a), token.kind, reading.words) for a in letters)
-    assert total < 1
 
 
 @pytest.mark.slow
@@ -138,14 +126,6 @@ def test_a_java_line_that_opens_a_block_is_complete(inline: InContext) -> None:
     assert answer(inline, prompt(infile), JAVA) == "store.load(user)) {"
 
 
-@pytest.mark.parametrize(("others", "chosen"), [(-1.02, "load(cart, user)"), (-2.0, "None")])
-def test_the_line_most_like_the_other_likely_ones_is_chosen(others: float, chosen: str) -> None:
-    point = trained_model(PYTHON).read(prompt("x = ")).context.point
-    scored = [("None", -1.0), ("load(cart, user)", others), ("load(cart, rate)", others)]
-    paths = [decode._Path(point, None, text, score, 1, 0, 1, True) for text, score in scored]
-    assert decode.choose(paths).text == chosen
-
-
 @pytest.mark.parametrize("infile", ["f(", "x = ", "    return", "class A:\n"])
 def test_an_empty_line_is_never_the_answer(inline: InContext, infile: str) -> None:
     assert answer(inline, prompt(infile)).strip()
@@ -198,11 +178,6 @@ def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
 def test_bad_parameters_are_refused(spec: str) -> None:
     with pytest.raises(InputFault):
         resolve(spec)
-
-
-def test_a_negative_number_of_workers_is_refused() -> None:
-    with pytest.raises(InputFault, match="0 \\(one per core\\) or more"):
-        InContext(workers=-1)
 
 
 @pytest.mark.slow

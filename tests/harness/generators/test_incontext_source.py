@@ -10,7 +10,7 @@ from ctxbench.harness.generators.incontext.lexer import join, lex
 from ctxbench.harness.generators.incontext.source import PromptRegion, call_forms, clean, read
 from ctxbench.strategies.api import Block, BlockKind, Context, Prompt, Snippet
 from ctxbench.strategies.layout import render
-from tests.helpers.incontext import api, prompt, similar
+from tests.helpers.incontext import prompt, similar
 from tests.helpers.samples import make_query
 
 PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
@@ -34,16 +34,6 @@ def test_the_layout_of_the_line_strategies_is_read() -> None:
     assert texts(shown, PromptRegion.INFILE) == ["import os\nz ="]
 
 
-def test_java_windows_are_marked_by_hashes_too() -> None:
-    shown = prompt("", similar(("a/B.java", "/** doc */\nint x = f();")))
-    assert texts(shown, PromptRegion.SIMILAR, JAVA) == ["int x = f();\n"]
-
-
-def test_unmarked_retrieved_code_is_read_as_it_is() -> None:
-    shown = prompt("", Block(kind=BlockKind.SIMILAR, text="a = 1\nb = 2\n"))
-    assert texts(shown, PromptRegion.SIMILAR) == ["a = 1\nb = 2\n"]
-
-
 @pytest.mark.parametrize(
     ("text", "left"),
     [
@@ -54,10 +44,6 @@ def test_unmarked_retrieved_code_is_read_as_it_is() -> None:
 )
 def test_documentation_and_blank_lines_are_left_out(text: str, left: str) -> None:
     assert join(clean(text, PYTHON, whole=True)) == left
-
-
-def test_the_current_line_is_kept_whole() -> None:
-    assert join(clean("a = 1\n\n    ", PYTHON, whole=True)) == "a = 1\n    "
 
 
 @pytest.mark.parametrize(
@@ -81,14 +67,6 @@ def test_signatures_offer_calls(language: Language, text: str, forms: list[str])
     found = call_forms(lex(text + "\n", language, line_start=True)[0], language)
     assert found[: len(forms)] == forms
     assert bool(found) == bool(forms)
-
-
-def test_a_long_signature_offers_one_argument_a_line() -> None:
-    names = ", ".join(f"argument_number_{n}" for n in range(5))
-    shown = prompt("", api("a.py", f"def f({names})"))
-    assert texts(shown, PromptRegion.CALL)[1].startswith(
-        "f(\n    argument_number_0=argument_number_0,\n    argument_number_1"
-    )
 
 
 @settings(max_examples=60, deadline=None)

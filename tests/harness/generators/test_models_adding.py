@@ -131,11 +131,6 @@ def test_a_folder_stays_where_it_is(tmp_path: Path) -> None:
         models.gguf("my-model")
 
 
-def test_a_folder_needs_a_licence_too(tmp_path: Path) -> None:
-    with pytest.raises(InputFault, match="licence"):
-        add(folder(tmp_path / "model", readme="none"))
-
-
 def test_entries_of_a_table_keep_their_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = gguf(tmp_path / "tiny.gguf")
     (tmp_path / "group.toml").write_text(f"""

@@ -185,12 +185,6 @@ def test_no_pip_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
         fetched(tiny())
 
 
-def test_a_file_at_hand_is_taken_by_its_hash(tmp_path: Path) -> None:
-    (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
-    assert fetched(tiny(), file).read_bytes() == CONTENT
-    assert left() == ["tiny.gguf"]
-
-
 def test_a_file_that_was_cut_off_later_is_fetched_again(tmp_path: Path) -> None:
     (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
     # Both are one file: it was linked.
@@ -200,20 +194,6 @@ def test_a_file_that_was_cut_off_later_is_fetched_again(tmp_path: Path) -> None:
     (again := tmp_path / "again.gguf").write_bytes(CONTENT)
     assert fetched(tiny(), again).read_bytes() == CONTENT
     assert left() == ["tiny.gguf"]
-
-
-def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (file := tmp_path / "mine.gguf").write_bytes(CONTENT[:-1])
-    with pytest.raises(InputFault, match="the file has 2999 bytes, not 3000"):
-        fetched(tiny(), file)
-    assert file.exists()
-    assert left() == []
-
-
-@pytest.mark.parametrize("name", ["nowhere", "."])
-def test_no_file_is_said(tmp_path: Path, name: str) -> None:
-    with pytest.raises(MachineFault, match="the file does not exist"):
-        fetched(tiny(), tmp_path / name)
 
 
 def hub(monkeypatch: pytest.MonkeyPatch, path: Path | Exception) -> None:

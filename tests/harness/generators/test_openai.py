@@ -1,5 +1,6 @@
 """The generator `openai` against a server that answers, fails and breaks off as planned."""
 
+import functools
 import threading
 import time
 from collections.abc import Iterator
@@ -9,13 +10,13 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import base, openai
-from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.base import Request, Response, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.openai import OpenAI, client
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import BlockKind
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, VLLM_OLD, Fault, Server, rate_limited, raw, serving
+from tests.helpers.requests import make_request
 
 KEY = "sk-test-5Zq8-secret"
 
@@ -25,9 +26,7 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
-def ask(text: str = "total = ", index: int = 0, kind: BlockKind = BlockKind.TEXT, **sampling: Any) -> Request:
-    prompt = Prompt(blocks=(Block(kind=kind, text=text),))
-    return Request(prompt=prompt, language=PYTHON, index=index, sampling=Sampling(**sampling))
+ask = functools.partial(make_request, block=BlockKind.TEXT)
 
 
 @contextmanager
@@ -61,12 +60,6 @@ def test_an_answer_with_its_account() -> None:
     assert server.calls == [{"model": "tiny", "prompt": "total = ", "max_tokens": 128, "temperature": 0.0}]
 
 
-def test_a_finish_at_the_limit() -> None:
-    with serving(answer=lambda *_: "one two three") as server, model(server) as made:
-        answer = one(made, ask(max_tokens=2))
-    assert (answer.text, answer.finish, answer.tokens_out) == ("one two", "length", 2)
-
-
 def test_chat_sends_one_message_and_follows_instructions() -> None:
     with serving(model="tiny-Instruct") as server, model(server, model="tiny-Instruct") as made:
         assert made.capabilities.instructs and one(made, ask("Explain.")).text == "answer"
@@ -76,7 +69,7 @@ def test_chat_sends_one_message_and_follows_instructions() -> None:
 def test_a_chat_model_is_told_to_go_on_with_a_line() -> None:
     said = "Sure!\n<output_start>sum(cart)<output_end> Hope it helps."
     with serving(answer=lambda *_: said) as server, model(server, endpoint="chat") as made:
-        assert one(made, ask(kind=BlockKind.INFILE)).text == "sum(cart)"
+        assert one(made, ask(block=BlockKind.INFILE)).text == "sum(cart)"
         assert one(made, ask()).text == said
     asked, bare = (call["messages"][0]["content"] for call in server.calls)
     assert "the special tokens <output_start> and <output_end>.\n\nHere is the code prefix:\n\ntotal = \n\n" in asked
@@ -118,12 +111,6 @@ def test_who_answered_is_known_where_the_server_says_more_than_the_spec() -> Non
     with serving(shape=VLLM) as server, model(server) as made:
         one(made)
         assert made.served == ()
-
-
-def test_a_server_that_counts_nothing() -> None:
-    with serving(usage=False) as server, model(server) as made:
-        answer = one(made, ask("a b c"))
-    assert (answer.tokens_in, answer.tokens_out) == (3, 1)
 
 
 def test_a_refusal_is_taken_at_its_words() -> None:
@@ -174,16 +161,6 @@ def test_waiting_for_ones_turn_is_no_delay_of_the_server() -> None:
     assert len(found) == 6 and max(answer.seconds for answer in found) < 2
 
 
-def test_one_fault_spoils_no_other_answer() -> None:
-    def answer(prompt: str, _: object) -> str:
-        return prompt.upper()
-
-    with serving(answer=answer, window=200) as server, model(server) as made:
-        found = made.generate([ask(f"t{n}" if n != 5 else "x " * 400) for n in range(64)])
-    assert isinstance(found[5], TooLong)
-    assert sum(isinstance(answer, Response) for answer in found) == 63
-
-
 # What passes is waited out
 
 
@@ -196,27 +173,14 @@ def test_one_fault_spoils_no_other_answer() -> None:
         Fault(cut=True),
         Fault(drop=True),
         raw('{"choices": [{"text": "half'),
-        raw("<html>a proxy's page</html>"),
-        raw('{"choices": []}'),
-        raw(""),
-        raw('{"choices": [{"finish_reason": "stop"}]}'),
-        raw("[]"),
-        raw("null"),
         raw("[" * 100_000),
         Fault(change=lambda body: body["choices"][0].update(finish_reason="abort")),
-        Fault(change=lambda body: body["choices"][0].update(finish_reason=None)),
     ],
 )
 def test_what_passes_is_tried_again(planned: Fault) -> None:
     with serving(faults=[planned, planned]) as server, model(server) as made:
         assert one(made).text == "answer"
     assert len(server.calls) == 3 and server.calls[0] == server.calls[2]
-
-
-def test_tries_come_to_an_end() -> None:
-    with serving(faults=[Fault(status=500)] * 9) as server, model(server) as made:
-        assert "tiny at http://127.0.0.1" in str(fault(made)) and "as planned (4 tries)" in str(fault(made))
-    assert len(server.calls) == 8
 
 
 @pytest.mark.slow
@@ -328,29 +292,6 @@ def test_a_server_that_takes_more_than_the_model_can() -> None:
         assert one(made).text == "answer"
 
 
-@pytest.mark.parametrize("reason", ["content_filter", "tool_calls"])
-def test_an_answer_that_a_service_kept_back_is_none(reason: str) -> None:
-    with serving(finish=reason) as server, model(server) as made:
-        assert reason in str(fault(made))
-    assert len(server.calls) == 1
-
-
-def test_a_refused_request_is_not_sent_again() -> None:
-    odd = Fault(status=400, text='{"detail": [{"loc": ["body", "top_k"], "msg": "extra inputs are not permitted"}]}')
-    with serving(faults=[odd]) as server, model(server) as made:
-        assert "(status 400): extra inputs are not permitted; correct the spec" in str(fault(made))
-    assert len(server.calls) == 1
-
-
-def test_no_credit_is_not_waited_for() -> None:
-    text = (
-        '{"error": {"message": "You exceeded your quota.", "type": "insufficient_quota", "code": "insufficient_quota"}}'
-    )
-    with serving(faults=[Fault(status=429, text=text)]) as server, model(server) as made:
-        assert "no credit left" in str(fault(made))
-    assert len(server.calls) == 1
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -377,13 +318,6 @@ def test_the_other_endpoint_is_the_cure() -> None:
     ):
         made.generate([ask()])
     assert caught.value.cure == "set endpoint=chat"
-
-
-def test_a_redirect_is_not_followed() -> None:
-    moved = Fault(status=308, headers=(("Location", "http://127.0.0.1:1/v1"),))
-    with serving(faults=[moved]) as server, model(server) as made, pytest.raises(InputFault) as caught:
-        made.generate([ask()])
-    assert "points to http://127.0.0.1:1/v1" in str(caught.value)
 
 
 # The key
@@ -438,12 +372,6 @@ def test_the_short_spelling_is_the_long_one() -> None:
     assert (made.capabilities.instructs, made.version, made.capabilities.batch_size) == (True, "3-a1b2", 16)
 
 
-def test_making_one_speaks_to_nobody() -> None:
-    made = base.resolve("openai:tiny@http://127.0.0.1:1")
-    assert made.version == "3" and not made.capabilities.instructs
-    made.close()
-
-
 @pytest.mark.parametrize("changes", [{}, {"endpoint": "chat"}, {"bits": True}])
 def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
     def answer(prompt: str, _: object) -> str:
@@ -455,8 +383,3 @@ def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
     names = [finding.name for finding in findings]
     assert {finding.detail for finding in findings if finding.name == "says who answers"} == {"no more than the spec"}
     assert "answers side by side" in names and ("prices texts" in names) == ("bits" in changes)
-
-
-def test_the_check_shows_a_fault_in_a_request_s_place() -> None:
-    with serving(window=1) as server, model(server) as made:
-        assert "too long" in check(made)[-1].detail and not check(made)[-1].passed

@@ -12,12 +12,13 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort, Request, Response
 from ctxbench.harness.generators.openai import OpenAI
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import Prompt
 from tests.helpers.openai_server import Fault, Server, bits_of, serving
+from tests.helpers.requests import make_prompt
 
 
 def prompt(text: str) -> Prompt:
-    return Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),) if text else ())
+    return make_prompt(text) if text else Prompt(blocks=())
 
 
 @contextmanager
@@ -87,19 +88,6 @@ def test_a_mark_that_is_counted_and_not_shown_changes_no_price() -> None:
     counted = Fault(change=lambda body: body["usage"].update(prompt_tokens=body["usage"]["prompt_tokens"] + 1))
     with serving(costs=rising, faults=[counted]) as server, model(server) as made:
         assert price(made, ("a b c ", "d")) == pytest.approx([bits_of(-3, -4)])
-
-
-def test_characters_of_several_tokens_shift_nothing() -> None:
-    def split(body: dict[str, Any]) -> None:
-        """Show the first token of the prompt as three, each as long as a character."""
-        given = body["choices"][0]["logprobs"]
-        given["tokens"][:1] = ["\ufffd"] * 3
-        given["token_logprobs"][:1] = [None, -100.0, -100.0]
-        given["text_offset"] = [0, 1, *(at + 2 for at in given["text_offset"])]
-        body["usage"]["prompt_tokens"] += 2
-
-    with serving(costs=rising, faults=[Fault(change=split)]) as server, model(server) as made:
-        assert price(made, ("Å b c ", "d")) == pytest.approx([bits_of(-3, -4)])
 
 
 @pytest.mark.parametrize(

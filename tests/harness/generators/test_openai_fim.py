@@ -34,19 +34,6 @@ def test_the_family_follows_from_the_name_or_the_spec() -> None:
     assert model(model="mine", fim="starcoder").infilling().name == "starcoder"
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"model": "mine"}, "set fim="),
-        ({"model": "Qwen2.5-Coder-7B-Instruct"}, "endpoint=completions"),
-    ],
-)
-def test_a_model_without_marks_is_named_with_its_cure(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputFault) as caught:
-        model(**changes).infilling()
-    assert words in caught.value.cure
-
-
 def test_an_unknown_family_is_refused_at_once() -> None:
     with pytest.raises(InputFault, match="fim=nonsense is unknown"):
         model(fim="nonsense")

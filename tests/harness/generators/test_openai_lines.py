@@ -1,5 +1,6 @@
 """Answers of `openai` that end with their line: the same text as without it, and fewer tokens."""
 
+import functools
 from contextlib import closing
 from typing import Any
 
@@ -11,10 +12,10 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import answers, openai
 from ctxbench.harness.generators.answers import End
-from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.openai import OpenAI
-from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.openai_server import LLAMA_CPP, VLLM, Server, serving
+from tests.helpers.requests import make_request
 
 ANSWERS = [
     "sum(cart)\nprint(total)\n",
@@ -31,9 +32,7 @@ ANSWERS = [
 ]
 
 
-def ask(text: str = "total = ", *, one_line: bool = True, **sampling: Any) -> Request:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    return Request(prompt=prompt, language=PYTHON, one_line=one_line, sampling=Sampling(**sampling))
+ask = functools.partial(make_request, one_line=True)
 
 
 def model(server: Server, **changes: Any) -> OpenAI:
@@ -110,13 +109,6 @@ def test_an_answer_that_the_spec_makes_greedy_is_stopped() -> None:
     with serving(answer=lambda *_: ANSWERS[0]) as server:
         one(model(server, extra='{"temperature": 0}'), ask(temperature=0.5))
     assert server.calls[0]["stop"] == ["\n"]
-
-
-def test_other_kinds_are_asked_as_ever() -> None:
-    with serving(answer=lambda *_: ANSWERS[0]) as server:
-        function = Request(prompt=ask().prompt, language=PYTHON, kind=Kind.FUNCTION)
-        assert one(model(server), function).text == ANSWERS[0]
-    assert "stop" not in server.calls[0]
 
 
 @given(st.text(alphabet=" \t\n\r\x0b\u2028ab", max_size=12))

@@ -23,7 +23,6 @@ from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
-from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.databases import open_for_test
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving
 from tests.helpers.sets import make_set
@@ -138,22 +137,6 @@ def test_a_server_that_stays_away_and_a_second_run(bench: Bench) -> None:
     assert bench.run(how).new == 0 and len(bench.server.calls) - asked == SAMPLES - kept
 
 
-def test_a_server_that_only_fails_is_not_asked_for_every_sample(bench: Bench) -> None:
-    bench.server.faults = [Fault(status=500)] * 4 * SAMPLES
-    summary = bench.run("backoff=0.001, retries=1, concurrency=2")
-    assert (summary.scored, summary.missing) == (0, SAMPLES) and "as planned (2 tries)" in str(fault_of([summary]))
-    # Given up once two side by side have failed GIVE_UP times; one more may be under way.
-    assert len(bench.server.calls) <= 2 * (2 * GIVE_UP + 1)
-
-
-def test_a_wrong_model_is_one_line_after_a_request_or_few(bench: Bench) -> None:
-    bench.server.model = "another"
-    with pytest.raises(InputFault, match="The model `tiny` does not exist"):
-        bench.run("concurrency=2")
-    assert len(bench.server.calls) <= 4
-    assert bench.rows("SELECT count(*) FROM result") == [(0,)]
-
-
 @pytest.mark.slow
 def test_a_finished_run_needs_no_server_and_no_key(bench: Bench) -> None:
     bench.assert_complete(bench.run())
@@ -170,13 +153,6 @@ def test_prompts_over_the_window_say_nothing_against_the_server(bench: Bench) ->
     assert "too long" in str(fault_of([lost]))
     bench.server.window = 0
     bench.assert_complete(bench.run())
-
-
-@pytest.mark.slow
-def test_other_concurrency_is_the_same_run(bench: Bench) -> None:
-    bench.assert_complete(bench.run("concurrency=2, timeout=20"))
-    assert bench.server.most == 2
-    assert bench.rows("SELECT generator FROM run") == [(f"openai(model=tiny, url={bench.server.url})",)]
 
 
 @pytest.mark.slow
@@ -215,34 +191,6 @@ def test_a_key_is_nowhere_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPa
     assert kept and not [path for path in kept if key.encode() in path.read_bytes()]
 
 
-def test_the_command_line_takes_the_short_spelling(bench: Bench) -> None:
-    result = run_cli("generator", "check", f"openai:tiny@{bench.server.url}")
-    assert result.code == 0 and "11 of 11 checks passed" in result.out
-    bench.server.model = "another"
-    result = run_cli("generator", "check", f"openai:tiny@{bench.server.url}")
-    assert result.code == 1 and "The model `tiny` does not exist" in result.out and not result.err
-    assert_fault(run_cli("generator", "check", "openai:tiny@http://:8000"), "http://HOST:PORT/v1")
-
-
-def test_several_samples_have_seeds_of_their_own(bench: Bench) -> None:
-    bench.run(choices=RunOptions(n=3, temperature=0.8, limit=2))
-    assert len(bench.server.calls) == 6 and len({call["seed"] for call in bench.server.calls}) == 3
-
-
-@pytest.mark.slow
-def test_no_lane_is_idle_while_requests_wait(bench: Bench) -> None:
-    together = threading.Barrier(8)
-
-    def answer(prompt: str, body: object) -> str:
-        together.wait(20)
-        return right(prompt, body)
-
-    # Nobody is answered before eight ask, five times over; an idle lane breaks the barrier.
-    bench.server.answer = answer
-    assert bench.run("concurrency=8, retries=0").scored == SAMPLES
-    assert bench.server.most == 8
-
-
 @pytest.mark.slow
 def test_a_run_whose_prompts_are_all_cut_is_given_up_and_scores_nothing(bench: Bench) -> None:
     bench.server.cuts = 2
@@ -269,11 +217,3 @@ def test_thoughts_that_take_the_answers_room_end_a_run_and_score_nothing(bench: 
     assert (summary.model_failed, summary.missing) == (SAMPLES, 0)
     [table] = [table for table in run_tables(bench.store) if table.metrics]
     assert table.metrics["em"] == (0.0,) * SAMPLES and bench.server.calls[-1]["max_tokens"] > 500
-
-
-@pytest.mark.slow
-def test_a_server_that_counts_nothing_is_remarked(bench: Bench) -> None:
-    bench.server.usage = False
-    bench.run()
-    [table] = run_tables(bench.store)
-    assert table.run.remarks == ("Answered by tiny (counts no tokens; those of ctxbench stand in).",)

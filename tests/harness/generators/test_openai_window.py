@@ -14,14 +14,14 @@ from hypothesis import strategies as texts
 from ctxbench.bench import code_tokens
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.harness.generators.openai.pricing import TEMPLATE, least_tokens
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import BlockKind
 from tests.helpers.openai_server import bits_of, serving
+from tests.helpers.requests import make_request
 
 CODE = "".join(f"item_{number} = {number}\n" for number in range(60)) + "total = "
 
@@ -39,9 +39,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ask(text: str = CODE, kind: BlockKind = BlockKind.INFILE) -> Request:
-    prompt = Prompt(blocks=(Block(kind=kind, text=text),))
-    return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=Sampling(max_tokens=16))
+def ask(text: str = CODE, **changes: Any) -> Request:
+    return make_request(text, max_tokens=16, **changes)
 
 
 def model(folder: Path | str = "", **changes: Any) -> OpenAI:
@@ -58,13 +57,7 @@ def test_a_prompt_is_counted_as_the_model_does(folder: Path) -> None:
 
 def test_a_chat_prompt_leaves_room_for_its_template(folder: Path) -> None:
     made = model(folder, window=900, endpoint="chat")
-    assert made.count(ask("q" * 30, kind=BlockKind.TEXT)) == 31 + TEMPLATE
-
-
-def test_thoughts_have_room_in_the_window(folder: Path) -> None:
-    plain, thinking = (model(folder, window=900, thinking=tokens) for tokens in (0, 300))
-    assert thinking.count(ask()) == plain.count(ask()) + 300
-    assert len(fitted(thinking, ask()).prompt.text) < len(fitted(plain, ask()).prompt.text)
+    assert made.count(ask("q" * 30, block=BlockKind.TEXT)) == 31 + TEMPLATE
 
 
 def test_it_is_cut_before_it_is_sent(folder: Path) -> None:

@@ -7,15 +7,16 @@ from email.utils import formatdate
 
 import pytest
 
-from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import answers, base, openai
-from ctxbench.harness.generators.base import Request, TooLong, sample_seed
+from ctxbench.harness.generators.base import Request, TooLong
 from ctxbench.harness.generators.openai.client import Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings, follows_instructions
 from ctxbench.harness.generators.openai.wire import body
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.strategies.api import BlockKind
+from tests.helpers.requests import make_request
 
 SETTINGS = OpenAISettings(
     model="m", url="http://h/v1", chat=False, concurrency=4, timeout=1, retries=1, backoff=0, window=0,
@@ -64,6 +65,20 @@ def say(status: int, text: str, *, headers: Mapping[str, str] | None = None, lim
         ("the request exceeds the available context size (4096 tokens), try increasing it"),
         ("prompt is too long: 205000 tokens > 200000 maximum"),
         ("Input tokens exceed the configured limit of 272000 tokens."),
+        # OpenRouter; vLLM since 0.11; what does not say what is left
+        (
+            "This endpoint's maximum context length is 8192 tokens. However, you requested about 8228 tokens (8100 of "
+            "text input, 128 in the output)."
+        ),
+        (
+            "You passed 4000 input tokens and requested 128 output tokens. However, the model's context length is only "
+            "4096 tokens, resulting in a maximum input length of 3968 tokens."
+        ),
+        ("The input token count (1100000) exceeds the maximum number of tokens allowed (1048576)."),
+        ("This model's maximum prompt length is 131072 but the request contains 200000 tokens."),
+        ("input length and `max_tokens` exceed context limit: 199990 + 128 > 200000"),
+        ("Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length"),
+        ("The prompt is too long: 40000, model maximum context length: 32767"),
     ],
 )
 def test_too_long_in_many_words(text: str) -> None:
@@ -87,42 +102,6 @@ def test_words_of_every_shape(text: str) -> None:
     assert str(say(400, text).fault).startswith("m at http://h/v1: the request is refused (status 400): odd; ")
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"error": {"message": 3}}'])
-def test_no_words_at_all(text: str) -> None:
-    assert "\n" not in str(say(422, text).fault)
-
-
-def test_long_words_are_cut() -> None:
-    assert len(str(say(500, "<p>" * 4000).fault)) < 400
-
-
-@pytest.mark.parametrize(
-    ("status", "kind", "again"),
-    [
-        (400, MachineFault, False),
-        (401, InputFault, False),
-        (403, InputFault, False),
-        (404, InputFault, False),
-        (405, InputFault, False),
-        (408, MachineFault, True),
-        (409, MachineFault, True),
-        (424, MachineFault, True),
-        (402, MachineFault, False),
-        (413, TooLong, False),
-        (422, MachineFault, False),
-        (301, InputFault, False),
-        (429, MachineFault, True),
-        (500, MachineFault, True),
-        (502, MachineFault, True),
-        (503, MachineFault, True),
-        (529, MachineFault, True),
-    ],
-)
-def test_whose_fault_it_is(status: int, kind: type, again: bool) -> None:
-    found = say(status, "no")
-    assert type(found.fault) is kind and found.again is again and found.fault.cure
-
-
 @pytest.mark.parametrize(("given", "seconds"), [("7", 7), ("0.5", 0.5), ("", 0), ("soon", 0), ("-3", 0), ("nan", 0)])
 def test_retry_after_in_seconds(given: str, seconds: float) -> None:
     assert say(429, "no", headers={"retry-after": given}).wait == seconds
@@ -131,10 +110,6 @@ def test_retry_after_in_seconds(given: str, seconds: float) -> None:
 def test_retry_after_as_a_date() -> None:
     found = say(503, "no", headers={"retry-after": formatdate(time.time() + 60, usegmt=True)})
     assert 50 < found.wait <= 60
-
-
-def test_retry_after_in_an_hour_is_not_waited_for() -> None:
-    assert not say(429, "no", headers={"retry-after": "3600"}).again
 
 
 @pytest.mark.parametrize(
@@ -197,36 +172,13 @@ def test_bad_specs(spec: str, words: str) -> None:
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "openai(model=m, key_env=sk-proj-5Zq8secret)",
-        "openai(model=m, key_env=a5Zq8secret)",
-        "openai(model=m, url='https://user:5Zq8secret@h/v1')",
-        "openai(model=m, url='https://h/v1?key=5Zq8secret')",
-        "openai(model=m, url='https://h/v1#5Zq8secret')",
-        "openai:m@https://5Zq8secret@h/v1",
-        "openai:m@ftp://user:5Zq8secret@h/v1",
-    ],
-)
-def test_a_key_in_a_spec_is_refused_and_not_repeated(spec: str) -> None:
-    with pytest.raises(InputFault) as caught:
-        base.resolve(spec)
-    assert "5Zq8secret" not in str(caught.value)
-
-
 def test_a_model_of_another_server_may_have_any_name() -> None:
     for spec in ("openai(model='@cf/meta/llama-3', url='https://h/v1')", "openai:claude@20240620@https://h/v1"):
         assert base.resolve(spec).capabilities.batch_size == 16
 
 
-def test_seeds_differ_and_stay() -> None:
-    assert len({sample_seed(seed, index) for seed in range(20) for index in range(20)}) == 400
-    assert sample_seed(0, 0) == sample_seed(0, 0) and sample_seed(1, 0) != sample_seed(0, 1)
-
-
 def request(last: BlockKind = BlockKind.INFILE, kind: Kind = Kind.LINE) -> Request:
-    return Request(prompt=Prompt(blocks=(Block(kind=last, text="int a = "),)), language=JAVA, kind=kind)
+    return make_request("int a = ", block=last, kind=kind, language=JAVA)
 
 
 @pytest.mark.parametrize(

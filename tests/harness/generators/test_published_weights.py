@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import base, models
-from ctxbench.harness.generators.base import Generator, Request, Response, Sampling
+from ctxbench.harness.generators.base import Generator, Request, Response
 from ctxbench.harness.generators.conformance import check
-from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import absent, missing, needed
+from tests.helpers.requests import make_request
 from tests.helpers.transformers_server import VLLMServer
 
 pytestmark = [
@@ -86,9 +85,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Generator]
 
 
 def ask(text: str) -> Request:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    sampling = Sampling(max_tokens=24)
-    return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, one_line=True, sampling=sampling)
+    return make_request(text, one_line=True, max_tokens=24)
 
 
 def test_an_engine_does_all_that_it_must_and_says_what_the_others_say(model: Generator) -> None:

@@ -5,16 +5,10 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.harness.generators import base
-from ctxbench.harness.generators.base import Generator, Request, Sampling
+from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.strategies.api import Block, BlockKind, Prompt
-
-
-def ask(text: str, **changes: object) -> Request:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    return Request(prompt=prompt, language=PYTHON, **changes)  # type: ignore[arg-type]
+from tests.helpers.requests import make_request as ask
 
 
 def answer(made: Generator, text: str, **changes: object) -> str:
@@ -63,7 +57,7 @@ def test_version_follows_the_answers(tmp_path: Path) -> None:
 
 def test_length_and_planned_fault() -> None:
     made = Scripted(lambda _: "one two three", faults={2})
-    response = made.generate([ask("x", sampling=Sampling(max_tokens=2))])[0]
+    response = made.generate([ask("x", max_tokens=2)])[0]
     assert (response.text, response.finish, response.tokens_out) == ("one two", "length", 2)
     with pytest.raises(MachineFault, match="as planned"):
         made.generate([ask("x")])
@@ -86,11 +80,6 @@ def test_bad_specs(spec: str, words: str) -> None:
     with pytest.raises(InputFault) as caught:
         base.resolve(spec)
     assert words in str(caught.value)
-
-
-def test_unknown_name_is_its_own_fault() -> None:
-    with pytest.raises(UnknownName, match="no generator is called"):
-        base.resolve("nothing")
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,15 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories import snapshot
-from ctxbench.bench.types import Cursor, Kind, Reference
+from ctxbench.bench.types import Cursor, Reference
 from ctxbench.harness.generators import base
-from ctxbench.harness.generators.base import Generator, Request, Response, Sampling
+from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.facts import prompt_texts
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from tests.helpers import requests
 from tests.helpers.cli import run_cli
 from tests.helpers.extras import needed
+from tests.helpers.requests import make_request
 from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set
 from tests.helpers.tiny_llama import corpus, tiny_llama
@@ -68,22 +69,12 @@ def prompts(count: int) -> list[str]:
 
 
 def ask(prefix: str, *, line: bool, most: int) -> Request:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=prefix),))
-    return Request(
-        prompt=prompt,
-        language=PYTHON,
-        kind=Kind.LINE,
-        one_line=line,
-        sampling=Sampling(max_tokens=most),
-    )
+    return make_request(prefix, one_line=line, max_tokens=most)
 
 
-def answers(spec: str, requests: Sequence[Request]) -> list[Response]:
-    made: Generator = base.resolve(spec)
-    with closing(made):
-        found = made.generate(requests)
-    assert all(isinstance(one, Response) for one in found), found
-    return [one for one in found if isinstance(one, Response)]
+def answers(spec: str, asked: Sequence[Request]) -> list[Response]:
+    with closing(base.resolve(spec)) as made:
+        return requests.answers(made, *asked)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.harness.generators import base, serve
-from ctxbench.harness.generators.base import Generator, Request, Response
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from ctxbench.harness.generators.base import Generator, Response
+from tests.helpers.requests import make_request
 
 pytestmark = pytest.mark.slow
 ENGINE = Path(__file__).parents[2] / "helpers" / "serve_engine.py"
@@ -41,10 +41,6 @@ def model(folder: Path) -> Iterator[Generator]:
     made.close()
 
 
-def request(text: str = "x = one") -> Request:
-    return Request(prompt=Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),)), language=PYTHON)
-
-
 def given(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in folder.glob("given-*.json")]
 
@@ -56,23 +52,23 @@ def processes(folder: Path) -> list[int]:
 
 
 def test_it_answers_and_leaves_no_process(folder: Path, model: Generator) -> None:
-    [answer] = model.generate([request()])
+    [answer] = model.generate([make_request("x = one")])
     assert isinstance(answer, Response) and answer.text == "one"
     assert len(processes(folder)) == 1 and model.served == ()
     model.close()
     assert processes(folder) == []
     with pytest.raises(MachineFault, match="closed"):
-        model.generate([request()])
+        model.generate([make_request("x = one")])
 
 
 def test_it_says_now_and_then_how_much_was_answered(
     model: Generator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    model.generate([request()])
+    model.generate([make_request("x = one")])
     assert "answered" not in caplog.text
     monkeypatch.setattr(serve, "_TELL_SECONDS", 0)
-    model.generate([request(), request()])
+    model.generate([make_request("x = one"), make_request("x = one")])
     assert "3 answered, 120 tokens in, 3 out" in caplog.text
 
 
@@ -98,7 +94,7 @@ def test_the_engine_gets_a_key_of_its_own_and_no_secret(
 
 def test_a_server_that_dies_is_started_once_more(folder: Path, model: Generator) -> None:
     (folder / "die-once").touch()
-    [answer] = model.generate([request()])
+    [answer] = model.generate([make_request("x = one")])
     assert isinstance(answer, Response) and answer.text == "one" and len(given(folder)) == 2
 
 
@@ -107,7 +103,7 @@ def test_a_server_that_dies_twice_is_a_fault_at_once(folder: Path, model: Genera
     begun = time.monotonic()
     for _ in range(3):
         with pytest.raises(MachineFault, match="its server died 2 times"):
-            model.generate([request()])
+            model.generate([make_request("x = one")])
     assert len(given(folder)) == 2 and time.monotonic() - begun < 20
 
 
@@ -130,7 +126,7 @@ def test_a_library_that_the_system_lacks_is_told_with_its_package(folder: Path, 
 
 def test_a_noisy_engine_is_not_held_up(folder: Path, model: Generator) -> None:
     (folder / "noisy").touch()
-    [answer] = model.generate([request()])
+    [answer] = model.generate([make_request("x = one")])
     assert isinstance(answer, Response)
 
 
@@ -141,7 +137,7 @@ def test_closing_ends_a_request_that_waits(folder: Path, model: Generator) -> No
 
     def ask() -> None:
         try:
-            model.generate([request()])
+            model.generate([make_request("x = one")])
         except MachineFault as fault:
             faults.append(fault)
 

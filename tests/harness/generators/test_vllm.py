@@ -16,11 +16,11 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators import vllm as package
-from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.base import Request, Response, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fim import Template
 from ctxbench.harness.generators.vllm import VLLM
-from ctxbench.strategies.api import Block, BlockKind, Prompt
+from tests.helpers.requests import answers, make_request
 from tests.helpers.vllm_fake import FakeVLLM
 
 WINDOW = 400
@@ -107,17 +107,9 @@ def opened(folder: Path, **given: Any) -> VLLM:
     return made
 
 
-def request(text: str, *, line: bool = False, index: int = 0, **how: Any) -> Request:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
-    sampling = Sampling(**{"max_tokens": 24, **how})
+def request(text: str, *, line: bool = False, **changes: Any) -> Request:
     kind = Kind.LINE if line else Kind.FUNCTION
-    return Request(prompt=prompt, language=PYTHON, kind=kind, sampling=sampling, index=index, one_line=line)
-
-
-def answers(made: VLLM, *requests: Request) -> list[Response]:
-    found = made.generate(requests)
-    assert all(isinstance(one, Response) for one in found), found
-    return [one for one in found if isinstance(one, Response)]
+    return make_request(text, kind=kind, one_line=line, **{"max_tokens": 24, **changes})
 
 
 # What a spec may say

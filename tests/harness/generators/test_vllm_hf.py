@@ -11,11 +11,11 @@ import pytest
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.hf import HF, hf
 from ctxbench.harness.generators.vllm import VLLM, vllm
-from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
+from tests.helpers.requests import make_request
 from tests.helpers.tiny_llama import tiny_llama
 from tests.helpers.vllm_fake import FakeVLLM
 
@@ -73,11 +73,9 @@ def other(model: HF, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[VLLM, Fa
     made.close()
 
 
-def request(text: str, *, line: bool, **how: Any) -> Request:
-    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text=text),))
+def request(text: str, *, line: bool, **changes: Any) -> Request:
     kind = Kind.LINE if line else Kind.FUNCTION
-    sampling = Sampling(max_tokens=LONGEST, **how)
-    return Request(prompt=prompt, language=PYTHON, kind=kind, sampling=sampling, one_line=line)
+    return make_request(text, kind=kind, one_line=line, max_tokens=LONGEST, **changes)
 
 
 def test_answers_are_those_of_hf(model: HF, other: tuple[VLLM, FakeVLLM]) -> None:

@@ -36,10 +36,6 @@ def test_every_status_has_its_place() -> None:
     assert row.sensitivity["es"].best == pytest.approx(220 / 4)
 
 
-def test_nothing_unscored_means_no_sensitivity() -> None:
-    assert board([noisy("lc.infile", 0.4)]).rows[0].sensitivity == {}
-
-
 def test_a_run_without_any_score_is_shown_and_not_ranked() -> None:
     failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3, strategy="x")
     rows = board([noisy("lc.infile", 0.4), failed]).rows
@@ -299,18 +295,6 @@ def test_of_several_runs_the_newest_complete_one_is_shown() -> None:
         assert ([row.run.id for row in group.rows], group.superseded) == ([shown], len(runs) - 1)
 
 
-def test_imported_rows_stand_beside_runs_of_the_same_strategy() -> None:
-    made = board([noisy("lc.infile", 0.3), noisy("lc.infile", 0.4, origin=Origin.IMPORTED)])
-    assert len(made.rows) == 2
-
-
-def test_levels_get_their_own_groups() -> None:
-    made = make_table({"es": [0.2, 0.4, 0.9]}, "abc", level=["next-line", "single-line", "next-line"])
-    groups = board([made], by_level=True).groups
-    assert [(group.level, group.rows[0].n) for group in groups] == [("all", 3), ("next-line", 2), ("single-line", 1)]
-    assert [group.level for group in board([made]).groups] == ["all"]
-
-
 def test_what_ranks_by_default() -> None:
     columns = {"es": [0.5], "em": [1.0], "copyable_bits": [3.0]}
     assert board([make_table(columns, "a", generator="incontext(beam=4)")]).groups[0].metric == "copyable_bits"
@@ -361,7 +345,3 @@ def test_the_same_runs_give_the_same_board() -> None:
     numbers = [[(row.metrics, row.difference) for row in board(some).rows] for some in (runs, renamed)]
     assert numbers[0] == numbers[1]
     assert board(runs, seed=1) != board(runs)
-
-
-def test_no_runs_no_groups() -> None:
-    assert board([]).groups == ()

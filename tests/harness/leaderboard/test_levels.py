@@ -105,12 +105,6 @@ def test_a_person_sees_one_table_of_levels_and_rankings_of_each_on_demand() -> N
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_a_level_of_many_tasks_is_not_called_single() -> None:
-    levels = tuple(one for one in LEVELS[:5] for _ in range(2))
-    text = render.table(board([coder_eval((1.0, 0.0) * 5, level=levels)]))
-    assert "mean of these levels" in text and "single task" not in text
-
-
 def invalid(**changes: Any) -> RunTable:
     """Return a run of which the file task is broken and the one that needs nothing vacuous."""
     status = [Status.SCORED] * 3 + [Status.EXCLUDED, Status.SCORED, Status.EXCLUDED]

@@ -1,8 +1,5 @@
 """Published numbers below the runs of their benchmark."""
 
-import csv
-import io
-import json
 from collections import Counter
 from typing import Any
 
@@ -180,9 +177,3 @@ def test_what_is_no_recording_of_that_model_contradicts_nothing(change: dict[str
 )
 def test_models_are_known_by_their_names(model: str, generator: str, same: bool) -> None:
     assert same_model(model, generator) is same
-
-
-def test_json_is_json_and_csv_has_a_line_a_record() -> None:
-    made = board(both(), published="auto")
-    found = json.loads(render.to_json(made))
-    assert len(list(csv.DictReader(io.StringIO(render.to_csv(made))))) == len(found) > 500

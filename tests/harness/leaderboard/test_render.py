@@ -169,12 +169,6 @@ def test_columns_that_are_asked_for_stand_in_place_of_the_usual_ones() -> None:
         render.table(board(_many()), columns=["emm"])
 
 
-def test_table_is_bold_only_on_a_terminal_and_folds_on_a_narrow_one() -> None:
-    assert "\x1b[1m" in render.table(board(_many()), terminal=True)
-    narrow = render.table(board(_many()), width=100)
-    assert max(map(len, narrow.splitlines())) <= 100
-
-
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_nothing_of_a_table_is_cut_off_on_a_narrow_screen(width: int) -> None:
     runs = [
@@ -297,13 +291,6 @@ def test_markdown_is_a_table_even_with_bars_in_names() -> None:
     assert len({line.replace("\\|", "").count("|") for line in lines[:6]}) == 1
 
 
-def test_unscored_is_never_hidden() -> None:
-    failed = make_table({"es": [None] * 80}, REPOS, status=[Status.INFRA_FAILED] * 80, strategy="broken")
-    made = board([noisy("lc.infile", 0.4), failed])
-    assert "broken 80. Cure" in _notes(made) and "broken" in render.table(made)
-    assert json.loads(render.to_json(made))[1]["missing"] == 80
-
-
 @pytest.mark.parametrize(
     ("number", "low", "high", "text"),
     [
@@ -318,11 +305,6 @@ def test_unscored_is_never_hidden() -> None:
 )
 def test_digits_follow_the_interval(number: float | None, low: float | None, high: float | None, text: str) -> None:
     assert scales.interval(number, low, high) == text
-
-
-def test_signs_of_differences() -> None:
-    assert scales.interval(2.5, -1.0, 6.0, sign=True) == "+2.5 [-1.0, +6.0]"
-    assert scales.written(-0.01, 3.0, sign=True) == "+0.0"
 
 
 @pytest.mark.parametrize(

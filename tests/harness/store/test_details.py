@@ -18,7 +18,7 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import add_gains
 from ctxbench.harness.store.shard import Shard, encode, unpack
 from ctxbench.harness.store.tables import delete_run
-from ctxbench.harness.store.write import Imported, Mark, StoredAccess, StoredBlock, StoredCompletion, StoredFault
+from ctxbench.harness.store.write import Mark, StoredAccess, StoredBlock, StoredCompletion, StoredFault
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec, make_verdict
 from tests.helpers.samples import make_sample
@@ -187,12 +187,6 @@ def test_a_missing_sample_says_why(store: Store) -> None:
     assert (missing.status, missing.faults) == (Status.INFRA_FAILED, ("lost", "lost again"))
     assert (missing.prompt, missing.pieces, missing.calls, missing.completions) == (None, (), (), ())
     assert detail(store, run, "demo/1").faults == (), "it was done in the end"
-
-
-def test_imported_samples_say_so(store: Store) -> None:
-    run = add_lines(store)
-    notes.add_imported(store, run, Imported(format="codereval", source="f", sha256="f" * 64))
-    assert detail(store, run, "demo/0").imported
 
 
 def test_an_unknown_sample_is_a_fault_of_one_line(store: Store) -> None:

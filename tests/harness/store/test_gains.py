@@ -1,7 +1,6 @@
 """Gains of blocks in the store: appended once, read back by sample, and part of the run's columns."""
 
 import pytest
-from sqlalchemy import text
 
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.details import prompts_of
@@ -58,11 +57,3 @@ def test_the_mean_gain_is_a_column_of_the_run(store: Store) -> None:
     add_gains(store, run, "demo/1", "c 1", {0: 3.0, 1: -1.0})
     add_gains(store, run, "demo/1", "c 2", {0: 70.0})
     assert run_tables(store)[0].metrics["block_gain"] == (None, 1.0), "those of the run's own coder"
-
-
-@pytest.mark.parametrize("change", ["UPDATE block_gain_fact SET gain = 0", "DELETE FROM block_gain_fact"])
-def test_gains_are_never_changed(store: Store, change: str) -> None:
-    run = add_run(store)
-    add_gains(store, run, "demo/1", "c 1", {0: 3.0})
-    with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
-        connection.execute(text(change))

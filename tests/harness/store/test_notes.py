@@ -1,8 +1,5 @@
 """Where imported runs come from, remarks and marks: appended once, read back with the run's columns."""
 
-import pytest
-from sqlalchemy import text
-
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Origin, Status
 from ctxbench.harness.store import Store, notes
@@ -80,13 +77,3 @@ def test_an_excluded_function_needs_no_verdict(store: Store) -> None:
         store.add_finished(run, "", make_finished(sample, completions=(one,)))
     notes.add_marks(store, SET, [Mark(sample_id="demo/1", mark="broken")])
     assert run_tables(store)[0].status == (Status.INFRA_FAILED, Status.EXCLUDED)
-
-
-@pytest.mark.parametrize("change", ["UPDATE imported SET source = ''", "DELETE FROM mark", "DELETE FROM remark"])
-def test_notes_are_never_changed(store: Store, change: str) -> None:
-    run = add_run(store)
-    notes.add_imported(store, run, FILE)
-    notes.add_remarks(store, run, ["one"])
-    notes.add_marks(store, SET, [Mark(sample_id="demo/0", mark="broken")])
-    with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
-        connection.execute(text(change))

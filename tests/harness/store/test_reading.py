@@ -29,18 +29,6 @@ def database(tmp_path: Path) -> str:
     return url
 
 
-def test_a_reader_reads(database: str) -> None:
-    with open_reader(database) as reader:
-        [found] = stored_sets(reader)
-    assert (found.samples, found.name, found.languages, found.generators, found.runs) == (
-        "demo",
-        "demo",
-        ("python",),
-        ("scripted",),
-        1,
-    )
-
-
 def test_a_reader_cannot_write(database: str) -> None:
     with open_reader(database) as reader:
         with pytest.raises((MachineFault, InputFault)):

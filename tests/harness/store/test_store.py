@@ -1,6 +1,5 @@
 """Appending and looking up; nothing twice, nothing changed."""
 
-import dataclasses
 import random
 import threading
 
@@ -11,9 +10,7 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, samples, schema
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.samples import Planned, planned_samples
 from ctxbench.harness.store.work import works
-from ctxbench.harness.store.write import StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 
@@ -132,39 +129,6 @@ def test_tables_show_what_is_missing(store: Store) -> None:
     assert run_tables(store, profile="crosscodeeval")[0].metrics["em"] == (None, 0.0, None)
     assert run_tables(store, samples="other") == []
     assert [(row.planned, row.finished) for row in works(store)] == [(3, 1)]
-
-
-def test_limited_runs_say_so(store: Store) -> None:
-    add_run(store, limit=3)
-    assert run_tables(store, samples="demo")[0].run.samples == "demo[:3]"
-
-
-def test_attempts_and_faults(store: Store) -> None:
-    run = add_run(store)
-    attempt = store.start_attempt(run, "process")
-    for name in ("demo/0", "demo/1"):
-        store.add_fault(attempt, StoredFault(sample_id=name, kind="machine", message="gone \ud800"))
-    store.end_attempt(attempt, reason="faults", finished=1, missing=2)
-    assert (count(store, "attempt"), count(store, "fault"), count(store, "outcome")) == (1, 2, 1)
-    assert store.start_attempt(run, "process") != attempt
-
-
-def test_a_reordered_field_of_a_run_swaps_no_columns(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns are read by their names, whatever the order in which the record declares its fields."""
-    fields = [(field.name, field.type) for field in reversed(dataclasses.fields(Planned))]
-    reordered = dataclasses.make_dataclass("Reordered", fields, frozen=True, kw_only=True, slots=True)
-    store.add_generations([make_generation()])
-    run = add_run(store, samples=1)
-    store.add_finished(run, "c", make_finished("demo/0", generator_seconds=1.5, context_tokens=7))
-    monkeypatch.setattr("ctxbench.harness.store.samples.Planned", reordered)
-    with store.reading() as connection:
-        [columns] = planned_samples(connection, [(run, make_spec().samples_digest)])
-    assert (columns.stored, columns.numbers["context_tokens"], columns.numbers["calls"]) == (
-        ("scored",),
-        (7.0,),
-        (1.0,),
-    )
-    assert (columns.numbers["strategy_seconds"], columns.numbers["generator_seconds"]) == ((0.25,), (1.5,))
 
 
 def test_a_number_stored_with_the_results_is_a_cost_of_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

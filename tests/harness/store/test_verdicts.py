@@ -11,12 +11,8 @@ from ctxbench.harness.store.runs import RunFilter, run_tables
 from ctxbench.harness.store.search import Measure, SampleFilter, facets, search
 from ctxbench.harness.store.write import StoredCompletion
 from tests.harness.store.making import make_finished, make_generation, make_spec, make_verdict
+from tests.harness.store.test_store import count
 from tests.helpers.samples import make_sample
-
-
-def count(store: Store, table: str) -> int:
-    with store.reading() as connection:
-        return int(connection.scalar(text(f"SELECT count(*) FROM {table}")))
 
 
 def completion(words: str = "1", verdict: str | None = None, **scores: float) -> StoredCompletion:

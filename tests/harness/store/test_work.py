@@ -27,11 +27,6 @@ def begun(store: Store, samples: int = 4, **changes: object) -> str:
     return store.add_run(make_spec(**changes), make_samples(samples))
 
 
-def test_nothing_stored(store: Store) -> None:
-    assert works(store) == []
-    assert faults_of(store, "none") == []
-
-
 def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
     ended = begun(store, strategy="lc.repocoder")
     attempt = store.start_attempt(ended, "process, tests in docker")
@@ -90,12 +85,6 @@ def test_how_much_was_done_at_once(store: Store) -> None:
     [table] = run_tables(store)
     # The first stored nothing, and the last only judged.
     assert table.run.loads == (load, None)
-
-
-def test_a_run_without_attempts(store: Store) -> None:
-    begun(store)
-    (one,) = works(store)
-    assert (one.attempts, one.finished, one.unjudged, one.choices.sandbox) == ((), 0, 0, "")
 
 
 @pytest.mark.parametrize(
