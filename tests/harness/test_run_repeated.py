@@ -1,7 +1,6 @@
 """`run --repeat`: runs of their own that differ in the seed, made once, and one row of the board."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,12 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import works
 from tests.harness.test_runner import Bench
-from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
+from tests.helpers.interrupts import Interrupting
 from tests.helpers.sets import make_set
 
 RANDOM = "lc.random_windows(blocks=1, stride=1, window=2)"
@@ -70,31 +68,10 @@ def test_nothing_is_done_twice_and_more_can_be_added(bench: Bench) -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_repetition_goes_on(bench: Bench) -> None:
-    choices = RunOptions(temperature=0.8, repeat=3)
-    done = 0
-
-    @contextlib.contextmanager
-    def progress(_: str, __: int) -> Iterator[Callable[..., None]]:
-        def tick(step: int, _: int) -> None:
-            nonlocal done
-            done += step
-            if done >= 11:
-                raise KeyboardInterrupt
-
-        yield tick
-
+    choices, shown = RunOptions(temperature=0.8, repeat=3), Interrupting(11)
     with pytest.raises(KeyboardInterrupt):
-        run(
-            bench.home,
-            bench.store,
-            bench.set,
-            strategies=["lc.infile"],
-            generator="scripted",
-            choices=choices,
-            progress=progress,
-            cells=open_inline,
-            resolve=lambda spec: bench.coder if spec == "incontext" else Sampler(batch_size=1),
-        )
+        bench.run(Sampler(batch_size=1), choices=choices, shown=shown)
+    done = shown.done
     [row] = board([bench.table(at) for at in range(2)]).rows
     assert (len(row.run.repetitions), row.n, row.missing, row.answers.missing) == (2, 8, 0, 16 - done)
     model = Sampler()

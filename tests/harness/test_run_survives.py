@@ -149,22 +149,6 @@ def test_the_first_answers_outlive_a_kill(tmp_path: Path) -> None:
     assert kept < set(bench.rows()["generation"]) and bench.count("generation") == 60
 
 
-def test_interrupted_and_resumed(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "interrupted")
-    process = bench.start()
-    while process.poll() is None and not bench.finished():
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 130 and err.splitlines()[-1].startswith("ctxbench: interrupted")
-    assert "Traceback" not in err
-    assert bench.gone()
-    kept = bench.finished()
-    assert 0 < kept < 60
-    code, out, err = bench.finish()
-    assert code == 0 and "scored 60" in out, err
-
-
 def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "full")
     script = (

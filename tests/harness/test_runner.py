@@ -40,8 +40,8 @@ from ctxbench.harness.store.facts import prompt_text, prompt_texts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.work import works
 from ctxbench.strategies.api import Execute, Generate, Prompt
-from tests.helpers.cells import open_inline
 from tests.helpers.databases import open_for_test
+from tests.helpers.interrupts import Interrupting
 from tests.helpers.sets import make_set
 
 
@@ -84,6 +84,7 @@ class Bench:
         cells: Cells | None = None,
         choices: RunOptions | None = None,
         store: Store | None = None,
+        shown: Callable[..., Any] = progress,
     ) -> list[RunSummary]:
         bench = self
 
@@ -113,7 +114,7 @@ class Bench:
             choices=choices,
             cells=open_counting,
             resolve=lambda spec: self.coder if spec == "incontext" else model,
-            progress=progress,
+            progress=shown,
         )
 
     def table(self, index: int = 0, **how: Any) -> RunTable:
@@ -512,36 +513,13 @@ def test_a_bug_in_the_generator_ends_the_run(bench: Bench) -> None:
 
 @pytest.mark.slow
 def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
-    threads = threading.active_count()
-    done = 0
-
-    @contextlib.contextmanager
-    def interrupting(_: str, __: int) -> Iterator[Callable[..., None]]:
-        def tick(step: int, _: int) -> None:
-            nonlocal done
-            done += step
-            if done >= 3:
-                raise KeyboardInterrupt
-
-        yield tick
-
-    generator = model(batch_size=1)
-
+    threads, shown, generator = threading.active_count(), Interrupting(3), model(batch_size=1)
     with pytest.raises(KeyboardInterrupt):
-        run(
-            bench.home,
-            bench.store,
-            bench.set,
-            strategies=["lc.repocoder"],
-            generator="scripted",
-            progress=interrupting,
-            cells=open_inline,
-            resolve=lambda spec: bench.coder if spec == "incontext" else generator,
-        )
+        bench.run(generator, "lc.repocoder", shown=shown)
     assert threading.active_count() == threads and generator.closed
-    assert bench.rows("SELECT reason, finished FROM outcome") == [("interrupted", done)]
+    assert bench.rows("SELECT reason, finished FROM outcome") == [("interrupted", shown.done)]
     [summary] = bench.run(model(), "lc.repocoder")
-    assert (summary.scored, summary.new) == (8, 8 - done)
+    assert (summary.scored, summary.new) == (8, 8 - shown.done)
 
 
 def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:

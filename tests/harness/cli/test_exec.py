@@ -20,6 +20,7 @@ from ctxbench.harness.store import open_store
 from ctxbench.sandbox import registry
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.functions import FakeJudge, make_function_set
+from tests.helpers.interrupts import Interrupting
 from tests.helpers.sets import make_set
 
 pytestmark = pytest.mark.usefixtures("inline_cells")
@@ -175,19 +176,9 @@ def test_broken_is_told_is_never_kept_and_is_done_again(home: Home, fake: Fake) 
 def test_an_interrupt_keeps_what_is_done(home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.harness.cli import score
 
-    class Bar:
-        def __enter__(self) -> Callable[[int], None]:
-            return self.tick
-
-        def tick(self, *_: int) -> None:
-            raise KeyboardInterrupt
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
     path = write(home, completions(home))
     with monkeypatch.context() as patched:
-        patched.setattr(score, "progress", lambda *_: Bar())
+        patched.setattr(score, "progress", Interrupting())
         result = execute(home, "--completions", str(path), "--workers", "1")
     assert result.code == 130 and "run the same command again" in result.err
     assert execute(home, "--completions", str(path)).code == 0

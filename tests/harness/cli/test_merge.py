@@ -110,16 +110,6 @@ def manifest_of_bytes(content: bytes) -> Any:
 
 
 @pytest.mark.slow
-def test_a_unit_whose_shard_is_lost_is_done_again_from_what_is_kept(home: Home) -> None:
-    run(home, "--shard", "0/2", strategies=("lc.infile",))
-    before = shards(home)
-    lost = next(name for name in before if manifest_of_bytes(before[name])["finished"])
-    (home.shards / lost).unlink()
-    assert run(home, "--shard", "0/2", strategies=("lc.infile",)).code == 0
-    assert facts(shards(home)[lost]) == facts(before[lost])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

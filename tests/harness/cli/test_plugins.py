@@ -121,15 +121,6 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
-def test_list_leaves_out_a_plugin_that_cannot_be_imported(packages: Path) -> None:
-    install(packages, "zq.gone", "zq_gone", "import no_such_module_zq\n")
-    result = run_cli("strategy", "list")
-    assert result.code == 0 and "lc.infile" in result.out and "zq.gone" not in result.out
-    assert "left out" in result.err and "repair or uninstall" in result.err
-    assert_fault(run_cli("strategy", "show", "zq.gone"), "no_such_module_zq", "repair or uninstall")
-
-
 BAD_IMPORTS = {
     "hangs": "import time\ntime.sleep(9999)\n",
     "leaves": "import os\nos._exit(0)\n",

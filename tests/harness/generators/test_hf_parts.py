@@ -37,24 +37,6 @@ def folder(path: Path, **config: Any) -> Path:
 # Parameters
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"device": "gpu"},
-        {"device": "cuda:x"},
-        {"dtype": "int8"},
-        {"batch": 0},
-        {"window": -1},
-        {"chat": "maybe"},
-        {"model": " "},
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(given: dict[str, Any]) -> None:
-    with pytest.raises(InputFault) as caught:
-        package.hf(**{"model": "m", **given})
-    assert "\n" not in str(caught.value) and str(next(iter(given.values()))) in str(caught.value) + " "
-
-
 def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
+from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator
 from ctxbench.harness.generators.scripted import Scripted
@@ -74,12 +75,29 @@ def test_length_and_planned_fault() -> None:
         ("scripted(delay=-1)", "0 or more"),
         ("scripted(", "write it as name"),
         ("scriptd", "did you mean scripted"),
+        *(
+            (f"{engine}(model=m, {given})", given.partition("=")[2])
+            for engine in ("hf", "vllm")
+            for given in ("dtype=int8", "batch=0", "window=-1", "chat=maybe")
+        ),
+        *((f"{engine}(model=' ')", "no name") for engine in ("hf", "vllm", "serve")),
+        ("hf(model=m, device=gpu)", "gpu"),
+        ("hf(model=m, device=cuda:x)", "cuda:x"),
+        ("vllm(model=m, tensor_parallel=0)", "tensor_parallel=0"),
+        ("vllm(model=m, gpu_memory=0)", "gpu_memory=0"),
+        ("vllm(model=m, gpu_memory=1.5)", "gpu_memory=1.5"),
+        ("serve(model=a, window=1)", "window=1"),
+        ("serve(model=a, threads=-1)", "threads=-1"),
+        ("incontext(workers=-2)", "0 (one per core) or more"),
+        ("incontext(workers=many)", "many"),
+        ("incontext(temperature=1)", "temperature"),
     ],
 )
-def test_bad_specs(spec: str, words: str) -> None:
+def test_bad_specs(spec: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "need", lambda *_, **__: None)
     with pytest.raises(InputFault) as caught:
         base.resolve(spec)
-    assert words in str(caught.value)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -167,13 +167,6 @@ def test_no_engine_outlives_a_killed_run(folder: Path) -> None:
     assert processes(folder) == []
 
 
-def test_what_does_not_fit_is_said(folder: Path) -> None:
-    for spec, said in (
-        ("(model=a, window=1)", "window=1"),
-        ("(model=a, threads=-1)", "threads=-1"),
-        ("(model=' ')", "no name"),
-    ):
-        with pytest.raises(InputFault, match=said):
-            base.resolve(f"serve{spec}")
+def test_a_file_that_is_not_there_is_said(folder: Path) -> None:
     with pytest.raises(InputFault, match="is not a file"):
         base.resolve("serve:nowhere.gguf").wake(PYTHON)

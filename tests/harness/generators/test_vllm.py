@@ -123,25 +123,6 @@ def test_it_is_found_by_its_short_name_and_what_the_machine_decides_is_no_part_o
     made.close()
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"dtype": "int8"},
-        {"batch": 0},
-        {"window": -1},
-        {"chat": "maybe"},
-        {"model": " "},
-        {"tensor_parallel": 0},
-        {"gpu_memory": 0.0},
-        {"gpu_memory": 1.5},
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_line(given: dict[str, Any]) -> None:
-    with pytest.raises(InputFault, match="^vllm: ") as caught:
-        package.vllm(**{"model": "m", **given})
-    assert "\n" not in str(caught.value) and "hf" not in str(caught.value)
-
-
 def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None if name == "vllm" else name)
