@@ -129,14 +129,6 @@ def test_index_and_sampling_make_requests_different() -> None:
     assert sum(generator.batches) == 4
 
 
-def test_another_generator_never_gets_these_answers() -> None:
-    memory = Memory()
-    for spec, version, text in (("a", "1", "A1"), ("b", "1", "B1"), ("a", "2", "A2")):
-        with batching(Scripted(lambda _, text=text: text, version=version), memory, spec) as batcher:
-            assert batcher.ask([ask("x")])[0].response.text == text
-    assert len(memory.kept) == 3
-
-
 def test_a_fault_reaches_exactly_those_who_waited() -> None:
     generator = Scripted(upper, batch_size=100, faults={1})
     with batching(generator) as batcher:
@@ -144,14 +136,6 @@ def test_a_fault_reaches_exactly_those_who_waited() -> None:
         assert all(isinstance(future.exception(), MachineFault) for future in futures)
         assert batcher.ask([ask("t0")])[0].response.text == "T0"
         assert not batcher.lost
-
-
-def test_a_generator_that_keeps_failing_counts_as_lost() -> None:
-    with batching(Scripted(upper, faults=range(1, 99))) as batcher:
-        for _ in range(GIVE_UP):
-            with pytest.raises(MachineFault):
-                batcher.ask([ask("x")])
-        assert batcher.lost
 
 
 def test_a_member_that_dies_keeps_nobody_waiting() -> None:
@@ -233,28 +217,6 @@ def test_an_account_that_cannot_be_is_a_fault_of_that_answer(name: str, value: o
     assert not memory.kept
 
 
-def test_closing_frees_everyone() -> None:
-    began, go_on = threading.Event(), threading.Event()
-
-    def answer(request: Request) -> str:
-        began.set()
-        go_on.wait(20)
-        return upper(request)
-
-    batcher = Batcher(Scripted(answer, batch_size=1), "s", Memory())
-
-    def stop() -> None:
-        assert began.wait(10)
-        threading.Timer(0.2, go_on.set).start()
-        batcher.close()
-
-    futures = in_threads(batcher, [stop, *asking(batcher, "abc")])
-    assert futures[0].exception() is None
-    assert all(isinstance(future.exception(), Stopped) for future in futures[1:])
-    with pytest.raises(Stopped):
-        batcher.ask([ask("later")])
-
-
 class Partly(Scripted):
     """Some requests of a batch fail, each for itself."""
 
@@ -283,15 +245,6 @@ def test_one_bad_request_spoils_none_of_its_batch() -> None:
     assert [future.result() for future in futures[:63]] == [f"T{n}" for n in range(63)]
     assert str(futures[63].exception()) == "no bad"
     assert len(memory.kept) == 63 and generator.batches == [8, 16, 32, 8]
-
-
-def test_a_bad_request_is_asked_again_later() -> None:
-    planned = [MachineFault("not now")]
-    generator = Partly(lambda _: planned.pop() if planned else None)
-    with batching(generator) as batcher:
-        with pytest.raises(MachineFault, match="not now"):
-            batcher.ask([ask("x")])
-        assert batcher.ask([ask("x")])[0].response.text == "X"
 
 
 def test_an_answer_now_and_then_is_a_generator_alive() -> None:
@@ -390,6 +343,8 @@ def test_side_by_side_closing_frees_everyone_and_keeps_what_comes() -> None:
     assert futures[0].exception() is None
     assert all(isinstance(future.exception(), Stopped) for future in futures[1:])
     assert len(memory.kept) == 3
+    with pytest.raises(Stopped):
+        batcher.ask([ask("later")])
 
 
 def test_nothing_starts_before_the_first_request() -> None:

@@ -51,10 +51,6 @@ def test_a_homes_own_cutoffs_come_before_the_shipped_ones(tmp_path: Path) -> Non
     assert own.day("openai(model=gpt-4o)") == date(2023, 10, 1) and own.day("a label (of an import") is None
 
 
-def test_a_models_name_fits_in_another_tier_too() -> None:
-    assert stated(CUTOFF, "m").day('openai(model=m, extra="{\\"service_tier\\": \\"flex\\"}")') == date(2024, 6, 1)
-
-
 @pytest.mark.parametrize(
     ("text", "faults"),
     [

@@ -18,59 +18,47 @@ from ctxbench.harness.exports import RUN_FORMATS
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.sets import make_set
 
-_DETAILS = {"type": "object", "additionalProperties": {"type": "string"}}
-_BOUND = {"anyOf": [{"type": "number"}, {"enum": ["Infinity", "-Infinity"]}]}
-RECORD: dict[str, Any] = {
-    "type": "object",
+TEXT, NUMBER = {"type": "string"}, {"type": "number"}
+DETAILS = {"type": "object", "additionalProperties": TEXT}
+BOUND = {"anyOf": [NUMBER, {"enum": ["Infinity", "-Infinity"]}]}
+
+
+def fields(*required: str, **known: Any) -> dict[str, Any]:
+    """Return the schema of an object; what a field has is a schema, or the values that it may have."""
+    properties = {name: {"enum": value} if isinstance(value, list) else value for name, value in known.items()}
+    return {"type": "object", "required": list(required), "properties": properties}
+
+
+MODEL = fields(
+    "deployment_type",
+    "model_availability",
+    deployment_type=["self_deployed", "externally_managed", "unknown"],
+    model_availability=["open_weights", "closed_weights", "unknown"],
+)
+RESULT = fields(
+    *("evaluation_name", "source_data", "metric_config", "score_details"),
+    source_data=fields("dataset_name", "source_type", source_type=["other"], additional_details=DETAILS),
+    metric_config=fields(
+        *("lower_is_better", "min_score", "max_score"), score_type=["continuous"], min_score=BOUND, max_score=BOUND
+    ),
+    score_details=fields("score", score=NUMBER, details=DETAILS),
+)
+RECORD = {
     "additionalProperties": False,
-    "required": ["model_info", "eval_library", "source_metadata", "evaluation_results", "schema_version"],
-    "properties": {
-        **{name: {"type": "string"} for name in ("evaluation_id", "evaluation_timestamp", "retrieved_timestamp")},
-        "schema_version": {"const": "0.3.0"},
-        "source_metadata": {
-            "required": ["source_type", "source_organization_name", "evaluator_relationship"],
-            "properties": {
-                "source_type": {"enum": ["documentation", "evaluation_run"]},
-                "evaluator_relationship": {"enum": ["first_party", "third_party", "collaborative", "other"]},
-                "additional_details": _DETAILS,
-            },
-        },
-        "eval_library": {"required": ["name", "version"]},
-        "model_info": {
-            "required": ["name", "id"],
-            "properties": {
-                "additional_details": {
-                    **_DETAILS,
-                    "required": ["deployment_type", "model_availability"],
-                    "properties": {
-                        "deployment_type": {"enum": ["self_deployed", "externally_managed", "unknown"]},
-                        "model_availability": {"enum": ["open_weights", "closed_weights", "unknown"]},
-                    },
-                }
-            },
-        },
-        "evaluation_results": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "required": ["evaluation_name", "source_data", "metric_config", "score_details"],
-                "properties": {
-                    "source_data": {
-                        "required": ["dataset_name", "source_type"],
-                        "properties": {"source_type": {"const": "other"}, "additional_details": _DETAILS},
-                    },
-                    "metric_config": {
-                        "required": ["lower_is_better", "min_score", "max_score"],
-                        "properties": {"score_type": {"const": "continuous"}, "min_score": _BOUND, "max_score": _BOUND},
-                    },
-                    "score_details": {
-                        "required": ["score"],
-                        "properties": {"score": {"type": "number"}, "details": _DETAILS},
-                    },
-                },
-            },
-        },
-    },
+    **fields(
+        *("model_info", "eval_library", "source_metadata", "evaluation_results", "schema_version"),
+        **dict.fromkeys(("evaluation_id", "evaluation_timestamp", "retrieved_timestamp"), TEXT),
+        schema_version=["0.3.0"],
+        source_metadata=fields(
+            *("source_type", "source_organization_name", "evaluator_relationship"),
+            source_type=["documentation", "evaluation_run"],
+            evaluator_relationship=["first_party", "third_party", "collaborative", "other"],
+            additional_details=DETAILS,
+        ),
+        eval_library=fields("name", "version"),
+        model_info=fields("name", "id", additional_details=MODEL | {"additionalProperties": TEXT}),
+        evaluation_results={"type": "array", "minItems": 1, "items": RESULT},
+    ),
 }
 """What we write of Every Eval Ever's schema 0.3.0, in our words; the whole schema has accepted an export."""
 

@@ -34,16 +34,6 @@ def test_a_machine_is_paid_by_the_hour_and_shared_by_what_it_answers_at_once() -
     assert shared.price(tokens_in=10, tokens_out=10, cached=0, seconds=50) == pytest.approx(0.005)
 
 
-def test_the_price_of_a_sum_is_the_sum_of_prices() -> None:
-    one = rate("m", input=2.0, cached=0.5, output=8.0, per_hour=1.0)
-    parts = [(100, 20, 30, 0.5), (7, 1, 0, 2.0)]
-    prices = [one.price(tokens_in=i, tokens_out=o, cached=c, seconds=s) for i, o, c, s in parts]
-    tokens_in, tokens_out, cached, seconds = map(sum, zip(*parts, strict=True))
-    assert one.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=cached, seconds=seconds) == pytest.approx(
-        sum(prices)
-    )
-
-
 @pytest.mark.parametrize(
     ("pattern", "generator", "fits"),
     [
@@ -153,7 +143,3 @@ def test_files_of_another_kind(tmp_path: Path, text: str, words: str) -> None:
         load(write(tmp_path / "p.toml", text))
     with pytest.raises(InputFault, match=r"nothing\.toml"):
         load(tmp_path / "nothing.toml")
-
-
-def test_a_file_without_rates_leaves_those_that_are_built_in(tmp_path: Path) -> None:
-    assert load(write(tmp_path / "p.toml", "# nothing yet\n")) == builtin()

@@ -85,13 +85,6 @@ def test_slow_work_is_done_in_parts_of_half_a_second(clock: list[float]) -> None
     assert sizes(clock, 2.0, 8) == [4, 1, 1, 1, 1]
 
 
-def test_the_rest_of_something_tells_little(clock: list[float]) -> None:
-    made = WorkPace(8)
-    for _ in made.parts(range(1)):
-        clock[0] += 0.4
-    assert made.size == 8
-
-
 def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
     asked: list[str] = []
 

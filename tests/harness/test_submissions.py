@@ -207,41 +207,44 @@ OTHER = "f" * 64
 PASSING = form.VerdictPart(verdict="PASSED", tests_run=1)
 FORGED = record("scores", verdict=PASSING, scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}})
 TRUSTED = {"prompts": "trusted", "scores": "rescored only"}
-TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dict[str, str]]] = {
-    "another limit": ("line", manifest(set__limit=8), {"samples": "re-derived!"}),
-    "another protocol": ("line", manifest(set__protocol="projbench"), {"samples": "re-derived!"}),
-    "another title": ("line", manifest(title="<b>best</b>", authors=("B",)), {"description": "trusted"}),
-    "other costs": ("line", manifest(cost__tokens_in=1, cost__price=0.0), {"description": "trusted"}),
-    "a smaller limit": ("line", manifest(set__limit=3), {"samples": "re-derived!"}),
-    "another day": ("line", manifest(set__after="2030-01-01"), {"samples": "re-derived!"}),
-    "another kind": ("line", manifest(set__kind="function"), {"samples": "re-derived!"}),
-    "a sample's level": ("line", record("samples", level="next-line"), {"samples": "re-derived!"}),
-    "a sample's repository": ("line", record("samples", repo="other"), {"samples": "re-derived!"}),
-    "a sample's day": ("line", record("samples", day="2020-01-01"), {"samples": "re-derived!"}),
-    "a sample's language": ("line", record("samples", language="java"), {"samples": "re-derived!"}),
+Change = Callable[[form.Submission], form.Submission]
+
+
+def differs(*parts: str) -> dict[str, str]:
+    return dict.fromkeys(parts, "re-derived!")
+
+
+LINES: dict[str, tuple[Change, dict[str, str]]] = {
+    "another limit": (manifest(set__limit=8), differs("samples")),
+    "another protocol": (manifest(set__protocol="projbench"), differs("samples")),
+    "another title": (manifest(title="<b>best</b>", authors=("B",)), {"description": "trusted"}),
+    "other costs": (manifest(cost__tokens_in=1, cost__price=0.0), {"description": "trusted"}),
+    "a smaller limit": (manifest(set__limit=3), differs("samples")),
+    "another day": (manifest(set__after="2030-01-01"), differs("samples")),
+    "another kind": (manifest(set__kind="function"), differs("samples")),
+    "a sample's level": (record("samples", level="next-line"), differs("samples")),
+    "a sample's repository": (record("samples", repo="other"), differs("samples")),
+    "a sample's day": (record("samples", day="2020-01-01"), differs("samples")),
+    "a sample's language": (record("samples", language="java"), differs("samples")),
     "a strategy's version": (
-        "line",
         manifest(strategy__version="0" * 12),
         {"strategy": "re-derived!", "prompts": "trusted", "scores": "rescored only"},
     ),
-    "a strategy's parameter": ("line", manifest(strategy__spec="mine.py@mine(top=2)"), {"prompts": "re-derived!"}),
-    "another strategy": ("line", manifest(strategy__spec="mine.py@none"), TRUSTED | {"strategy": "re-derived!"}),
-    "a source": ("line", source(MINE + "\n", version=False), TRUSTED | {"strategy": "re-derived!"}),
+    "a strategy's parameter": (manifest(strategy__spec="mine.py@mine(top=2)"), differs("prompts")),
+    "another strategy": (manifest(strategy__spec="mine.py@none"), TRUSTED | differs("strategy")),
+    "a source": (source(MINE + "\n", version=False), TRUSTED | differs("strategy")),
     "a source and its version": (
-        "line",
         source(MINE.replace('# {draft}")', '# seen")'), version=True),
         {"strategy": "re-derived", "prompts": "re-derived!"},
     ),
     "a built-in name": (
-        "line",
         both(
             manifest(strategy=form.StrategyPart(spec="lc.infile", version="0" * 12, source="built-in")),
             lambda s: replace(s, sources={}),
         ),
-        TRUSTED | {"strategy": "re-derived!"},
+        TRUSTED | differs("strategy"),
     ),
     "a package that is not here": (
-        "line",
         both(
             manifest(
                 strategy=form.StrategyPart(spec="x.y", version="1", source="package", package="no-such-package==1.0")
@@ -250,86 +253,67 @@ TAMPERED: dict[str, tuple[str, Callable[[form.Submission], form.Submission], dic
         ),
         TRUSTED | {"strategy": "trusted"},
     ),
-    "a prompt's digest": ("line", record("completions", prompt=OTHER), {"prompts": "re-derived!"}),
-    "a prompt's tokens": ("line", record("completions", context_tokens=1), {"prompts": "re-derived!"}),
-    "a prompt's flag": ("line", record("completions", flags=("odd",)), {"prompts": "re-derived!"}),
-    "a draft's prompt": ("line", record("completions", calls=first(prompt=OTHER)), {"prompts": "re-derived!"}),
-    "a draft's answer": ("line", record("completions", calls=first(answer="other")), {"prompts": "re-derived!"}),
-    "a draft less": ("line", record("completions", calls=()), {"prompts": "re-derived!"}),
+    "a prompt's digest": (record("completions", prompt=OTHER), differs("prompts")),
+    "a prompt's tokens": (record("completions", context_tokens=1), differs("prompts")),
+    "a prompt's flag": (record("completions", flags=("odd",)), differs("prompts")),
+    "a draft's prompt": (record("completions", calls=first(prompt=OTHER)), differs("prompts")),
+    "a draft's answer": (record("completions", calls=first(answer="other")), differs("prompts")),
+    "a draft less": (record("completions", calls=()), differs("prompts")),
     "a completion": (
-        "line",
         record("completions", completions=first(text="apply_tax(cart_0, 1)")),
         {"scores": "re-derived!", "means": "re-derived"},
     ),
     "a completion that is not the answer": (
-        "line",
         record("completions", completions=first(answer="nothing")),
-        {"completions": "re-derived!"},
+        differs("completions"),
     ),
-    "a completion's status": (
-        "line",
-        record("completions", completions=first(status="model-failed")),
-        {"completions": "re-derived!"},
-    ),
-    "a sample's status": ("line", record("completions", status="model-failed"), {"completions": "re-derived!"}),
+    "a completion's status": (record("completions", completions=first(status="model-failed")), differs("completions")),
+    "a sample's status": (record("completions", status="model-failed"), differs("completions")),
     "a score": (
-        "line",
         record("scores", scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "es": 1.0}}),
-        {"scores": "re-derived!", "means": "re-derived!"},
+        differs("scores", "means"),
     ),
     "a score left out": (
-        "line",
         record("scores", scores=lambda old: {**old, "ctxbench": {"em": old["ctxbench"]["em"]}}),
-        {"scores": "re-derived!"},
+        differs("scores"),
     ),
     "all scores left out": (
-        "line",
         lambda s: replace(s, scores=tuple(replace(line, scores={"own": {"best": 1.0}}) for line in s.scores)),
-        {"scores": "re-derived!"},
+        differs("scores"),
     ),
-    "a mean": ("line", manifest(mean=()), {"means": "re-derived!"}),
-    "other metrics": ("line", manifest(versions__metrics=OTHER), {"scores": "re-derived!"}),
-    "another tokenizer": ("line", manifest(versions__tokenizer="p50k_base"), TRUSTED | {"strategy": "trusted"}),
-    "summaries of a model": ("line", manifest(model__summaries=True), TRUSTED | {"strategy": "trusted"}),
-    "a profile of its own": (
-        "line",
-        record("scores", scores=lambda old: {**old, "own": {"best": 1.0}}),
-        {"scores": "re-derived!"},
-    ),
-    "more tokens": ("line", manifest(sampling__max_tokens=4096), {"prompts": "re-derived!"}),
-    "the copy model's name": (
-        "line",
-        manifest(model=form.ModelPart(spec="incontext", version="9")),
-        {"answers": "trusted"},
-    ),
+    "a mean": (manifest(mean=()), differs("means")),
+    "other metrics": (manifest(versions__metrics=OTHER), differs("scores")),
+    "another tokenizer": (manifest(versions__tokenizer="p50k_base"), TRUSTED | {"strategy": "trusted"}),
+    "summaries of a model": (manifest(model__summaries=True), TRUSTED | {"strategy": "trusted"}),
+    "a profile of its own": (record("scores", scores=lambda old: {**old, "own": {"best": 1.0}}), differs("scores")),
+    "more tokens": (manifest(sampling__max_tokens=4096), differs("prompts")),
+    "the copy model's name": (manifest(model=form.ModelPart(spec="incontext", version="9")), {"answers": "trusted"}),
     "a coder of the copy model's bits": (
-        "line",
         manifest(model=form.ModelPart(spec="incontext", version=VERSION), versions__coder="zz 1"),
-        {"scores": "re-derived!"},
+        differs("scores"),
     ),
+}
+FUNCTIONS: dict[str, tuple[Change, dict[str, str]]] = {
     "a forged verdict": (
-        "function",
         FORGED,
-        {"verdicts": "re-derived!", "scores": "re-derived!"},
+        differs("verdicts", "scores"),
     ),
-    "a verdict left out": ("function", record("scores", verdict=None), {"verdicts": "re-derived!"}),
+    "a verdict left out": (record("scores", verdict=None), differs("verdicts")),
     "a verdict, without the strategy": (
-        "function",
         both(FORGED, manifest(model__summaries=True)),
         {"verdicts": "re-derived!", "prompts": "trusted"},
     ),
     "a function's text": (
-        "function",
         record("completions", completions=first(text="def times_2(amount):\n    return amount * 2\n")),
-        {"completions": "re-derived!"},
+        differs("completions"),
     ),
 }
 
 
-@pytest.mark.parametrize("name", TAMPERED)
+@pytest.mark.parametrize("name", [*LINES, *FUNCTIONS])
 def test_a_tampered_package_is_shown_as_what_it_is(packages: dict[str, Made], tmp_path: Path, name: str) -> None:
-    kind, change, expected = TAMPERED[name]
-    made = packages[kind]
+    change, expected = (LINES | FUNCTIONS)[name]
+    made = packages["line" if name in LINES else "function"]
     files.write(tmp_path / "tampered", files.sealed(change(files.read(made.package))))
     verification = made.verify(tmp_path / "tampered")
     found = states(verification)

@@ -142,12 +142,6 @@ def test_names_that_are_not_there(stored: Fill, arguments: list[str], words: lis
     assert_fault(run_cli("leaderboard", DB, *arguments), *words)
 
 
-def test_an_empty_store(stored: Fill) -> None:
-    stored()
-    assert_fault(run_cli("leaderboard", DB), "no runs", "ctxbench quickstart")
-    assert_fault(run_cli("leaderboard", DB, "--samples", "demo"), "no runs", "ctxbench run")
-
-
 def test_no_store_at_all_is_said_and_none_is_made(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert_fault(run_cli("leaderboard", "--home", str(home)), "no runs are stored", "ctxbench quickstart")

@@ -74,13 +74,6 @@ def test_the_scores_are_those_that_the_run_would_have_stored(home: Home, expecte
     assert scores(home, "ctxbench") == others, "no stored score changes"
 
 
-def test_with_every_metric_there_is_nothing_to_score(home: Home) -> None:
-    assert "scored 8" in cli(home, "rescore")
-    before = scores(home, LATER)
-    assert cli(home, "rescore").startswith("nothing to score:")
-    assert scores(home, LATER) == before
-
-
 def test_interrupted_it_goes_on_where_it_stopped(home: Home, expected: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_runs, "_CHUNK", 3)
     stored, asked = stored_runs.add_scores, []

@@ -106,10 +106,6 @@ def test_a_vocabulary_says_its_family_and_its_ends() -> None:
         fim.of_vocabulary({}, chat=True, where="hf m")
 
 
-def test_ends_that_a_server_shows_as_text_are_cut_off() -> None:
-    assert fim.cut("a + b<|fim_pad|><|fim_pad|>") == "a + b" and fim.cut("opts[PREFIX]") == "opts[PREFIX]"
-
-
 # What follows the cursor
 
 

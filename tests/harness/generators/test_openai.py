@@ -60,12 +60,6 @@ def test_an_answer_with_its_account() -> None:
     assert server.calls == [{"model": "tiny", "prompt": "total = ", "max_tokens": 128, "temperature": 0.0}]
 
 
-def test_chat_sends_one_message_and_follows_instructions() -> None:
-    with serving(model="tiny-Instruct") as server, model(server, model="tiny-Instruct") as made:
-        assert made.capabilities.instructs and one(made, ask("Explain.")).text == "answer"
-    assert server.calls[0]["messages"] == [{"role": "user", "content": "Explain."}]
-
-
 def test_a_chat_model_is_told_to_go_on_with_a_line() -> None:
     said = "Sure!\n<output_start>sum(cart)<output_end> Hope it helps."
     with serving(answer=lambda *_: said) as server, model(server, endpoint="chat") as made:
@@ -86,12 +80,6 @@ def test_sampling_has_seeds_that_follow_from_the_index() -> None:
     assert first["seed"] != second["seed"] and 0 <= first["seed"] < 2**31
     assert (first["temperature"], first["top_p"], first["stop"]) == (0.8, 0.95, ["\n"])
     assert not {"seed", "top_p", "stop"} & set(greedy)
-
-
-def test_extra_fields_come_in_and_null_takes_one_out() -> None:
-    with serving() as server, model(server, extra='{"top_k": 1, "temperature": null}') as made:
-        one(made)
-    assert server.calls[0]["top_k"] == 1 and "temperature" not in server.calls[0]
 
 
 def test_every_text_can_be_sent() -> None:
@@ -284,12 +272,6 @@ def test_a_prompt_over_the_window_is_told_apart(shape: str) -> None:
         found = fault(made, ask("word " * 60, max_tokens=8))
         assert isinstance(found, TooLong) and "smaller window" in found.cure
     assert len(server.calls) == 1
-
-
-def test_a_server_that_takes_more_than_the_model_can() -> None:
-    with serving() as server, model(server, window=20) as made:
-        assert isinstance(fault(made, ask("word " * 30)), TooLong)
-        assert one(made).text == "answer"
 
 
 @pytest.mark.parametrize(

@@ -339,12 +339,6 @@ def test_an_error_with_status_200_is_one() -> None:
         replied(raw('{"error": {"code": 401, "message": "No auth credentials found"}}'))
 
 
-def test_a_page_is_shown_without_its_tags() -> None:
-    page = Fault(status=502, text="<html>\n<h1>502  Bad Gateway</h1>\n</html>")
-    assert "status 502: 502 Bad Gateway" in str(fault_of(page, page))
-    assert "begins with '<!doctype html>" in str(fault_of(*[raw("<!doctype html><title>Login</title>")] * 2))
-
-
 @pytest.mark.parametrize(
     "refused",
     [

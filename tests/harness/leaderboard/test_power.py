@@ -112,22 +112,6 @@ def test_a_run_that_is_named_counts_and_not_the_newest_of_its_strategy() -> None
     assert by_id["older"] > by_id["base"]
 
 
-def test_a_strategy_of_a_file_is_named_as_boards_do() -> None:
-    for name in ("mine.py@mine", "old/mine.py@mine"):
-        (_, faults) = plans([stored("old/mine.py@mine", 0)], baseline=name, effect=3)
-        assert "no other run is paired with mine.py@mine" in str(faults[0])
-
-
-def test_bits_of_two_models_tell_nothing_together() -> None:
-    runs = [
-        make_table({"context_gain": run.metrics["es"]}, run.repo, strategy=name, id=name, versions={"coder": coder})
-        for name, coder in (("base", "old"), ("a", "new"))
-        for run in [stored(name, 0)]
-    ]
-    (telling, faults) = plans(runs, baseline="base", effect=3, metric="context_gain")
-    assert not telling and "base has no values of context_gain to compare" in str(faults[0])
-
-
 def test_what_the_stored_runs_cannot_tell() -> None:
     alone, other = stored("base", 0), stored("a", 0, language="java")
     (_, faults) = plans([alone, other], baseline="base", effect=3)

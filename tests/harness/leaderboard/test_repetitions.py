@@ -392,9 +392,3 @@ def test_the_noise_of_a_difference_is_that_of_both_rows() -> None:
     singles = [rows[name].variance["es"]["repetition"].deviation for name in ("lc.infile", "lc.repocoder")]
     both = pair.difference.variance["repetition"].deviation
     assert both**2 == pytest.approx(singles[0] ** 2 + singles[1] ** 2)
-
-
-def test_runs_that_never_differ_say_that_repetition_adds_nothing() -> None:
-    values = np.random.default_rng(1).random(24).tolist()
-    [row] = board([repetition(seed, values) for seed in range(3)]).rows
-    assert row.variance["es"]["repetition"].share == 0.0 and not row.variance["es"]["repetition"].negative

@@ -20,14 +20,6 @@ def add_run(store: Store) -> str:
     return run
 
 
-def test_a_run_made_here_says_so(store: Store) -> None:
-    add_run(store)
-    [table] = run_tables(store)
-    assert (table.run.origin, table.run.benchmark, table.run.remarks) == (Origin.RUN, "ctxbench", ())
-    assert table.mark == ()
-    assert table.run.sampling and table.context_tokens[0] == 2
-
-
 def test_an_imported_run_has_its_origin_and_no_costs(store: Store) -> None:
     run = add_run(store)
     assert notes.add_imported(store, run, FILE)
