@@ -45,42 +45,6 @@ def bits(store: Store, coder: Coder, aside: ThreadPoolExecutor | None) -> Bits:
     return Bits(store, references, Pricer(name="c", coder=coder, aside=aside))
 
 
-def test_what_was_measured_ahead_is_not_measured_again(store: Store) -> None:
-    coder, aside = Coder(), ThreadPoolExecutor(1)
-    found = bits(store, coder, aside)
-    found.ahead(SAMPLE, PROMPT)
-    aside.shutdown(wait=True)
-    [costs] = found.of([MADE])
-    assert [one.bits for one in costs] == [8.0, 8.0] and costs[-1].prompt == "x = "
-    assert len(coder.calls) == 1 and len(coder.calls[0]) == 2
-
-
-def test_a_fault_ahead_is_told_to_who_needs_it(store: Store) -> None:
-    coder, aside = Coder(faults=2), ThreadPoolExecutor(1)
-    found = bits(store, coder, aside)
-    found.ahead(SAMPLE, PROMPT)
-    aside.shutdown(wait=True)
-    with pytest.raises(MachineFault, match="lost"):
-        found.of([MADE])
-    assert [one.bits for one in found.of([MADE])[0]] == [8.0, 8.0]
-
-
-def test_a_model_that_measures_its_own_contexts_is_not_asked_ahead(store: Store) -> None:
-    coder = Coder()
-    found = bits(store, coder, None)
-    found.ahead(SAMPLE, PROMPT)
-    assert coder.calls == []
-    assert len(found.of([MADE])[0]) == 2 and len(coder.calls) == 1
-
-
-def test_after_the_end_nothing_is_begun(store: Store) -> None:
-    coder, aside = Coder(), ThreadPoolExecutor(1)
-    aside.shutdown()
-    found = bits(store, coder, aside)
-    found.ahead(SAMPLE, PROMPT)
-    assert coder.calls == [] and len(found.of([MADE])[0]) == 2
-
-
 class Choosy(Coder):
     """A coder that a text takes down, and that knows one language."""
 

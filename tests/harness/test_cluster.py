@@ -19,7 +19,7 @@ from ctxbench.harness.run import attempt as attempts
 from ctxbench.harness.run import cluster as clusters
 from ctxbench.harness.run import node as nodes
 from ctxbench.harness.run.attempt import RunSummary
-from ctxbench.harness.run.cluster import TRIES, Cluster, next_unit
+from ctxbench.harness.run.cluster import TRIES, Cluster
 from ctxbench.harness.run.node import NodeJob, NodeUnit, NodeWorker, packed
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.scheduling import WorkUnit
@@ -132,14 +132,6 @@ def two(tmp_path: Path) -> Nodes:
 
 def unit(repo: str, number: int = 0) -> WorkUnit:
     return WorkUnit("r", repo, (make_sample(id=f"{repo}{number}", repo=repo),))
-
-
-def test_a_node_stays_with_its_repositories_then_takes_new_ones_then_helps() -> None:
-    waiting = [unit("x", 0), unit("y", 0), unit("y", 1), unit("z", 0)]
-    assert next_unit(waiting, {"z"}, {"x"}).repo == "z"
-    assert next_unit(waiting, set(), {"y"}).repo == "x"
-    assert next_unit(waiting, set(), set()).repo == "y", "the one with the most units first"
-    assert next_unit(waiting, set(), {"x", "y", "z"}).repo == "y"
 
 
 @pytest.mark.slow

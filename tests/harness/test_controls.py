@@ -65,10 +65,6 @@ def test_gold_passes_every_test_and_blank_none(tmp_path: Path) -> None:
         assert table.metrics["pass@1"] == (share,) * 6
 
 
-def test_a_finished_control_is_not_made_again(bench: Bench) -> None:
-    assert [bench.run(model(), "gold")[0].new for _ in range(2)] == [8, 0]
-
-
 @pytest.mark.slow
 def test_the_answer_finds_the_better_context(bench: Bench) -> None:
     bench.run(model(), "oracle-context", "lc.repocoder", "lc.infile")

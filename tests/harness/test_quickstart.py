@@ -73,25 +73,19 @@ def test_its_own_set_of_other_repositories_is_replaced(home: Home, builds: list[
     assert functions(home) == "built" and builds == [True]
 
 
-def _other_size(folder: Path) -> None:
-    path = folder / "manifest.json"
-    path.write_text(path.read_text().replace('"per_repo": 5', '"per_repo": 4'))
+def rewrite(file: str, change: Callable[[str], str]) -> Callable[[Path], object]:
+    return lambda folder: (folder / file).write_text(change((folder / file).read_text()))
 
 
-def _no_manifest(folder: Path) -> None:
-    (folder / "manifest.json").unlink()
-
-
-def _edited(folder: Path) -> None:
-    with (folder / "samples.jsonl").open("a") as file:
-        file.write("\n")
-
-
-def _torn(folder: Path) -> None:
-    (folder / "references.jsonl").write_text('{"id": ')
-
-
-@pytest.mark.parametrize("change", [_other_size, _no_manifest, _edited, _torn])
+@pytest.mark.parametrize(
+    "change",
+    [
+        rewrite("manifest.json", lambda text: text.replace('"per_repo": 5', '"per_repo": 4')),
+        lambda folder: (folder / "manifest.json").unlink(),
+        rewrite("samples.jsonl", lambda text: f"{text}\n"),
+        rewrite("references.jsonl", lambda _: '{"id": '),
+    ],
+)
 def test_another_set_of_that_name_is_kept_and_the_cure_works(
     home: Home, builds: list[bool], change: Callable[[Path], None]
 ) -> None:

@@ -13,6 +13,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.generators.base import Capabilities, Generator, Request
 from ctxbench.harness.generators.scripted import Scripted
@@ -24,7 +25,7 @@ from ctxbench.harness.run.merging import Merger, shard_files
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.scheduling import Share
 from ctxbench.harness.run.spec import NO_SANDBOX, SEVERAL, RunOptions, RunSpec
-from ctxbench.harness.store import shard_store, verdicts
+from ctxbench.harness.store import Store, shard_store, verdicts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.shard import read
 from ctxbench.harness.store.shard_store import open_share
@@ -214,6 +215,15 @@ def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Benc
     assert len(bench.rows("SELECT * FROM judged")) == 8
 
 
+def check_merged(main: Store, sample_set: SampleSet, parts: Path) -> None:
+    """Merge the parts; check that every verdict comes with them."""
+    merger = Merger(main, sample_set)
+    for file in shard_files([parts]):
+        merger.merge_file(file)
+    [run] = works(main)
+    assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
 def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
@@ -234,12 +244,7 @@ def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
             patch.setattr(shard_store, "write", no_room)
             assert part().unjudged == 8
     assert part().unjudged == 0 and len(bench.judge.asked) == 8
-    merger = Merger(main, bench.set)
-    for file in shard_files([tmp_path / "parts"]):
-        merger.merge_file(file)
-    bench.store = main
-    [run] = works(main)
-    assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
+    check_merged(main, bench.set, tmp_path / "parts")
 
 
 @pytest.mark.slow
@@ -264,11 +269,7 @@ def test_a_part_goes_on_from_its_shards_and_its_database_whichever_is_lost(
         assert part(second, None).unjudged == 0
     assert part("third", None).unjudged == 0
     assert len(bench.judge.asked) == 8, "what a shard has a verdict on is not judged again"
-    merger = Merger(main, bench.set)
-    for file in shard_files([parts]):
-        merger.merge_file(file)
-    [run] = works(main)
-    assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
+    check_merged(main, bench.set, parts)
 
 
 @pytest.mark.slow

@@ -1,17 +1,15 @@
 """Scheduling: units and shares hold every sample once; parts of work, and what becomes of one that cannot be done."""
 
 import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.bench.errors import InputFault, MachineFault
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Sample
-from ctxbench.harness.run import scheduling
-from ctxbench.harness.run.scheduling import MOST, NothingWorks, Share, UnderWay, WorkPace, apart, repository_of, units
+from ctxbench.harness.run.scheduling import Share, UnderWay, repository_of, units
 from tests.helpers.samples import make_sample
 
 
@@ -43,10 +41,6 @@ def test_units_are_of_one_repository_and_not_too_large(repos: list[str], most: i
     assert all(unit.run == "r" for unit in cut)
 
 
-def test_a_repository_is_cut_evenly() -> None:
-    assert [len(unit.samples) for unit in units("r", samples(["a"] * (MOST + 1)))] == [100, 101]
-
-
 @pytest.mark.parametrize("text", ["0/4", " 3/4 ", "0/1"])
 def test_shares_are_read_as_they_are_written(text: str) -> None:
     assert str(Share.parse(text)) == text.strip()
@@ -56,76 +50,6 @@ def test_shares_are_read_as_they_are_written(text: str) -> None:
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(InputFault, match=r"--shard: .* is not a share: .*; write --shard 0/4"):
         Share.parse(text)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [0.0]
-    monkeypatch.setattr(scheduling.time, "monotonic", lambda: now[0])
-    return now
-
-
-def sizes(clock: list[float], seconds: float, pieces: int, first: int = 4) -> list[int]:
-    """Return how large the parts are, if every piece takes so many seconds."""
-    found = []
-    for part in WorkPace(first).parts(range(pieces)):
-        found.append(len(part))
-        clock[0] += len(part) * seconds
-    assert sum(found) == pieces
-    return found
-
-
-def test_quick_work_is_done_in_ever_larger_parts(clock: list[float]) -> None:
-    assert sizes(clock, 0.001, 100) == [4, 8, 16, 32, 40]
-
-
-def test_slow_work_is_done_in_parts_of_half_a_second(clock: list[float]) -> None:
-    assert sizes(clock, 0.0625, 40) == [4, 8, 8, 8, 8, 4]
-    assert sizes(clock, 2.0, 4) == [4]
-    assert sizes(clock, 2.0, 8) == [4, 1, 1, 1, 1]
-
-
-def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
-    asked: list[str] = []
-
-    def work(pieces: Sequence[str]) -> str:
-        asked.append("".join(pieces))
-        if bad := {"b", "d"} & set(pieces):
-            raise MachineFault(f"no {min(bad)}")
-        return asked[-1].upper()
-
-    outcomes = [(pieces, str(outcome)) for pieces, outcome in apart(work, "abcd", lambda _: True)]
-    assert outcomes == [("a", "A"), ("b", "no b"), ("c", "C"), ("d", "no d")] and asked == ["abcd", *"abcd"]
-
-
-@pytest.mark.parametrize(("until", "tried"), [(0, ["abcd"]), (2, ["abcd", "a", "b"])])
-def test_where_nothing_works_any_more_the_rest_is_not_tried(until: int, tried: list[str]) -> None:
-    asked: list[str] = []
-
-    def work(pieces: Sequence[str]) -> str:
-        asked.append("".join(pieces))
-        raise MachineFault(f"{len(asked)}", where="coder", cure="try again")
-
-    outcomes = list(apart(work, "abcd", lambda _: len(asked) <= until))
-    assert asked == tried and "".join("".join(pieces) for pieces, _ in outcomes) == "abcd"
-    assert [type(outcome) for _, outcome in outcomes] == [MachineFault] * (len(outcomes) - 1) + [NothingWorks]
-    assert str(outcomes[-1][1]) == f"coder: {len(tried)}; try again"
-
-
-def test_what_is_ready_does_not_wait_for_what_takes_long() -> None:
-    go_on = threading.Event()
-
-    def work(name: str) -> str:
-        assert name != "long" or go_on.wait(20)
-        return name
-
-    with ThreadPoolExecutor(2) as threads:
-        under_way = UnderWay(threads, work)
-        under_way.begin("long")
-        under_way.begin("short")
-        assert [what for what, _ in under_way.take()] == ["short"] and len(under_way) == 1
-        go_on.set()
-        assert [what for what, _ in under_way.take()] == ["long"] and not under_way
 
 
 def test_what_is_dropped_is_not_done_and_what_runs_ends() -> None:

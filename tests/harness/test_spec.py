@@ -47,10 +47,6 @@ def test_missing_keeps_the_order() -> None:
     assert unfinished_samples(MANY, {sample.id for sample in MANY[1:-1]}) == (MANY[0], MANY[-1])
 
 
-def test_what_failed_before_is_done_last() -> None:
-    assert unfinished_samples(MANY, {MANY[2].id}, {MANY[0].id, MANY[2].id}) == (MANY[1], *MANY[3:], MANY[0])
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -1,11 +1,9 @@
 """Summaries by the run's model: each asked for once, post-processed, counted apart; plain ones without a model."""
 
-import dataclasses
-
 import pytest
 
 from ctxbench.bench import code_tokens
-from ctxbench.bench.apis import MAX_TOKENS, SYSTEM, summary_prompt
+from ctxbench.bench.apis import MAX_TOKENS, summary_prompt
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.units import Unit
@@ -27,36 +25,6 @@ SHIP = unit("ship", "def ship(): return 2")
 
 def answer(request: Request) -> str:
     return "" if "def ship" in request.prompt.text.rpartition("code:")[2] else "Summary: Pays THE bill"
-
-
-def test_the_model_is_asked_once_for_equal_code() -> None:
-    seen: list[Request] = []
-
-    def note(request: Request) -> str:
-        seen.append(request)
-        return answer(request)
-
-    with batching(Scripted(note)) as batcher:
-        summaries = Summaries(batcher)
-        assert summaries.spent == Spent()
-        assert summaries.spent.remark == ""
-        assert summaries(PYTHON, [PAY, PAY]) == ["pays the bill"] * 2
-        assert summaries(PYTHON, [PAY]) == ["pays the bill"]
-    [request] = seen
-    assert (request.prompt.text, request.system) == (summary_prompt(PAY.code, PYTHON), SYSTEM)
-    assert (request.sampling.max_tokens, request.sampling.temperature) == (MAX_TOKENS, 0)
-
-
-def test_what_it_cost_is_counted_apart() -> None:
-    with batching(Scripted(answer)) as batcher:
-        summaries = Summaries(batcher)
-        summaries(PYTHON, [PAY, SHIP])
-        first = summaries.spent
-        summaries(PYTHON, [PAY, SHIP])
-        assert summaries.spent == first
-    tokens = sum(code_tokens.count(summary_prompt(one.code, PYTHON)) for one in (PAY, SHIP))
-    assert first == Spent(2, tokens, code_tokens.count("Summary: Pays THE bill"))
-    assert first.remark == f"offline: 2 API summaries, {tokens} tokens in, {first.tokens_out} out"
 
 
 def test_where_the_model_says_nothing_the_plain_summary_stands() -> None:
@@ -99,15 +67,6 @@ def test_what_many_summaries_will_take_is_told_before_the_first(
         f"{count * MAX_TOKENS} out; they are stored for later runs"
     ] * tells
     assert set(told) == {int(tells)}
-
-
-def test_tests_and_vendored_files_get_plain_summaries_unless_asked_for() -> None:
-    own, test = unit("pay", "def pay(): return 1"), unit("pay", "def pay(): return 1")
-    test = dataclasses.replace(test, place=Place(path="tests/test_pay.py", start=0, end=1))
-    with batching(Scripted(answer)) as batcher:
-        assert Summaries(batcher, tests=False)(PYTHON, [own, test]) == ["pays the bill", "pay"]
-        assert Summaries(batcher)(PYTHON, [own, test]) == ["pays the bill"] * 2
-        assert Summaries(batcher, tests=False)(PYTHON, [test]) == ["pay"]
 
 
 def test_a_model_that_is_lost_is_a_machine_fault() -> None:

@@ -61,18 +61,6 @@ def test_a_run_says_what_it_has_and_again_the_same(home: Home) -> None:
     assert (again.code, again.out) == (0, first.out)
 
 
-def _cut_answers(home: Home) -> None:
-    (home.root / "answers.jsonl").write_text('{"text": "x"}\n{"text": ')
-
-
-def _lost_repository(home: Home) -> None:
-    (home.repos / "shop1" / "1").rename(home.repos / "shop1" / "2")
-
-
-def _changed_repository(home: Home) -> None:
-    (home.repos / "shop1" / "1" / "shop" / "tax.py").write_text("x = 1\n")
-
-
 def _raising_strategy(home: Home) -> None:
     source = (
         "from ctxbench import strategy\n\n@strategy('mine')\ndef mine(query, repo):\n    raise ValueError('oh no')\n"
@@ -80,27 +68,34 @@ def _raising_strategy(home: Home) -> None:
     (home.root.parent / "mine.py").write_text(source)
 
 
-def _nothing(home: Home) -> None:
-    pass
-
-
 @pytest.mark.parametrize(
     ("prepare", "changes", "words"),
     [
-        (_nothing, {"samples": "dmo"}, ["dmo", "did you mean demo"]),
-        (_nothing, {"strategy": "lc.infil"}, ["lc.infil", "did you mean lc.infile"]),
-        (_nothing, {"strategy": "lc.infile(limt=3)"}, ["limt", "limit"]),
-        (_nothing, {"generator": "scriptd"}, ["scriptd", "did you mean scripted"]),
-        (_nothing, {"db": "results"}, ["sqlite:///FILE"]),
-        (_nothing, {"db": "sqlite:////proc/no/such/place.db"}, ["check"]),
-        (_cut_answers, {"generator": "scripted(answers='{root}/answers.jsonl')"}, ["answers.jsonl:2", "cut off"]),
-        (_lost_repository, {}, ["shop1", "repo fetch"]),
-        (_changed_repository, {}, ["shop1", "remove that folder"]),
+        (None, {"samples": "dmo"}, ["dmo", "did you mean demo"]),
+        (None, {"strategy": "lc.infil"}, ["lc.infil", "did you mean lc.infile"]),
+        (None, {"strategy": "lc.infile(limt=3)"}, ["limt", "limit"]),
+        (None, {"generator": "scriptd"}, ["scriptd", "did you mean scripted"]),
+        (None, {"db": "results"}, ["sqlite:///FILE"]),
+        (None, {"db": "sqlite:////proc/no/such/place.db"}, ["check"]),
+        (
+            lambda h: (h.root / "answers.jsonl").write_text('{"text": "x"}\n{"text": '),
+            {"generator": "scripted(answers='{root}/answers.jsonl')"},
+            ["answers.jsonl:2", "cut off"],
+        ),
+        (lambda h: (h.repos / "shop1" / "1").rename(h.repos / "shop1" / "2"), {}, ["shop1", "repo fetch"]),
+        (
+            lambda h: (h.repos / "shop1" / "1" / "shop" / "tax.py").write_text("x = 1"),
+            {},
+            ["shop1", "remove that folder"],
+        ),
         (_raising_strategy, {"strategy": "{root}/../mine.py@mine"}, ["4 samples", "oh no", "correct the strategy"]),
     ],
 )
-def test_bad_input(home: Home, prepare: Callable[[Home], None], changes: dict[str, str], words: list[str]) -> None:
-    prepare(home)
+def test_bad_input(
+    home: Home, prepare: Callable[[Home], object] | None, changes: dict[str, str], words: list[str]
+) -> None:
+    if prepare is not None:
+        prepare(home)
     made = {key: value.replace("{root}", str(home.root)) for key, value in changes.items()}
     assert_fault(run_cli(*arguments(home, **made)), *words)
 

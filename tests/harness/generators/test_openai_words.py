@@ -197,14 +197,6 @@ def test_the_code_in_a_chat_models_answer(said: str, code: str) -> None:
     assert answers.line_answer(request(), said) == code
 
 
-def test_only_code_to_go_on_with_is_put_into_the_message() -> None:
-    assert "Given a Java code prefix" in answers.line_message(request())
-    assert answers.line_message(request(BlockKind.TEXT)) == "int a = "
-    function = request(kind=Kind.FUNCTION)
-    assert answers.line_message(function) == "int a = "
-    assert answers.line_answer(function, "<output_start>x") == "<output_start>x"
-
-
 def test_openai_itself_knows_the_limit_by_another_name() -> None:
     made = dataclasses.replace(SETTINGS, chat=True)
     official = dataclasses.replace(made, url="https://api.openai.com/v1")

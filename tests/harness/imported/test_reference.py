@@ -51,6 +51,19 @@ def imported(home: Home, *words: str) -> Any:
     return run_cli("results", "import", "--reference", *words, "--home", str(home.root))
 
 
+def members(sample_set: SampleSet, kind: Kind, per_repo: int) -> standard.StandardSet:
+    """Return the standard set that a set stands for."""
+    repos = sample_set.manifest["repositories"]
+    return standard.StandardSet(
+        name=NAME,
+        per_repo=MappingProxyType({kind.value: per_repo}),
+        seed=0,
+        domains=MappingProxyType(dict.fromkeys(repos, "shops")),
+        tested=frozenset(repos) if kind is Kind.FUNCTION else frozenset(),
+        digests=MappingProxyType({kind.value: sample_set.digest}),
+    )
+
+
 @pytest.fixture(scope="module")
 def authors(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Return a home with runs of two strategies over what stands for the standard set, of six repositories."""
@@ -67,17 +80,7 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
     whole = samples.load(authors, NAME)
     lite = make_set(Home(tmp_path / "lite"), name=LITE, repos=2, per_repo=2)
-    sets = {
-        name: standard.StandardSet(
-            name=name,
-            per_repo=MappingProxyType({"line": 2}),
-            seed=0,
-            domains=MappingProxyType(dict.fromkeys(sample_set.manifest["repositories"], "shops")),
-            tested=frozenset(),
-            digests=MappingProxyType({"line": sample_set.digest}),
-        )
-        for name, sample_set in ((NAME, whole), (LITE, lite))
-    }
+    sets = {name: members(of, Kind.LINE, 2) for name, of in ((NAME, whole), (LITE, lite))}
     monkeypatch.setattr(standard, "load", sets.__getitem__)
     monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
     with open_store(authors.database) as store:
@@ -259,15 +262,8 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     needed("torch", "hf")
     theirs = Home(tmp_path / "functions")
     sample_set = make_function_set(theirs, name=standard.samples_name(NAME, Kind.FUNCTION))
-    members = standard.StandardSet(
-        name=NAME,
-        per_repo=MappingProxyType({"function": 3}),
-        seed=0,
-        domains=MappingProxyType(dict.fromkeys(sample_set.manifest["repositories"], "kits")),
-        tested=frozenset(sample_set.manifest["repositories"]),
-        digests=MappingProxyType({"function": sample_set.digest}),
-    )
-    monkeypatch.setattr(standard, "load", {NAME: members, LITE: members}.__getitem__)
+    both = dict.fromkeys((NAME, LITE), members(sample_set, Kind.FUNCTION, 3))
+    monkeypatch.setattr(standard, "load", both.__getitem__)
     monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
     with open_store(theirs.database) as store:
         summaries = runner.run(

@@ -8,7 +8,7 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.notes import group_warnings, notes
-from ctxbench.harness.leaderboard.selection import file_labelled, is_generator, load_of, newest_of, of_newest_run, over
+from ctxbench.harness.leaderboard.selection import file_labelled, is_generator, load_of, newest_of, over
 from ctxbench.harness.results import Load, Origin, RunTable, Status, file_label
 from tests.helpers.runs import make_run, make_table
 
@@ -115,19 +115,6 @@ def test_whoever_ran_a_part_sees_the_rows_over_more_at_those_samples() -> None:
     # One that lacks a sample of the part is not comparable there.
     other = replace(part_of(6, "other"), sample=("x0", *part_of(6, "other").sample[1:]))
     assert over([own, other], "demo[:3]") == [own]
-
-
-def test_shown_is_what_was_run_last_and_the_rest_is_named() -> None:
-    runs = [
-        part_of(6, "lc.infile", generator="a"),
-        part_of(3, "lc.infile", generator="b"),
-        part_of(6, "aim", generator="b", origin=Origin.REFERENCE),
-        part_of(6, "aim", generator="c", origin=Origin.REFERENCE),
-    ]
-    shown, others = of_newest_run(runs)
-    assert [(table.run.strategy, len(table.sample)) for table in shown] == [("lc.infile", 3), ("aim", 3)]
-    assert others == [("demo", "a"), ("demo", "b"), ("demo", "c")]
-    assert [table.run.generator for table in of_newest_run(runs[3:])[0]] == ["c"]
 
 
 def test_strategies_are_looked_for_where_they_can_be_compared_ones_own_first() -> None:

@@ -5,8 +5,7 @@ from datetime import date
 
 import pytest
 
-from ctxbench.bench.languages.base import Language
-from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.bench.types import Kind
 from ctxbench.harness import paper_tables
 from ctxbench.harness.imported import reference
 from ctxbench.harness.imported.reference import ReferenceResults, ReferenceRun
@@ -15,24 +14,12 @@ from ctxbench.harness.results import Origin
 from ctxbench.harness.store.write import Imported
 from scripts import findings, model_results
 from scripts.reference_results import PAGE
+from tests.helpers.samples import make_sample
 
 
 def results(**em: float) -> ReferenceResults:
     """Return a file of two strategies over a line of Python in each of six repositories: EM of the first, then both."""
-    samples = tuple(
-        Sample(
-            id=f"s{at}",
-            benchmark="ctxbench",
-            language=Language("python"),
-            kind=Kind.LINE,
-            subkind="single-line",
-            repo=f"r{at}",
-            path="a.py",
-            cursor=Cursor(line=0, column=0),
-            prefix="",
-        )
-        for at in range(6)
-    )
+    samples = tuple(make_sample(id=f"s{at}", repo=f"r{at}") for at in range(6))
     runs = tuple(
         ReferenceRun(
             strategy=strategy,
@@ -46,10 +33,7 @@ def results(**em: float) -> ReferenceResults:
             status=["completed"] * 6,
             context_tokens=[1] * 6,
             calls=[()] * 6,
-            scores={
-                "ctxbench": {"em": [value] * 6, "es": [0.5] * 6},
-                "context": {"context_gain": [2.0 * value] * 6},
-            },
+            scores={"ctxbench": {"em": [value] * 6, "es": [0.5] * 6}, "context": {"context_gain": [2.0 * value] * 6}},
         )
         for strategy, value in em.items()
     )
