@@ -91,16 +91,6 @@ def test_what_was_asked_is_kept_block_by_block(bench: Bench) -> None:
     ]
 
 
-def test_it_is_another_run_and_other_answers(bench: Bench) -> None:
-    model = Middle()
-    [plain], [filled] = bench.run(model), bench.run(model, choices=FIM)
-    assert plain.run != filled.run and len(model.asked) == 16
-    assert [request.sampling.fim for request in model.asked] == [False] * 8 + [True] * 8
-    again = bench.run(model, choices=FIM)
-    assert (again[0].run, again[0].new, len(model.asked)) == (filled.run, 0, 16)
-    assert {row for (row,) in bench.rows("SELECT sampling LIKE '%fim%' FROM run WHERE id = '" + plain.run + "'")} == {0}
-
-
 @pytest.mark.slow
 def test_drafts_are_asked_for_without_it(bench: Bench) -> None:
     model = Middle()

@@ -436,25 +436,6 @@ def test_many_threads_get_their_own_answers(cells: ForkedCells) -> None:
         assert results[limit] == inline.run(f"lc.infile(limit={limit})", QUERY, view_for(QUERY), _generate).text
 
 
-@pytest.mark.slow
-def test_a_server_starts_for_the_first_cell_that_needs_it(file: Path) -> None:
-    with open_cells([], 1) as cells:
-        assert not cells._servers
-        with pytest.raises(StrategyFault):
-            _run(cells, f"{file}@raises")
-        assert len(cells._servers) == 1, "one for what stands beside the file, and none that nobody asked for"
-        assert cells.describe() == next(iter(cells._servers.values())).report
-
-
-@pytest.mark.slow
-def test_without_namespaces_all_cells_have_one_server(without_namespaces: None, file: Path) -> None:
-    with open_cells([], 1) as cells:
-        _run(cells, "lc.infile")
-        with pytest.raises(StrategyFault):
-            _run(cells, f"{file}@raises")
-        assert len(cells._servers) == 1
-
-
 def test_a_killed_server_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
     _run(cells, "lc.infile")

@@ -193,15 +193,6 @@ def test_show_says_where_it_comes_from_and_what_it_takes(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_check_prints_a_line_a_check(file: Path) -> None:
-    result = run_cli("strategy", "check", f"{file}@first-files")
-    lines = result.out.splitlines()
-    assert result.code == 0 and result.err == ""
-    assert lines[-1] == f"{len(lines) - 1} of {len(lines) - 1} checks passed" and len(lines) > 9
-    assert all(line.startswith("pass  line: ") for line in lines[:-1])
-
-
-@pytest.mark.slow
 def test_check_hides_installed_copies_of_a_sets_targets_as_a_run_does(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

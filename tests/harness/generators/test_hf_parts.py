@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,19 +172,20 @@ def pairs(text: str) -> list[int]:
     return [1, *(sum(map(ord, text[at : at + 2])) for at in range(0, len(text), 2))]
 
 
-def test_the_texts_tokens_and_its_line_end_are_priced() -> None:
-    assert priced_tokens("x = ", "12", letters, 0) == (letters("x = 12\n"), 3)
-    assert priced_tokens("ab", "cd", pairs, 0) == (pairs("abcd\n"), 2)
-
-
-def test_a_token_that_begins_in_the_prompt_is_priced_whole() -> None:
-    ids, priced = priced_tokens("abc", "de", pairs, 0)
-    assert (len(ids), priced) == (4, 2)
-
-
-def test_after_nothing_a_text_is_read_after_the_mark_of_a_beginning() -> None:
-    assert priced_tokens("", "ab", letters, 7) == ([7, *letters("ab\n")], 3)
-    assert priced_tokens("", "ab", pairs, 7) == (pairs("ab\n"), 2)
+@pytest.mark.parametrize(
+    ("prompt", "text", "tokens", "begin", "ids", "priced"),
+    [
+        ("x = ", "12", letters, 0, letters("x = 12\n"), 3),
+        ("ab", "cd", pairs, 0, pairs("abcd\n"), 2),
+        ("abc", "de", pairs, 0, pairs("abcde\n"), 2),  # a token that begins in the prompt is priced whole
+        ("", "ab", letters, 7, [7, *letters("ab\n")], 3),  # after the mark of a beginning
+        ("", "ab", pairs, 7, pairs("ab\n"), 2),
+    ],
+)
+def test_the_texts_tokens_and_its_line_end_are_priced(
+    prompt: str, text: str, tokens: Callable[[str], list[int]], begin: int, ids: list[int], priced: int
+) -> None:
+    assert priced_tokens(prompt, text, tokens, begin) == (ids, priced)
 
 
 @pytest.mark.parametrize(("tokens", "priced", "window"), [(30, 25, 8), (30, 29, 7), (9, 8, 2), (100, 3, 5)])

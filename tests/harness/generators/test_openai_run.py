@@ -24,7 +24,7 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
 from tests.helpers.databases import open_for_test
-from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, Fault, Server, serving
+from tests.helpers.openai_server import OPENAI, VLLM, Fault, Server, serving
 from tests.helpers.sets import make_set
 
 SAMPLES = 40
@@ -135,24 +135,6 @@ def test_a_server_that_stays_away_and_a_second_run(bench: Bench) -> None:
     assert len(bench.server.calls) - asked == SAMPLES - kept
     assert (second.scored, second.missing, second.new) == (SAMPLES, 0, SAMPLES - first.scored)
     assert bench.run(how).new == 0 and len(bench.server.calls) - asked == SAMPLES - kept
-
-
-@pytest.mark.slow
-def test_a_finished_run_needs_no_server_and_no_key(bench: Bench) -> None:
-    bench.assert_complete(bench.run())
-    bench.server.stop()
-    assert bench.run().missing == 0
-
-
-@pytest.mark.slow
-def test_prompts_over_the_window_say_nothing_against_the_server(bench: Bench) -> None:
-    bench.server.window, bench.server.shape = 1, LLAMA_CPP
-    lost = bench.run()
-    # Too long says nothing against the server: all were asked.
-    assert lost.missing == SAMPLES == len(bench.server.calls) == len(lost.faults)
-    assert "too long" in str(fault_of([lost]))
-    bench.server.window = 0
-    bench.assert_complete(bench.run())
 
 
 @pytest.mark.slow

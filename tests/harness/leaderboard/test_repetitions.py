@@ -6,7 +6,6 @@ import io
 import json
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,7 @@ from ctxbench.harness.leaderboard.render import comparison, table
 from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, pooled, variance_parts, variance_text
 from ctxbench.harness.leaderboard.sections import screen_table
 from ctxbench.harness.results import RunTable, Status
-from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import run_tables
 from tests.helpers.runs import make_run, make_table
-from tests.independent.inserting import GREEDY, Done, Planned, Rows
 
 DONE, FAILED, MISSING, INVALID = Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.EXCLUDED
 REPOS = tuple(f"r{index % 6}" for index in range(24))
@@ -233,31 +229,6 @@ def test_a_run_by_itself_stays_as_it_is() -> None:
 def test_only_what_differs_in_the_seed_alone_is_pooled(changes: dict[str, Any]) -> None:
     runs = [repetition(0, [0.5] * 24), repetition(1, [0.6] * 24, **changes)]
     assert pooled(runs) == runs
-
-
-def test_runs_that_summarise_tests_too_are_none_of_those_that_do_not(tmp_path: Path) -> None:
-    rows = Rows(tmp_path / "results.db")
-    rows.samples([Planned(id="s", repo="r")])
-    runs = (("plain0", 0, False), ("tests0", 0, True), ("tests1", 1, True), ("plain2", 2, False))
-    for at, (name, seed, tests) in enumerate(runs):
-        rows.run(
-            name,
-            ["s"],
-            {"s": Done(scores={("ctxbench", "es"): [0.7 if tests else 0.3]})},
-            begun=[float(at)],
-            sampling=json.dumps(GREEDY | {"seed": seed}),
-            seed=seed,
-            summariser="openai(model=teller)",
-            summarises_tests=tests,
-        )
-    rows.close()
-    with open_store(f"sqlite:///{tmp_path / 'results.db'}") as store:
-        tables = run_tables(store)
-    label = "scripted [summaries by openai(model=teller)"
-    assert {(group.generator, row.run.repetitions) for group in board(tables).groups for row in group.rows} == {
-        (f"{label}]", ("plain0", "plain2")),
-        (f"{label}, of tests too]", ("tests0", "tests1")),
-    }
 
 
 def test_a_temperature_is_the_same_however_it_is_spelled() -> None:

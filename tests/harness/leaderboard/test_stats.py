@@ -47,24 +47,20 @@ def test_cluster_interval_by_hand() -> None:
     assert 1 <= found.bootstrap_low < 3 < found.bootstrap_high <= 5
 
 
-def test_single_sample_repositories_give_the_ordinary_interval() -> None:
+@pytest.mark.parametrize(("repos", "over"), [("abcdef", IntervalScope.REPOSITORIES), ("aabbcd", IntervalScope.SAMPLES)])
+def test_single_sample_repositories_and_few_repositories_give_the_ordinary_interval(
+    repos: str, over: IntervalScope
+) -> None:
     values = [0.1, 0.5, 0.2, 0.9, 0.4, 0.7]
-    found = stats.estimate(values, list("abcdef"), seed="s")
+    found = stats.estimate(values, list(repos), seed="s")
     low, high = reference.t.interval(0.95, 5, loc=np.mean(values), scale=reference.sem(values))
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.over is over and (found.bootstrap_low is None) is (over is IntervalScope.SAMPLES)
 
 
 def test_the_two_means_differ_when_sizes_do() -> None:
     found = stats.estimate([0.0, 0.0, 0.0, 1.0], ["big", "big", "big", "small"], seed="s")
     assert (found.mean, found.mean_of_repositories) == (0.25, 0.5)
-
-
-def test_few_repositories_get_an_interval_over_samples_named_so() -> None:
-    values = [0.1, 0.5, 0.2, 0.9, 0.4, 0.7]
-    found = stats.estimate(values, list("aabbcd"), seed="s")
-    low, high = reference.t.interval(0.95, 5, loc=np.mean(values), scale=reference.sem(values))
-    assert found.over is IntervalScope.SAMPLES and found.bootstrap_low is None
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
 
 
 def test_nothing_and_one() -> None:

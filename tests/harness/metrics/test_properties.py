@@ -108,24 +108,27 @@ def test_values_do_not_depend_on_the_number_of_workers() -> None:
     assert sum(done) == len(cases)
 
 
-def test_python_levenshtein_is_never_imported() -> None:
-    program = (
-        "import sys; sys.modules['Levenshtein'] = None\n"
-        "from ctxbench.harness.metrics import PROFILES, score\n"
-        "for name in PROFILES: score(name, 'python', prompt='x = ', prediction='ab(c)\\n', ground_truth='ab(d)')\n"
-        "print(score('crosscodeeval', 'python', prompt='', prediction='abcd', ground_truth='bcde')['es'])"
-    )
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (
+            "import sys; sys.modules['Levenshtein'] = None\n"
+            "from ctxbench.harness.metrics import PROFILES, score\n"
+            "for name in PROFILES: score(name, 'python', prompt='x = ', prediction='ab(c)\\n', ground_truth='ab(d)')\n"
+            "print(score('crosscodeeval', 'python', prompt='', prediction='abcd', ground_truth='bcde')['es'])",
+            "75.0",
+        ),
+        (
+            "import ctxbench.harness.metrics, sys; "
+            "print([m for m in ('numpy', 'rapidfuzz', 'tree_sitter') if m in sys.modules])",
+            "[]",
+        ),
+    ],
+    ids=["Levenshtein is never imported", "importing the metrics is cheap"],
+)
+def test_imports(program: str, said: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "75.0"
-
-
-def test_importing_the_metrics_is_cheap() -> None:
-    program = (
-        "import ctxbench.harness.metrics, sys; "
-        "print([m for m in ('numpy', 'rapidfuzz', 'tree_sitter') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == said
 
 
 def test_every_metric_is_described() -> None:

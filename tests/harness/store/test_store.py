@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import text
@@ -19,8 +20,14 @@ def count(store: Store, table: str) -> int:
         return int(connection.scalar(text(f"SELECT count(*) FROM {table}")))
 
 
-def add_run(store: Store, samples: int = 3, **changes: object) -> str:
-    return store.add_run(make_spec(**changes), make_samples(samples))
+def add_run(store: Store, samples: int = 3, *, done: Sequence[str] = (), **changes: object) -> str:
+    """Store a run, with results of some of its samples."""
+    run = store.add_run(make_spec(**changes), make_samples(samples))
+    if done:
+        store.add_generations([make_generation()])
+    for sample in done:
+        store.add_finished(run, "c", make_finished(sample))
+    return run
 
 
 def test_a_run_is_added_once(store: Store) -> None:
@@ -51,9 +58,7 @@ def test_a_failing_sample_leaves_nothing(store: Store) -> None:
     "change", ["UPDATE score_fact SET value = 1", "DELETE FROM result_fact", "UPDATE generation_fact SET text=''"]
 )
 def test_rows_are_never_changed(store: Store, change: str) -> None:
-    run = add_run(store)
-    store.add_generations([make_generation()])
-    store.add_finished(run, "c", make_finished("demo/0"))
+    add_run(store, done=["demo/0"])
     with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
         connection.execute(text(change))
 
@@ -66,9 +71,7 @@ def test_generations_are_looked_up_by_id(store: Store) -> None:
 
 
 def test_bits_are_kept_by_coder(store: Store) -> None:
-    run = add_run(store)
-    store.add_generations([make_generation()])
-    store.add_finished(run, "c", make_finished("demo/0"))
+    add_run(store, done=["demo/0"])
     key = ("python", "p", "t")
     assert store.bits("c", [key, ("java", "p", "t")]) == {key: 3.0}
     assert store.bits("d", [key]) == {}
@@ -92,9 +95,7 @@ def test_many_threads_store_each_sample_once(store: Store) -> None:
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(store: Store) -> None:
-    run = add_run(store)
-    store.add_generations([make_generation()])
-    store.add_finished(run, "c", make_finished("demo/0"))
+    run = add_run(store, done=["demo/0"])
     store.close()
 
     def small(connection: object, _: object) -> None:
@@ -118,9 +119,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(store: Store) -> None:
 
 
 def test_tables_show_what_is_missing(store: Store) -> None:
-    run = add_run(store)
-    store.add_generations([make_generation()])
-    store.add_finished(run, "c", make_finished("demo/1"))
+    add_run(store, done=["demo/1"])
     [table] = run_tables(store)
     assert table.sample == ("demo/0", "demo/1", "demo/2")
     assert table.status == (Status.INFRA_FAILED, Status.SCORED, Status.INFRA_FAILED)
