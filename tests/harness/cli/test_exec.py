@@ -340,8 +340,6 @@ def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home
     assert execute(home, "--completions", str(out)).code == 0, "what an export says of a verdict is no completion"
 
 
-__all__ = ["fake", "home"]
-
 P, F, B = Verdict.PASSED, Verdict.FAILED, Verdict.BROKEN
 CHANGING = "kit0/kit/tax.py#times_2"
 

@@ -26,15 +26,6 @@ from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 
-PAPER = {
-    ("CodeGen", "python"): (5.82, 7.79, 3.91),
-    ("CodeGen", "java"): (8.30, 0.00, 6.14),
-    # The paper prints 9.41 for file_runnable; 65 of these 680 results passed.
-    ("PanGu-Coder", "python"): (7.82, 9.56, 6.09),
-    ("PanGu-Coder", "java"): (19.90, 0.00, 7.95),
-}
-LEVELS = ("class_runnable", "file_runnable", "project_runnable")
-
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -74,24 +65,6 @@ def predictions(sample_set: SampleSet, *, wrong: int = 1) -> dict[str, str]:
     """Return sample -> text: the answer, but for the first ones."""
     ids = [sample.id for sample in sample_set.samples]
     return {id_: "nothing" if at < wrong else sample_set.references[id_].target for at, id_ in enumerate(ids)}
-
-
-@pytest.mark.slow
-def test_the_recorded_results_of_two_models_give_the_published_numbers(home: Home, shared: Path) -> None:
-    files = sorted((shared / "codereval").glob("*_out.jsonl.gz"))
-    assert len(files) == 4
-    result = results(home, "import", "--format", "codereval", *files)
-    assert result.code == 0 and len(result.out.splitlines()) == 4, result
-    assert "CodeGen.Python.Raw_Input.jsonl_out.jsonl.gz lacks 3 of 2300 results; they count as failed." in result.err
-    shown = json.loads(run_cli("leaderboard", "--format", "json", "--home", str(home.root)).out)
-    for (generator, language), wanted in PAPER.items():
-        rows = [row for row in shown if row["origin"] == "imported" and row["samples"] == f"codereval-{language}"]
-        mine = {row["level"]: row["pass@1"]["mean"] for row in rows if row["generator"] == generator}
-        assert tuple(round(mine[level], 2) for level in LEVELS) == wanted
-    found = tables(home)
-    assert {len(table.sample) for table in found} == {230} and all(table.run.completions == 10 for table in found)
-    python = [table.run for table in found if table.run.language == "python"]
-    assert len({run.samples_digest for run in python}) == 1, "two models share a set"
 
 
 def test_facts_verdicts_and_labels_of_a_file_without_a_set(home: Home) -> None:

@@ -1,7 +1,6 @@
 """Answers of `openai` that end with their line: the same text as without it, and fewer tokens."""
 
 import functools
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -10,10 +9,11 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import answers, openai
+from ctxbench.harness.generators import answers
 from ctxbench.harness.generators.answers import End
 from ctxbench.harness.generators.base import Request, Response
-from ctxbench.harness.generators.openai import OpenAI
+from tests.harness.generators.test_openai import model
+from tests.harness.generators.test_openai import one as answer
 from tests.helpers.openai_server import LLAMA_CPP, VLLM, Server, serving
 from tests.helpers.requests import make_request
 
@@ -35,15 +35,9 @@ ANSWERS = [
 ask = functools.partial(make_request, one_line=True)
 
 
-def model(server: Server, **changes: Any) -> OpenAI:
-    return openai.openai(**{"model": "tiny", "url": server.url, "backoff": 0.001, **changes})
-
-
-def one(made: OpenAI, request: Request) -> Response:
-    with closing(made):
-        [found] = made.generate([request])
-    assert isinstance(found, Response), found
-    return found
+def one(server: Server, request: Request, **changes: Any) -> Response:
+    with model(server, **changes) as made:
+        return answer(made, request)
 
 
 @pytest.mark.parametrize("keeps_stop", [False, True])
@@ -51,9 +45,9 @@ def one(made: OpenAI, request: Request) -> Response:
 def test_a_stopped_answer_is_the_whole_answer_cut_at_its_line(shape: str, keeps_stop: bool) -> None:
     for said in ANSWERS:
         with serving(answer=lambda *_, said=said: said, shape=shape, keeps_stop=keeps_stop) as server:
-            stopped = one(model(server), ask())
-            whole = one(model(server, extra='{"stop": null}'), ask())
-            uncut = one(model(server), ask(one_line=False))
+            stopped = one(server, ask())
+            whole = one(server, ask(), extra='{"stop": null}')
+            uncut = one(server, ask(one_line=False))
         assert (stopped.text, stopped.finish) == (whole.text, whole.finish)
         assert stopped.text == uncut.text[: End(line=True).find(uncut.text)]
         assert whole.tokens_out == uncut.tokens_out
@@ -61,15 +55,15 @@ def test_a_stopped_answer_is_the_whole_answer_cut_at_its_line(shape: str, keeps_
 
 def test_what_is_not_wanted_is_not_made() -> None:
     with serving(answer=lambda *_: ANSWERS[0]) as server:
-        assert one(model(server), ask()).tokens_out == 5
-        assert one(model(server), ask(one_line=False)).tokens_out == 10
+        assert one(server, ask()).tokens_out == 5
+        assert one(server, ask(one_line=False)).tokens_out == 10
     assert [call.get("stop") for call in server.calls] == [["\n"], None]
 
 
 def test_a_blank_line_first_is_asked_for_again_and_both_are_counted() -> None:
     with serving(answer=lambda *_: ANSWERS[1], cached=1) as server:
-        found = one(model(server), ask())
-        whole = one(model(server), ask(one_line=False))
+        found = one(server, ask())
+        whole = one(server, ask(one_line=False))
     assert found.text == "\n    sum(cart)" and [call.get("stop") for call in server.calls] == [["\n"], None, None]
     assert found.tokens_in == 2 * whole.tokens_in and found.tokens_out == 1 + whole.tokens_out
     assert found.cached == 2 and found.seconds > 0
@@ -77,13 +71,13 @@ def test_a_blank_line_first_is_asked_for_again_and_both_are_counted() -> None:
 
 def test_blanks_up_to_the_limit_are_not_asked_for_again() -> None:
     with serving(answer=lambda *_: "\t", finish="length") as server:
-        assert one(model(server), ask()).finish == "length"
+        assert one(server, ask()).finish == "length"
     assert len(server.calls) == 1
 
 
 def test_own_stop_texts_stay() -> None:
     with serving(answer=lambda *_: "a # b\n") as server:
-        assert one(model(server), ask(stop=("#",))).text == "a "
+        assert one(server, ask(stop=("#",))).text == "a "
     assert server.calls[0]["stop"] == ["#", "\n"]
 
 
@@ -99,7 +93,7 @@ def test_own_stop_texts_stay() -> None:
 )
 def test_others_are_not_stopped(changes: dict[str, Any], sampling: dict[str, Any]) -> None:
     with serving(answer=lambda *_: ANSWERS[1]) as server:
-        found = one(model(server, **changes), ask(**sampling))
+        found = one(server, ask(**sampling), **changes)
     assert len(server.calls) == 1 and "\n" not in server.calls[0].get("stop", ())
     # Drawn answers are cut as greedy ones are; what a chat model says of a line is not.
     assert found.text == (ANSWERS[1] if "endpoint" in changes else "\n    sum(cart)")
@@ -107,7 +101,7 @@ def test_others_are_not_stopped(changes: dict[str, Any], sampling: dict[str, Any
 
 def test_an_answer_that_the_spec_makes_greedy_is_stopped() -> None:
     with serving(answer=lambda *_: ANSWERS[0]) as server:
-        one(model(server, extra='{"temperature": 0}'), ask(temperature=0.5))
+        one(server, ask(temperature=0.5), extra='{"temperature": 0}')
     assert server.calls[0]["stop"] == ["\n"]
 
 
@@ -132,6 +126,6 @@ def test_a_line_ends_where_it_ends_for_weights_on_this_machine(text: str) -> Non
 )
 def test_a_chat_models_line_is_taken_out_of_its_fence(said: str, code: str) -> None:
     with serving(answer=lambda *_: said) as server:
-        assert one(model(server, endpoint="chat"), ask()).text == code
+        assert one(server, ask(), endpoint="chat").text == code
         function = Request(prompt=ask().prompt, language=PYTHON, kind=Kind.FUNCTION)
-        assert one(model(server, endpoint="chat"), function).text == said
+        assert one(server, function, endpoint="chat").text == said

@@ -73,22 +73,12 @@ def test_defaults_are_those_of_our_own_strategies() -> None:
 
 
 def test_origins_and_controls_stay_apart() -> None:
-    values = {"a(budget=1)": 0.1, "a(budget=2)": 0.2}
-    ours, theirs = board_of({"a(budget=1)": 0.1}), board_of({"a(budget=2)": 0.2}, origin=Origin.IMPORTED)
-    mixed = board(
-        [
-            make_table(
-                {"es": [0.1] * 16},
-                REPOS,
-                id=group.rows[0].run.strategy,
-                strategy=group.rows[0].run.strategy,
-                origin=group.rows[0].run.origin,
-            )
-            for group in (*ours.groups, *theirs.groups)
-        ]
-    )
-    assert isinstance(curves(mixed.groups[0]), Blank)
-    assert isinstance(over_budget(values, ranked=False, control=True), Blank)
+    origins = {"a(budget=1)": Origin.RUN, "a(budget=2)": Origin.IMPORTED}
+    runs = [
+        make_table({"es": [0.1] * 16}, REPOS, id=name, strategy=name, origin=origin) for name, origin in origins.items()
+    ]
+    assert isinstance(curves(board(runs).groups[0]), Blank)
+    assert isinstance(over_budget({"a(budget=1)": 0.1, "a(budget=2)": 0.2}, ranked=False, control=True), Blank)
 
 
 def test_a_name_that_is_no_spec_and_a_value_that_is_no_number_are_passed_over() -> None:

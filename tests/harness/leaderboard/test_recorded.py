@@ -26,8 +26,12 @@ def test_recorded_predictions_stand_beside_the_papers_numbers_and_tell_its_mispr
     shared: Path, tmp_path: Path
 ) -> None:
     files = [str(path) for path in sorted((shared / "codereval").glob("*_out.jsonl.gz"))]
-    assert run_cli("results", "import", "--format", "codereval", *files, "--home", str(tmp_path)).code == 0
-    made = board(BoardQuery(home=Home(tmp_path)).tables(), published="auto")
+    result = run_cli("results", "import", "--format", "codereval", *files, "--home", str(tmp_path))
+    assert result.code == 0 and "CodeGen.Python.Raw_Input.jsonl_out.jsonl.gz lacks 3 of 2300 results" in result.err
+    tables = BoardQuery(home=Home(tmp_path)).tables()
+    assert {(len(table.sample), table.run.completions) for table in tables} == {(230, 10)}
+    assert len({(table.run.language, table.run.samples_digest) for table in tables}) == 2, "two models share a set"
+    made = board(tables, published="auto")
     found = render.records(made)
     ours = {(one["generator"], one["language"], one["level"]): one["pass@1"] for one in found if "source" not in one}
     quoted = [one for one in found if one.get("source") == "quoted_from_CoderEval"]
