@@ -19,7 +19,6 @@ from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import runs_over
 from ctxbench.harness.store.samples import stored_sets
 from ctxbench.harness.store.work import works
-from tests.harness.store.making import make_spec
 from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
 from tests.helpers.sets import make_set
@@ -119,8 +118,3 @@ def test_a_limit_is_of_what_is_left(home: Home) -> None:
         ("demo[after 2024-05-31][:1]", 1),
         ("demo[after 2024-05-31]", 2),
     }
-
-
-def test_ids_of_runs_without_a_day_are_those_of_earlier_versions() -> None:
-    assert make_spec().id == "d9411fcf7a8a"
-    assert make_spec(after=date(2024, 6, 1)).id != make_spec().id

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.harness.frames import ResultFrame
 
 RECORDS: list[dict[str, Any]] = [
@@ -72,12 +71,6 @@ def test_it_is_written_as_csv_json_lines_and_parquet(tmp_path: Path) -> None:
     assert [json.loads(line) for line in FRAME.to_jsonl().splitlines()] == list(FRAME.records())
     FRAME.write_parquet(tmp_path / "scores.parquet")
     assert pq.read_table(tmp_path / "scores.parquet").to_pylist() == list(FRAME.records())
-
-
-def test_without_pyarrow_parquet_is_a_fault_with_a_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputFault, match="pyarrow"):
-        FRAME.write_parquet(tmp_path / "scores.parquet")
 
 
 @pytest.mark.parametrize(

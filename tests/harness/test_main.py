@@ -65,11 +65,6 @@ def test_packages_register_commands_and_a_broken_table_takes_none_along(monkeypa
         module.commands.cache_clear()
 
 
-@pytest.mark.parametrize("arguments", [["nope"], ["run", "--nope"], ["score"]])
-def test_usage_errors_end_with_2(arguments: list[str]) -> None:
-    assert run_cli(*arguments).code == 2
-
-
 def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     @click.command()
     def command() -> None:

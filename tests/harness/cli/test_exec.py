@@ -211,13 +211,6 @@ def test_bad_files(home: Home, fake: Fake, rows: list[Any], words: list[str]) ->
     assert fake.judges == [] and result.out == ""
 
 
-def test_lines_have_no_tests(home: Home, fake: Fake) -> None:
-    lines = make_set(home)
-    path = write(home, [{"sample": lines.samples[0].id, "text": "x"}])
-    result = run_cli("exec", "--samples", "demo", "--home", str(home.root), "--completions", str(path))
-    assert_fault(result, ":1", "line sample", "no tests")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -117,11 +117,6 @@ def test_what_cannot_be_run_is_one_line(home: Home, arguments: list[str], table:
     assert runs(home) == before
 
 
-def test_without_an_encoder_a_missing_one_is_named_with_the_way_out(home: Home) -> None:
-    chosen = ["--generator", "scripted(text=x)", "--home", str(home.root)]
-    assert_fault(run_cli("reproduce", TABLE, *chosen), "unixcoder", "--encoder minilm")
-
-
 def test_without_a_generator_the_papers_numbers_stand_alone(tmp_path: Path) -> None:
     words = ("reproduce", "infercom-table3", "--home", str(tmp_path / "home"))
     alone = run_cli(*words)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.bench.errors import UnknownName
 from ctxbench.harness import paper_tables
 from ctxbench.harness.papers.presets import differences, methods, names_in, presets
 from ctxbench.strategies import registry
@@ -78,11 +77,6 @@ def test_counts_that_no_paper_prints_are_called_inferred() -> None:
 def test_equals_the_transcription(shared: Path) -> None:
     transcription = json.loads((shared / "specs" / "paper_results.json").read_text(encoding="utf-8"))
     assert converted(transcription) == OUT.read_text(encoding="utf-8")
-
-
-def test_an_unknown_table_is_named_with_its_likes() -> None:
-    with pytest.raises(UnknownName, match="icl-table1"):
-        paper_tables.table("icl-tabel1")
 
 
 def test_every_strategy_of_a_preset_has_a_row_and_every_row_a_strategy() -> None:
