@@ -541,7 +541,7 @@ def test_a_strategy_may_be_for_some_languages_only(bench: Bench, tmp_path: Path)
         "def mine(query, repo):\n    return Context.ranked([])\n"
     )
     asked = model()
-    with pytest.raises(InputFault, match="accepts java samples, but the sample set 'demo' has python samples"):
+    with pytest.raises(InputFault, match="'demo' has python samples"):
         bench.run(asked, f"{source}@mine")
     source.write_text(source.read_text().replace("'java'", "'java', 'python'"))
     assert bench.run(asked, f"{source}@mine")[0].missing == 0
@@ -647,7 +647,7 @@ def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path
     with open_cells([bench.home.root], 1) as cells:
         [summary] = bench.run(Short(right, version="1"), "lc.repocoder", cells=cells)
     line = str(fault_of([summary]))
-    assert "sent the model a prompt that it cannot read: over the window; shorten it; until then the same" in line
+    assert "over the window; shorten it" in line
 
 
 def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) -> None:

@@ -79,7 +79,7 @@ def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: p
     monkeypatch.setattr("ctxbench.harness.run.resources._MANY_SUMMARIES", 2)
     first = pair.run()
     assert first.code == 0, first.err
-    assert "3 API summaries will be written by openai(endpoint=chat, model=teller" in first.err
+    assert "will be written" in first.err
     assert all("prompt" in call and "summarize" not in call["prompt"] for call in pair.writer.calls)
     assert asked_about(pair.teller) == FUNCTIONS | {"total_0", "total_1"}, "no tests, no vendored files"
     assert "offline: 3 API summaries" in first.err

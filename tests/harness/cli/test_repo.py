@@ -239,5 +239,5 @@ def test_a_package_in_a_folder_is_adopted_in_the_sandbox(tmp_path: Path, monkeyp
     adopted = manifest.load(str(tmp_path / "till.toml"))
     assert adopted.tests is not None and adopted.tests.deselect == ("tests/test_more.py",)
     assert (adopted.tests.pythonpath, adopted.tests.paths) == ("src", ("tests",))
-    assert "test_more.py cannot be imported here and is left out" in result.err
+    assert "test_more.py cannot be imported" in result.err
     assert "test_reached (ConnectionError: nobody answers)" in result.err

@@ -133,7 +133,7 @@ def test_section_6_4_is_counted_with_each_generator_and_repeated_if_asked(home: 
     more = ("--generator", "scripted(text=other)", "--limit", "2", "--repeat", "2")
     found = reproduce(home, *more, table="infercom-section6.4")
     assert found.code == 0, found.err
-    assert "generator: ours scripted(text=apply_tax) and scripted(text=other) for every row" in found.out
+    assert "scripted(text=apply_tax) and scripted(text=other)" in found.out
     assert found.out.count("ours: ctxbench-2-lite[:2], ") == 6 and "completed: tasks completed exactly" in found.out
     assert "paper: sota_test, Claude 3.7 Sonnet" in found.out and "19" in found.out
     assert "who solves what: ctxbench-2-lite[:2], python, scripted(text=other), by em" in found.out
@@ -171,5 +171,5 @@ def test_stored_runs_stand_in_the_table_over_what_all_of_them_have(tmp_path: Pat
         "lc.repofuse(encoder=bm25, unmasked=true)": [],
     }
     assert {own["counts"]["single-line"] for row in table["rows"] for own in row["ours"]} == {4}
-    assert "no run is stored of lc.repofuse(encoder=bm25, unmasked=true)" in table["notes"]
+    assert any("lc.repofuse(encoder=bm25, unmasked=true)" in note for note in table["notes"])
     assert any(note.startswith("nothing was run") for note in table["notes"])

