@@ -353,7 +353,7 @@ def test_a_chat_model_is_asked_by_its_template_in_one_message(folder: Path) -> N
     assert made._tokens.text([], ids) == shown and made.count(asked) == len(ids)
     line = made._tokens.text([], made._tokens.prompt(request("x = ", Kind.LINE)))
     assert "<output_start>" in line and "x = " in line and line.startswith("<|user|>\n")
-    [found] = answers(made, *asked)
+    [found] = answers(made, asked)
     assert made.capabilities.instructs and found.tokens_in == len(ids)
 
 
