@@ -1,15 +1,16 @@
 """Scheduling: units and shares hold every sample once; parts of work, and what becomes of one that cannot be done."""
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.types import Sample
-from ctxbench.harness.run.scheduling import Share, UnderWay, repository_of, units
+from ctxbench.harness.run.scheduling import NothingWorks, Share, UnderWay, apart, repository_of, units
 from tests.helpers.samples import make_sample
 
 
@@ -50,6 +51,33 @@ def test_shares_are_read_as_they_are_written(text: str) -> None:
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(InputFault, match=r"--shard: .* is not a share: .*; write --shard 0/4"):
         Share.parse(text)
+
+
+def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
+    asked: list[str] = []
+
+    def work(pieces: Sequence[str]) -> str:
+        asked.append("".join(pieces))
+        if bad := {"b", "d"} & set(pieces):
+            raise MachineFault(f"no {min(bad)}")
+        return asked[-1].upper()
+
+    outcomes = [(pieces, str(outcome)) for pieces, outcome in apart(work, "abcd", lambda _: True)]
+    assert outcomes == [("a", "A"), ("b", "no b"), ("c", "C"), ("d", "no d")] and asked == ["abcd", *"abcd"]
+
+
+@pytest.mark.parametrize(("until", "tried"), [(0, ["abcd"]), (2, ["abcd", "a", "b"])])
+def test_where_nothing_works_any_more_the_rest_is_not_tried(until: int, tried: list[str]) -> None:
+    asked: list[str] = []
+
+    def work(pieces: Sequence[str]) -> str:
+        asked.append("".join(pieces))
+        raise MachineFault(f"{len(asked)}", where="coder", cure="try again")
+
+    outcomes = list(apart(work, "abcd", lambda _: len(asked) <= until))
+    assert asked == tried and "".join("".join(pieces) for pieces, _ in outcomes) == "abcd"
+    assert [type(outcome) for _, outcome in outcomes] == [MachineFault] * (len(outcomes) - 1) + [NothingWorks]
+    assert str(outcomes[-1][1]) == f"coder: {len(tried)}; try again"
 
 
 def test_what_is_dropped_is_not_done_and_what_runs_ends() -> None:

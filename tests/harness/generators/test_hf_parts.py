@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.weights import weight_files
+from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import hf as package
+from ctxbench.harness.generators.answers import End, end_of
+from ctxbench.harness.generators.base import Request, Sampling
 from ctxbench.harness.generators.fitting import priced_pieces, priced_tokens
 from ctxbench.harness.generators.local import configured_window, is_chat, model_digest
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 
 
@@ -60,6 +65,12 @@ def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bo
 
 
 # Files
+
+
+def test_nothing_is_read_before_it_is_asked_for() -> None:
+    made = package.hf(model="/no/such/folder", batch=4)
+    assert made.capabilities.prices and made.capabilities.batch_size == 4
+    made.close()
 
 
 def test_the_version_follows_everything_that_decides_answers(tmp_path: Path) -> None:
@@ -161,6 +172,38 @@ def test_a_model_that_is_nowhere_is_named_with_its_cure(tmp_path: Path, monkeypa
 
 
 # What is priced
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("", None),
+        ("x = 1", None),
+        ("x = 1\n", "x = 1"),
+        ("x = 1\ny = 2\n", "x = 1"),
+        ("\n\n    x = 1", None),
+        ("\n\n    x = 1\n", "\n\n    x = 1"),
+        ("  \n \n", None),
+    ],
+)
+def test_a_line_ends_with_its_first_complete_line_that_is_not_blank(text: str, answer: str | None) -> None:
+    at = End(line=True).find(text)
+    assert (None if at is None else text[:at]) == answer
+
+
+def test_stop_texts_end_an_answer_before_the_first_of_them() -> None:
+    end = End(stops=("[/CODE]", "\ndef "))
+    assert end.find("x = 1\n[/COD") is None and end.find("a[/CODE]\ndef b") == 1 and end.find("a\ndef b[/CODE]") == 1
+    assert End(stops=("=",), line=True).find("x = 1\n") == 2
+
+
+def test_only_lines_end_with_a_line() -> None:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x"),))
+    line = Request(prompt=prompt, language=PYTHON, sampling=Sampling(stop=("", "#")), one_line=True)
+    function = Request(prompt=prompt, language=PYTHON, kind=Kind.FUNCTION)
+    assert end_of(line, chat=False) == End(stops=("#",), line=True)
+    assert end_of(line, chat=True) == End(stops=("#",))
+    assert not end_of(function, chat=False) and end_of(line, chat=False)
 
 
 def letters(text: str) -> list[int]:

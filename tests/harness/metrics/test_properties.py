@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench.errors import UnknownName
@@ -85,6 +85,7 @@ def grown(prompt: str, prediction: str) -> str:
 
 @settings(max_examples=200, deadline=None)
 @given(TEXT, TEXT)
+@example("", "x = \ud800\ny\n")
 def test_the_cut_equals_its_definition(prompt: str, prediction: str) -> None:
     assert first_statement("python", prompt, prediction) == grown(prompt, prediction)
 
