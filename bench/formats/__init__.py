@@ -65,17 +65,16 @@ class SampleFiles:
     shape: str
     """The fields that the format reads, in sentences for `--help`."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
-    """Reads and joins tables. Raises `InputFault` at the first malformed record."""
-    records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]]
-    """Converts samples and their references to records. Reading these gives equal samples."""
+    """Read and join tables. `InputFault` at the first malformed record, with file, line, field and cure."""
+    records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]] | None = None
+    """Write samples and their references (by id), so that reading the records returns equal samples. None if the format
+    can only be read. `InputFault` at a sample that the format cannot represent."""
     in_repository: Callable[[Task, str], Task | None] | None = None
     """Rebuilds a task from its file's content; None if prompt or answer differ. None without repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
     """Like `in_repository`, from all files (path -> text), if records may name a wrong file."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
-    """Returns sentences that readers of the tasks' results must know."""
-    document: str = ""
-    """Key of the list, if a file is one JSON object; empty for JSON Lines."""
+    """Return sentences that readers of the tasks' results must know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,8 +209,19 @@ def tasks(
     """
     if form.tasks is None:
         return {}
-    records = samples(form.tasks(of)).records(of, references)
-    return {sample.id: record for sample, record in zip(of, records, strict=True)}
+    return {sample.id: record for sample, record in zip(of, records(form.tasks(of), of, references), strict=True)}
+
+
+def records(name: str, of: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
+    """Return the records of samples in the format called `name`.
+
+    Raises:
+        InputFault: if the format can only be read, or cannot represent a sample.
+    """
+    write = samples(name).records
+    if write is None:
+        raise InputFault(f"the format {name} can only be imported", cure="choose another --format, e.g. ctxbench")
+    return write(of, references)
 
 
 def _importable(name: str) -> BenchmarkFormat | None:

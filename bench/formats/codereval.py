@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -32,7 +30,6 @@ SHAPE = (
 )
 _Prompts = dict[str, tuple[str, "PromptRecord"]]
 CURE = "correct that record; `ctxbench samples import --help` describes the fields"
-EXTENSION = "ctxbench"
 _Named = Annotated[str, Field(min_length=1)]
 _Number = str | int | None
 """A line number. CoderEval writes it as text."""
@@ -93,16 +90,13 @@ def _joined(recorded_task: RecordedTask, where: str, prompts: Mapping[str, _Prom
         raise InputFault(f"field docstring: differs from the task's docstring at {where}", where=at, cure=cure)
     if human is not None and not record.get("human_label"):
         record["human_label"] = human.docstring
-    question = raw or human
-    if question is not None and not recorded_task.whole and EXTENSION not in record:
-        inputs = {"input": raw.input if raw else "", "human_input": human.input if human else ""}
-        record[EXTENSION] = {"signature": question.signature} | {key: text for key, text in inputs.items() if text}
-    return RecordedTask(record, recorded_task.language)
+    return RecordedTask(record, recorded_task.language, raw, human)
 
 
 def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | Unusable:
     record = recorded_task.record
     java = recorded_task.language == JAVA
+    question = recorded_task.question
     human = options.docstring == "human"
     if human and not str(record.get("human_label", "")).strip():
         cure = f"give CE{recorded_task.language.label}HumanLabel.jsonl too, or --docstring raw"
@@ -123,7 +117,7 @@ def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | U
         cursor=Cursor(line=0, column=0),
         prefix="",
         name=record["name"],
-        signature=record.get(EXTENSION, {}).get("signature"),
+        signature=question.signature if question else None,
         docstring=record["human_label"] if human else record["docstring"],
     )
     fields = {"record": record} | ({DOCSTRING: "human"} if human else {})
@@ -139,17 +133,18 @@ def _of_file(recorded_task: RecordedTask, task: Task) -> Task | Unusable:
 
 
 def _of_prompt(recorded_task: RecordedTask, task: Task, options: Options) -> Task | Unusable:
-    more = recorded_task.record.get(EXTENSION, {})
-    prompt_text = more.get("human_input" if options.docstring == "human" else "input", "")
-    if not prompt_text:
-        kind = "HumanLabel" if options.docstring == "human" else "Raw"
-        other = "give --docstring human, or " if more.get("human_input") else "give "
+    is_human = options.docstring == "human"
+    question = recorded_task.human if is_human else recorded_task.raw
+    if question is None:
+        kind = "HumanLabel" if is_human else "Raw"
+        other = "give --docstring human, or " if recorded_task.human else "give "
         cure = f"{other}CE{recorded_task.language.label}{kind}.jsonl too"
         detail = "the files contain neither the task's source file nor its prompt"
         return Unusable(id=task.sample.id, reason="no_prompt", where=task.where, detail=detail, cure=cure)
-    cursor = Cursor(line=prompt_text.count("\n"), column=len(prompt_text.rpartition("\n")[2]))
-    begin = prompt_text[: max(prompt_text.rfind(more["signature"]), 0)].count("\n")
-    sample = replace(task.sample, prefix=prompt_text, cursor=cursor, span=(begin, cursor.line + 1))
+    text = question.input
+    cursor = Cursor(line=text.count("\n"), column=len(text.rpartition("\n")[2]))
+    begin = text[: max(text.rfind(question.signature), 0)].count("\n")
+    sample = replace(task.sample, prefix=text, cursor=cursor, span=(begin, cursor.line + 1))
     fields = {**task.reference.fields, NO_REFERENCE: True}
     return replace(task, sample=sample, reference=replace(task.reference, fields=fields))
 
@@ -177,30 +172,14 @@ def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
     return tuple(sentence.format(count) for count, sentence in counted_sentences if count)
 
 
-def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the benchmark's original records of samples.
-
-    Raises:
-        InputFault: if a sample is of another benchmark.
-    """
-    for sample in samples:
-        record = references[sample.id].fields.get("record")
-        if sample.benchmark != BENCHMARK or not isinstance(record, dict):
-            cure = "use --format ctxbench; CoderEval's format can hold only CoderEval's tasks"
-            raise InputFault(f"{sample.id} is not a task of CoderEval", cure=cure)
-        yield dict(record)
-
-
 register(
     BenchmarkFormat(
         name=BENCHMARK,
         samples=SampleFiles(
             shape=SHAPE,
             read=read,
-            records=records,
             in_snapshot=in_snapshot,
             remarks=remarks,
-            document="RECORDS",
         ),
         predictions=PREDICTIONS,
     )
@@ -222,25 +201,6 @@ class _Whole(Strict):
     lineno: _Number = None
     end_lineno: _Number = None
     level: str
-    all_context: Any = None
-    oracle_context: Any = None
-
-
-class _Extension(Strict):
-    signature: _Named
-    input: str = ""
-    human_input: str = ""
-
-
-class _Listed(Strict):
-    id: _Named = Field(alias="_id")
-    name: _Named
-    docstring: str
-    human_label: str = ""
-    file_path: str = ""
-    project: _Named
-    level: str
-    ctxbench: _Extension
 
 
 class _PythonResult(Strict):
@@ -277,6 +237,15 @@ class RecordedTask:
 
     record: Mapping[str, Any]
     language: Language
+    raw: PromptRecord | None = None
+    """Its prompt with the original docstring, if the files contain it."""
+    human: PromptRecord | None = None
+    """Its prompt with the docstring that a person wrote."""
+
+    @property
+    def question(self) -> PromptRecord | None:
+        """One of its prompts, if the record has no source file."""
+        return None if self.whole else self.raw or self.human
 
     @property
     def whole(self) -> bool:
@@ -310,9 +279,6 @@ def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
     with explained(where, CURE):
         if "generate_results" in row:
             return _of_results(row, where)
-        if EXTENSION in row:
-            listed = checked(_Listed, row, where=where, cure=CURE)
-            return _settled(dict(row), PYTHON if listed.file_path else JAVA)
         if "_id" not in row and "file_content" not in row:
             what = "is neither a task (_id, file_content), a prompt (question_id) nor a result"
             raise InputFault(f"the record {what}", where=where, cure="give the benchmark's own files")
@@ -353,8 +319,6 @@ def _check(whole: _Whole) -> None:
         inside("file_name", whole.file_name)
     for field in ("lineno", "end_lineno"):
         number(field, getattr(whole, field))
-    for field in ("all_context", "oracle_context"):
-        _context(field, getattr(whole, field))
 
 
 def number(field: str, value: str | int | None) -> int | None:
@@ -369,20 +333,3 @@ def number(field: str, value: str | int | None) -> int | None:
     if not text.isdecimal() or not int(text):
         raise FieldError(field, f"{value!r} is not a line number, counted from 1")
     return int(text)
-
-
-def _context(field: str, value: object) -> None:
-    """Check that a context is an object, or its text in JSON or Python. It is only kept for exports."""
-    if value is None or value == "" or isinstance(value, dict):
-        return
-    if not isinstance(value, str):
-        raise FieldError(field, "is neither an object nor text that contains one")
-    try:
-        read = json.loads(value)
-    except ValueError:
-        try:
-            read = ast.literal_eval(value)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            raise FieldError(field, "is text that contains neither a JSON nor a Python object") from None
-    if not isinstance(read, dict):
-        raise FieldError(field, "is text that contains no object")

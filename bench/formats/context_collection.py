@@ -1,15 +1,17 @@
 """The Context Collection Competition of 2025: code that a commit wrote between a prefix and a suffix.
 
-Repositories are from before the commit, so the target file may be older or missing there.
+Pure conversions. A stage has a file of completion points (``python-public.jsonl``) and a file of answers
+(``answers-python-public.jsonl``) with records in the same order. The repositories are from before the commit, so they
+contain no answer. The file of a completion point may be older there, or missing, so views show its prefix as recorded.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ctxbench.bench.checking import Strict, checked, explained, inside, language_of
 from ctxbench.bench.errors import InputFault
@@ -29,8 +31,6 @@ _Word = Annotated[str, Field(min_length=1)]
 
 
 class _Point(Strict):
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
-
     repo: _Word
     revision: _Word
     path: _Word
@@ -116,38 +116,13 @@ def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Ta
         prefix=prefix,
         suffix=suffix,
     )
-    fields = {"repo": point.repo, "own_id": point.id is not None, "record": dict(point.model_extra or {})}
-    return Task(sample, Reference(id=name, target=middle, fields=fields), where)
+    return Task(sample, Reference(id=name, target=middle), where)
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task:
     """Return the task as recorded. Its repository is older than its answer, so nothing can be compared."""
     del texts
     return task
-
-
-def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of the competition's samples, with their answers.
-
-    Raises:
-        InputFault: if a sample is of another benchmark.
-    """
-    for sample in samples:
-        if sample.benchmark != BENCHMARK:
-            what = f"{sample.id} is of {sample.benchmark}: its samples belong to no commit"
-            raise InputFault(what, cure="choose another --format, e.g. ctxbench")
-        reference = references[sample.id]
-        fields = reference.fields
-        yield {
-            **({"id": sample.id} if fields["own_id"] else {}),
-            "repo": fields["repo"],
-            "revision": sample.repo.rpartition(VERSION_MARK)[2],
-            "path": sample.path,
-            **fields["record"],
-            "prefix": sample.prefix,
-            "suffix": sample.suffix,
-            "middle": reference.target,
-        }
 
 
 def remarks(tasks: Sequence[Task]) -> Sequence[str]:
@@ -162,6 +137,6 @@ def remarks(tasks: Sequence[Task]) -> Sequence[str]:
 register(
     BenchmarkFormat(
         name=BENCHMARK,
-        samples=SampleFiles(shape=SHAPE, read=read, records=records, in_snapshot=in_snapshot, remarks=remarks),
+        samples=SampleFiles(shape=SHAPE, read=read, in_snapshot=in_snapshot, remarks=remarks),
     )
 )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ctxbench.bench.checking import FieldError, Strict, checked, explained, inside, language_of
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable, register
 from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, StoredContext, StoredSnippet
@@ -30,13 +29,7 @@ class _Piece(Strict):
     snippet: str
 
 
-class _Ours(Strict):
-    id: _Word
-
-
 class _Record(Strict):
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
-
     repo_name: _Word
     file_path: _Word
     context: list[_Piece] | str
@@ -46,7 +39,6 @@ class _Record(Strict):
     code: str | None = None
     next_line: str
     gold_snippet_index: Annotated[int, Field(ge=-1)] = -1
-    ctxbench: _Ours | None = None
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
@@ -66,7 +58,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 
 
 def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusable:
-    text, field = _code(record)
+    text = _code(record)
     prefix = text if text.endswith("\n") or not text else f"{text}\n"
     path, line = inside("file_path", record.file_path), prefix.count("\n")
     inside("repo_name", record.repo_name)
@@ -79,7 +71,7 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
         raise FieldError("gold_snippet_index", what)
     name = f"{record.repo_name}/{path}#L{line + 1}"
     id_counts[name] += 1
-    name = record.ctxbench.id if record.ctxbench else name if id_counts[name] == 1 else f"{name}:{id_counts[name]}"
+    name = name if id_counts[name] == 1 else f"{name}:{id_counts[name]}"
     target = record.next_line.rstrip()
     if not target:
         return Unusable(id=name, reason="empty_target", where=where)
@@ -97,21 +89,14 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
         prefix=prefix,
         stored=_contexts(record),
     )
-    fields = {
-        "gold_snippet_index": record.gold_snippet_index,
-        "code": field,
-        "ended": text == prefix,
-        "record": dict(record.model_extra or {}),
-    }
-    return Task(sample, Reference(id=name, target=target, fields=fields), where)
+    return Task(sample, Reference(id=name, target=target), where)
 
 
-def _code(record: _Record) -> tuple[str, str]:
-    field = "code" if record.all_code is None else "all_code"
+def _code(record: _Record) -> str:
     text = record.all_code if record.all_code is not None else record.code
     if text is None:
         raise FieldError("all_code", "is missing (all_code, or code of v0)")
-    return plain_newlines(text), field
+    return plain_newlines(text)
 
 
 def _contexts(record: _Record) -> tuple[StoredContext, ...]:
@@ -127,33 +112,4 @@ def _contexts(record: _Record) -> tuple[StoredContext, ...]:
     return tuple(contexts)
 
 
-def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of RepoBench's samples.
-
-    Raises:
-        InputFault: if a sample is of another benchmark.
-    """
-    for sample in samples:
-        if sample.benchmark != BENCHMARK:
-            what = f"{sample.id} is of {sample.benchmark}: its samples have no pieces"
-            raise InputFault(what, cure="choose another --format, e.g. ctxbench")
-        reference = references[sample.id]
-        fields, stored = reference.fields, {context.name: context for context in sample.stored}
-        pieces = [
-            {"identifier": piece.name, "path": piece.path, "snippet": piece.text} for piece in stored[PIECES].snippets
-        ]
-        yield {
-            "repo_name": sample.repo,
-            "file_path": sample.path,
-            "context": stored[PIECES].text or pieces,
-            "import_statement": stored[IMPORTS].text,
-            **({"cropped_code": stored[CROPPED].text} if CROPPED in stored else {}),
-            fields["code"]: sample.prefix if fields["ended"] else sample.prefix.removesuffix("\n"),
-            "next_line": reference.target,
-            "gold_snippet_index": fields["gold_snippet_index"],
-            **fields["record"],
-            "ctxbench": {"id": sample.id},
-        }
-
-
-register(BenchmarkFormat(name=BENCHMARK, samples=SampleFiles(shape=SHAPE, read=read, records=records)))
+register(BenchmarkFormat(name=BENCHMARK, samples=SampleFiles(shape=SHAPE, read=read)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,25 +163,19 @@ def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mappi
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
 @home_option
 def export(name: str, shape: str, out: Path, home: Home) -> None:
-    """Write the set NAME, with answers, as one file: JSON Lines, or a JSON object if the benchmark uses one.
+    """Write the set NAME, with answers, as a file of JSON Lines.
 
-    `ctxbench` stores each sample's reference under the key `reference`. A format refuses samples that it cannot
-    express.
+    `ctxbench` stores each sample's reference under the key `reference`. Some formats can only be imported, and a format
+    refuses samples that it cannot express.
     """
     from ctxbench.bench import formats
     from ctxbench.bench import samples as sets
-    from ctxbench.bench.files import write_atomic, write_jsonl
+    from ctxbench.bench.files import write_jsonl
     from ctxbench.harness.cells.process import check_unseen
 
     sample_set = sets.load(home, name)
     check_unseen(out)
-
-    form = formats.samples(shape)
-    rows = form.records(sample_set.samples, sample_set.references)
-    if not form.document:
-        write_jsonl(out, rows)
-    else:
-        write_atomic(out, json.dumps({form.document: list(rows)}, ensure_ascii=False, indent=1) + "\n")
+    write_jsonl(out, formats.records(shape, sample_set.samples, sample_set.references))
     click.echo(f"{out}: {len(sample_set.samples)} samples")
 
 

@@ -1,4 +1,4 @@
-"""The files of the Context Collection Competition: points and answers, there and back, with repositories."""
+"""The files of the Context Collection Competition: points and answers, with repositories."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import write_jsonl
-from ctxbench.bench.formats import context_collection
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
@@ -114,14 +112,6 @@ def test_points_without_ids_get_some(tmp_path: Path) -> None:
     sample_set = imported(tmp_path, [point(id=None), point(id=None)], [answer(), answer()])
     name = f"owner/shop@{REVISION[:12]}/shop/pay.py#L5"
     assert [sample.id for sample in sample_set.samples] == [name, f"{name}:2"]
-
-
-def test_import_export_import(tmp_path: Path) -> None:
-    first = imported(tmp_path, [point(), point(id=None, archive="shop.zip")], [answer(), answer("0")])
-    out = tmp_path / "out.jsonl"
-    write_jsonl(out, context_collection.records(first.samples, first.references))
-    second = import_set("context_collection", [str(out)], Home(tmp_path / "home"), "second")
-    assert (second.samples, second.references, second.digest) == (first.samples, first.references, first.digest)
 
 
 @pytest.mark.slow

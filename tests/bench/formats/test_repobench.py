@@ -1,4 +1,4 @@
-"""RepoBench's shape, v1.1 and v0, there and back."""
+"""RepoBench's shape, v1.1 and v0."""
 
 import importlib
 import json
@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import write_jsonl
-from ctxbench.bench.formats import repobench
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
@@ -53,7 +51,6 @@ def test_a_record_becomes_a_next_line_sample(tmp_path: Path) -> None:
     assert (sample.id, sample.subkind, sample.language) == ("owner/shop/shop/pay.py#L4", NEXT_LINE, PYTHON)
     assert (sample.prefix, sample.cursor.line) == (record()["all_code"], 3)
     assert made.references[sample.id].target == "    total = Cart(1)"
-    assert made.references[sample.id].fields["gold_snippet_index"] == 0
 
 
 def test_no_query_holds_the_piece_that_the_answer_uses(tmp_path: Path) -> None:
@@ -63,12 +60,10 @@ def test_no_query_holds_the_piece_that_the_answer_uses(tmp_path: Path) -> None:
     assert sample.stored[-1].snippets[0].name == "Cart"
 
 
-def test_code_without_a_last_newline_gets_one_and_loses_it_on_export(tmp_path: Path) -> None:
+def test_code_without_a_last_newline_gets_one(tmp_path: Path) -> None:
     made = imported(tmp_path, record(all_code="import os\nx = 1"))
     [sample] = made.samples
     assert (sample.prefix, sample.cursor.line) == ("import os\nx = 1\n", 2)
-    [again] = repobench.records(made.samples, made.references)
-    assert again["all_code"] == "import os\nx = 1"
 
 
 def test_version_0_has_code_and_context_as_text(tmp_path: Path) -> None:
@@ -82,18 +77,6 @@ def test_version_0_has_code_and_context_as_text(tmp_path: Path) -> None:
 def test_a_line_asked_for_twice_has_two_ids(tmp_path: Path) -> None:
     made = imported(tmp_path, record(), record(gold_snippet_index=1))
     assert [sample.id for sample in made.samples] == ["owner/shop/shop/pay.py#L4", "owner/shop/shop/pay.py#L4:2"]
-
-
-def test_import_export_import(tmp_path: Path) -> None:
-    records = (record(), record(gold_snippet_index=1), record(gold_snippet_index=-1, all_code="x = 1", level="4k"))
-    first = imported(tmp_path, *records)
-    exported = list(repobench.records(first.samples, first.references))
-    assert exported[0] | {"ctxbench": None} == record() | {"ctxbench": None}
-    out = tmp_path / "out.jsonl"
-    write_jsonl(out, exported)
-    second = import_set("repobench", [str(out)], Home(tmp_path / "home"), "second")
-    assert (second.samples, second.references) == (first.samples, first.references)
-    assert second.digest == first.digest
 
 
 def test_parquet_gives_what_json_lines_give(tmp_path: Path) -> None:

@@ -92,13 +92,6 @@ def test_docstrings_of_people(tasks: str, prompts: str, tmp_path: Path) -> None:
         assert sample.docstring == said and said in sample.prefix
 
 
-def test_codereval_is_written_as_one_document(tasks: str, prompts: str, tmp_path: Path) -> None:
-    assert run_cli("samples", "import", tasks, prompts, "--format", "codereval", "--name", "ce").code == 0
-    out = tmp_path / "ce.json"
-    assert run_cli("samples", "export", "ce", "--format", "codereval", "--out", str(out)).code == 0
-    assert [each["_id"] for each in json.loads(out.read_text())["RECORDS"]] == [ID]
-
-
 @pytest.fixture
 def home(tmp_path: Path, inline_cells: None) -> Home:
     home = Home(tmp_path / "home")
