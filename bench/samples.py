@@ -9,7 +9,6 @@ import platform
 import re
 import shutil
 import tempfile
-import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -18,7 +17,16 @@ from typing import Any
 
 from ctxbench.bench import records
 from ctxbench.bench.errors import CtxbenchError, InputFault, UnknownName
-from ctxbench.bench.files import explained, parse_json, read_text, sha256, sha256_file, write_atomic, write_jsonl
+from ctxbench.bench.files import (
+    dump_line,
+    explained,
+    parse_json,
+    read_text,
+    sha256,
+    sha256_file,
+    write_atomic,
+    write_jsonl,
+)
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.repositories import snapshot
@@ -29,8 +37,6 @@ FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _PARSERS = ("tree-sitter", "tree-sitter-java", "tree-sitter-python")
 SAMPLES, REFERENCES, _MANIFEST = "samples.jsonl", "references.jsonl", "manifest.json"
-_ID = re.compile(rb'\{"id": ("(?:[^"\\]|\\.)*")')
-_MOST_FILES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,93 +311,38 @@ class AnsweredTask:
     """Whether the sample has an answer, and not only tests."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
-    state: tuple[int, int]
-    """Size in bytes, and modification time in nanoseconds."""
-    digest: str
-    starts: Mapping[str, int] = field(repr=False)
+def answered_task(home: Home, name: str, digest: str, sample: str) -> AnsweredTask | None:
+    """Return a sample with its answer, or None if no set with this digest contains it.
+
+    Args:
+        name: the name of the set to try first.
+
+    Raises:
+        InputFault: if the set was changed after it was built, or cannot be read.
+    """
+    for set_name in sorted(names(home), key=lambda other: (other != name, other)):
+        try:
+            files = manifest_of(home, set_name)["files"]
+        except CtxbenchError:
+            # An unreadable set holds no answer; `ctxbench samples show` reports its error.
+            continue
+        if digest_of(files) == digest:
+            place = folder(home, set_name)
+            task, answer = (_record(place / file, files[file], sample) for file in (SAMPLES, REFERENCES))
+            return None if task is None or answer is None else _task(task, answer)
+    return None
 
 
-class Answers:
-    """Random access to the samples of a home folder. Thread-safe. The first access checks their digests."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._files: dict[Path, _Index] = {}
-        self._lock = threading.Lock()
-
-    def find(self, name: str, digest: str, sample: str) -> AnsweredTask | None:
-        """Return a sample with its answer; None if no set with this digest contains it.
-
-        Args:
-            name: set to try first.
-
-        Raises:
-            InputFault: if the set was changed after it was built, or cannot be read.
-        """
-        manifest = self._manifest(name, digest)
-        if manifest is None:
-            return None
-        place, files = manifest
-        task, answer = (self._record(place / file, files[file], sample) for file in (SAMPLES, REFERENCES))
-        return None if task is None or answer is None else _task(task, answer)
-
-    def _manifest(self, name: str, digest: str) -> tuple[Path, Mapping[str, str]] | None:
-
-        for set_name in sorted(names(self._home), key=lambda other: (other != name, other)):
-            place = folder(self._home, set_name)
-            try:
-                files = manifest_of(self._home, set_name)["files"]
-            except CtxbenchError:
-                # An unreadable set holds no answer; `ctxbench samples show` reports its error.
-                continue
-            if digest_of(files) == digest:
-                return place, files
-        return None
-
-    def _record(self, file: Path, digest: str, sample: str) -> dict[str, Any] | None:
-        index = self._index(file)
-        if index.digest != digest:
-            raise _changed(file)
-        start = index.starts.get(sample)
-        if start is None:
-            return None
-        with explained(file), file.open("rb") as handle:
-            handle.seek(start)
-            record: dict[str, Any] = json.loads(handle.readline())
-        return record
-
-    def _index(self, file: Path) -> _Index:
-        with self._lock, explained(file):
-            status = file.stat()
-            state = status.st_size, status.st_mtime_ns
-            index = self._files.pop(file, None)
-            self._files[file] = index if index is not None and index.state == state else _read(file, state)
-            while len(self._files) > _MOST_FILES:
-                del self._files[next(iter(self._files))]
-            return self._files[file]
-
-
-def _read(file: Path, state: tuple[int, int]) -> _Index:
-    digest, starts, at = hashlib.sha256(), dict[str, int](), 0
-    with file.open("rb") as handle:
+def _record(file: Path, digest: str, sample: str) -> dict[str, Any] | None:
+    start = dump_line({"id": sample}).removesuffix("}\n").encode()
+    whole, record = hashlib.sha256(), b""
+    with explained(file), file.open("rb") as handle:
         for line in handle:
-            digest.update(line)
-            if line.strip():
-                starts.setdefault(_id_of(line, file), at)
-            at += len(line)
-    return _Index(state, digest.hexdigest(), starts)
-
-
-def _id_of(line: bytes, file: Path) -> str:
-    match = _ID.match(line)
-    try:
-        return str(json.loads(match[1]) if match else json.loads(line)["id"])
-    except (ValueError, LookupError, TypeError):
-        raise InputFault(
-            "a line of the file is not a record", where=str(file), cure="build the set again with --force"
-        ) from None
+            whole.update(line)
+            record = line if line.startswith(start) else record
+    if whole.hexdigest() != digest:
+        raise _changed(file)
+    return dict(json.loads(record)) if record else None
 
 
 def _task(sample: Mapping[str, Any], reference: Mapping[str, Any]) -> AnsweredTask:

@@ -58,19 +58,17 @@ def adopt(
     workbench: AdoptionTools | None,
     *,
     name: str = "",
-    workers: int = 1,
     force: bool = False,
     report: Report,
 ) -> Adoption:
     """Fetch a repository, guess how its tests run, run them, and write its manifest. A second call resumes.
 
     Args:
-        ref: reference to a source (see `FORMS`).
-        folder: folder for the manifest ``NAME.toml``.
-        workbench: tools to run tests; None to skip tests.
-        name: repository name; by default derived from `ref`.
-        workers: number of processes that read files.
-        force: replace an existing manifest.
+        ref: the user's reference to a source, see `resolve`.
+        folder: the folder for the manifest ``NAME.toml``.
+        workbench: the tools to run tests; None: tests are left out.
+        name: the repository's name; empty: derived from `ref`.
+        force: replace an existing manifest of that name.
 
     Raises:
         InputFault: if the source does not exist, the manifest exists already, or the repository has no usable sample.
@@ -83,7 +81,7 @@ def adopt(
             "the manifest exists already", where=str(path), cure="add --force to replace it, or choose another --name"
         )
     draft, guessed, project = _drafted(ref, name, path, home, report)
-    lines, line_doubts = _usable_lines(draft, project.checkout.root, workers)
+    lines, line_doubts = _usable_lines(draft, project.checkout.root)
     report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
     trial = None
     if workbench is not None and guessed.tests is not None:
@@ -167,10 +165,10 @@ def _write(adoption: Adoption) -> None:
     write_atomic(adoption.path, text)
 
 
-def _usable_lines(draft: RepoManifest, root: Path, workers: int) -> tuple[int, list[str]]:
+def _usable_lines(draft: RepoManifest, root: Path) -> tuple[int, list[str]]:
     read = snapshot.load(draft.name, root, draft.language, draft.source_dir)
     try:
-        built = build_samples([read], per_repo=1, seed=0, workers=workers, excluded={draft.name: draft.excludes})
+        built = build_samples([read], per_repo=1, seed=0, excluded={draft.name: draft.excludes})
     except InputFault as fault:
         return 0, [str(fault)]
     return int(built.counts[draft.name]["usable"]), []

@@ -242,14 +242,10 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
 ) -> SampleSet:
     """Fetch missing repositories and write the sample set ``samples/<name>/``.
 
-    The result does not depend on the order of `manifests` or on `workers`.
-
-    Args:
-        manifests: repositories with unique names.
-        per_repo: most samples per repository; by default the protocol's.
-        force: replace a set with the same name.
-        since: take only lines added after this day or commit. Sources then need a history.
-        progress: shows the number of blamed files.
+    Each repository needs a unique name. The order of `manifests` and the number of `workers` do not change the result;
+    the workers only find the ages of lines.
+    Without `per_repo`, the protocol's default applies. `since` takes only lines that were added after that day or
+    commit, and requires sources with a history. `progress` shows the number of blamed files.
 
     Raises:
         InputFault: if repositories have the same name, no usable line or no history, or another set has this name.
@@ -265,9 +261,7 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
     snapshots = [origin.snapshot for origin in origins]
     excluded = {manifest.name: manifest.excludes for manifest in ordered}
     added = {origin.snapshot.name: origin.added for origin in origins if origin.added is not None}
-    built = build_samples(
-        snapshots, per_repo=per_repo, seed=seed, workers=workers, excluded=excluded, added=added, protocol=protocol
-    )
+    built = build_samples(snapshots, per_repo=per_repo, seed=seed, excluded=excluded, added=added, protocol=protocol)
     for repo, counts in built.counts.items():
         report(f"{repo}: {counts['kept']} samples of {counts['usable']} usable lines")
     entries = {origin.snapshot.name: origin.entry for origin in origins}
@@ -325,7 +319,6 @@ def build_samples(
     *,
     per_repo: int,
     seed: int,
-    workers: int = 1,
     excluded: Mapping[str, Excluded] = MappingProxyType({}),
     added: Mapping[str, Added] = MappingProxyType({}),
     protocol: LineProtocol = OURS,
@@ -343,12 +336,11 @@ def build_samples(
     names = {repository.name for repository in snapshots}
     if len(names) < len(snapshots):
         raise InputFault("a repository is listed twice", cure="name each repository once")
-    facts = analyse(snapshots, workers=workers)
     parts: list[RepositorySamples] = []
     for repository in snapshots:
         part = sample_repository(
             repository,
-            facts[repository.name],
+            analyse(repository),
             per_repo=per_repo,
             seed=seed,
             excluded=excluded.get(repository.name),

@@ -6,19 +6,16 @@ too.
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from random import Random
 from typing import Literal
 
-from ctxbench.bench.concurrency import starting_workers
 from ctxbench.bench.errors import UnknownName
 from ctxbench.bench.formats.hygiene import VerbatimIndex
-from ctxbench.bench.languages.base import FileFacts, InternalLoad, Language
+from ctxbench.bench.languages.base import FileFacts, InternalLoad
 from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.parameters import bind, parameters_of
 from ctxbench.bench.repositories.snapshot import Snapshot
@@ -29,10 +26,6 @@ MIN_TOKENS = 4
 MAX_CHARACTERS = 400
 """Longest line. Longer ones are data or minified code."""
 _LEAST_TOKENS = 2
-POOL_FROM = 3_000_000
-"""Characters from which worker processes are worth their start."""
-_BATCH = 250_000
-_Batch = tuple[str, Language, tuple[tuple[str, str], ...]]
 _BEFORE_VALUES = frozenset({"=", "return", "await", "raise", "throw"})
 FirstUse = Literal["name", "member"]
 CursorPlace = Literal["token", "value"]
@@ -255,54 +248,10 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
     return [files[name][turn] for turn in range(rounds) for name in names if turn < len(files[name])]
 
 
-def analyse(snapshots: Sequence[Snapshot], *, workers: int = 1) -> dict[str, dict[str, FileFacts]]:
-    """Return repository name -> path -> facts. Large sets use `workers` processes."""
-    batches = [batch for snapshot in snapshots for batch in _batches(snapshot)]
-    size = sum(len(text) for snapshot in snapshots for text in snapshot.texts.values())
-    facts_of: dict[str, dict[str, FileFacts]] = {snapshot.name: {} for snapshot in snapshots}
-    if workers > 1 and len(batches) > 1 and size >= POOL_FROM:
-        _in_processes(batches, min(workers, len(batches)), facts_of)
-        return facts_of
-    for batch in batches:
-        _keep(batch, _analyse(batch), facts_of)
-    return facts_of
-
-
-def _in_processes(batches: Sequence[_Batch], workers: int, facts_of: Mapping[str, dict[str, FileFacts]]) -> None:
-    # Spawn processes instead of forking: the caller may have threads.
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
-    try:
-        with starting_workers():
-            results = pool.map(_analyse, batches)
-        for batch, facts in zip(batches, results, strict=True):
-            _keep(batch, facts, facts_of)
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _batches(snapshot: Snapshot) -> list[_Batch]:
-    batches: list[_Batch] = []
-    files: list[tuple[str, str]] = []
-    size = 0
+def analyse(snapshot: Snapshot) -> dict[str, FileFacts]:
+    """Return path -> facts of every file of a repository."""
+    language, facts = snapshot.language, dict[str, FileFacts]()
     for path, text in snapshot.texts.items():
-        files.append((path, text))
-        size += len(text)
-        if size >= _BATCH:
-            batches.append((snapshot.name, snapshot.language, tuple(files)))
-            files, size = [], 0
-    if files:
-        batches.append((snapshot.name, snapshot.language, tuple(files)))
-    return batches
-
-
-def _analyse(batch: _Batch) -> list[FileFacts]:
-    _, language, files = batch
-    return [
-        replace(facts, broken=facts.broken or not language.parses(text))
-        for path, text in files
-        for facts in (language.analyse(path, text),)
-    ]
-
-
-def _keep(batch: _Batch, facts: Sequence[FileFacts], facts_of: Mapping[str, dict[str, FileFacts]]) -> None:
-    facts_of[batch[0]].update((file.path, file) for file in facts)
+        read = language.analyse(path, text)
+        facts[path] = replace(read, broken=read.broken or not language.parses(text))
+    return facts

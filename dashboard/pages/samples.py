@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from ctxbench.bench.errors import CtxbenchError, UnknownName
 from ctxbench.bench.escaping import hidden, visible
-from ctxbench.bench.home import Home
-from ctxbench.bench.samples import AnsweredTask, Answers
+from ctxbench.bench.samples import AnsweredTask, answered_task
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
@@ -257,11 +255,6 @@ class Side:
     texts: CompletionTexts | None
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
-def _answers(root: str) -> Answers:
-    return Answers(Home(Path(root)))
-
-
 def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
     """Show one sample as completed by one or two runs."""
     sides = _sides(runs, sample)
@@ -307,7 +300,7 @@ def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
 
 def _task(samples: StoredSet, sample_detail: Detail) -> AnsweredTask | None:
     try:
-        task = _answers(str(data.home().root)).find(samples.name, sample_detail.set_digest, sample_detail.sample)
+        task = answered_task(data.home(), samples.name, sample_detail.set_digest, sample_detail.sample)
     except CtxbenchError as error:
         show.fault(error)
         return None

@@ -11,7 +11,7 @@ import click
 from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.escaping import visible
 from ctxbench.bench.home import Home
-from ctxbench.harness.cli.options import columns, home_option, opened_sandbox, sandbox_option, workers_option
+from ctxbench.harness.cli.options import columns, home_option, opened_sandbox, sandbox_option
 from ctxbench.harness.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -165,7 +165,6 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
 )
 @click.option("--no-tests", is_flag=True, help="Skip its tests; the repository then gives only line samples.")
 @click.option("--force", is_flag=True, help="Replace a manifest with that name.")
-@workers_option("Processes for reading files.")
 @sandbox_option
 @home_option
 def add(
@@ -175,7 +174,6 @@ def add(
     folder: Path | None,
     no_tests: bool,
     force: bool,
-    workers: int,
     sandbox: str | None,
     home: Home,
 ) -> int:
@@ -196,7 +194,6 @@ def add(
         folder or home.root / "manifests",
         None if no_tests else workbench(sandbox, home),
         name=name or "",
-        workers=workers,
         force=force,
         report=say,
     )

@@ -127,7 +127,7 @@ def list_sets(home: Home) -> None:
     "first_use=member, as in projbench(cursor=value).",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
-@workers_option("Processes to use.")
+@workers_option("Functions to judge at once; with --since, files to date at once.")
 @click.option("--force", is_flag=True, help="Replace an existing set of this name.")
 @sandbox_option
 @home_option

@@ -1,13 +1,11 @@
 """One answer is read from a set without loading the others, and never from a set that is not the run's."""
 
-import json
-
 import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.samples import Answers
+from ctxbench.bench.samples import answered_task
 from ctxbench.bench.types import Reference
 from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set
@@ -15,53 +13,43 @@ from tests.helpers.sets import make_set
 
 def test_a_sample_is_found_with_its_answer(home: Home) -> None:
     made = make_set(home)
-    found = Answers(home)
     for sample in made.samples:
-        task = found.find("demo", made.digest, sample.id)
+        task = answered_task(home, "demo", made.digest, sample.id)
         assert task is not None
         assert (task.prefix, task.target) == (sample.prefix, made.references[sample.id].target)
         assert task.has_answer and not task.tests
-    assert found.find("demo", made.digest, "none") is None
+    assert answered_task(home, "demo", made.digest, "none") is None
 
 
 def test_the_digest_decides_not_the_name(home: Home) -> None:
     made = make_set(home, name="kept")
     other = make_set(home, name="demo", per_repo=1)
     sample = made.samples[0].id
-    assert Answers(home).find("demo", made.digest, sample) is not None, "it is here under another name"
-    assert Answers(home).find("demo", "0" * 64, sample) is None
-    assert Answers(home).find("demo", other.digest, made.samples[-1].id) is None
-    assert Answers(Home(home.root / "nowhere")).find("demo", made.digest, sample) is None
-    assert Answers(home).find("../demo", made.digest, sample) is not None, "names are looked up, never joined to paths"
+    assert answered_task(home, "demo", made.digest, sample) is not None, "it is here under another name"
+    assert answered_task(home, "demo", "0" * 64, sample) is None
+    assert answered_task(home, "demo", other.digest, made.samples[-1].id) is None
+    assert answered_task(Home(home.root / "nowhere"), "demo", made.digest, sample) is None
+    assert answered_task(home, "../demo", made.digest, sample) is not None, "names are looked up, never joined to paths"
 
 
 def test_a_changed_set_is_no_answer(home: Home) -> None:
     made = make_set(home)
-    found, sample = Answers(home), made.samples[0].id
-    assert found.find("demo", made.digest, sample) is not None
+    sample = made.samples[0].id
+    assert answered_task(home, "demo", made.digest, sample) is not None
     file = home.samples / "demo" / "references.jsonl"
     file.write_text(file.read_text().replace("apply_tax", "apply_all"))
     with pytest.raises(InputFault, match="was changed after it was built"):
-        found.find("demo", made.digest, sample)
+        answered_task(home, "demo", made.digest, sample)
     file.write_text("[]\n")
-    with pytest.raises(InputFault, match="not a record"):
-        found.find("demo", made.digest, sample)
+    with pytest.raises(InputFault, match="was changed after it was built"):
+        answered_task(home, "demo", made.digest, sample)
 
 
 def test_a_damaged_manifest_is_passed_over(home: Home) -> None:
     made = make_set(home)
     (home.samples / "broken").mkdir()
     (home.samples / "broken" / "manifest.json").write_text("{")
-    assert Answers(home).find("broken", made.digest, made.samples[0].id) is not None
-
-
-def test_files_are_gone_through_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = make_set(home)
-    found, read = Answers(home), []
-    monkeypatch.setattr(sets, "_id_of", lambda line, file: read.append(line) or json.loads(line)["id"])
-    for sample in made.samples:
-        found.find("demo", made.digest, sample.id)
-    assert len(read) == 2 * len(made.samples)
+    assert answered_task(home, "broken", made.digest, made.samples[0].id) is not None
 
 
 def test_strange_ids_and_texts_come_back_whole(home: Home) -> None:
@@ -70,6 +58,6 @@ def test_strange_ids_and_texts_come_back_whole(home: Home) -> None:
     reference = Reference(id=strange.id, target=target, tests=("t",), fields={"no_reference": True})
     plain, answer = make_sample(id="b"), Reference(id="b", target="")
     made = sets.save(home, "demo", [strange, plain], [reference, answer], {"repositories": {}})
-    task = Answers(home).find("demo", made.digest, strange.id)
+    task = answered_task(home, "demo", made.digest, strange.id)
     assert task is not None and (task.target, task.tests, task.has_answer) == (target, ("t",), False)
     assert (task.signature, task.docstring) == ("def f():", "Do it.")

@@ -14,7 +14,6 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.lines import candidates
 from ctxbench.bench.lines.build import BuiltSamples, build_samples, manifest_of
 from ctxbench.bench.lines.candidates import OURS, read_protocol
 from ctxbench.bench.repositories.snapshot import MAX_BYTES, Snapshot, load
@@ -69,16 +68,10 @@ def test_samples_are_what_they_say(tmp_path: Path) -> None:
     assert sum(bool(sample.masked) for sample in made.samples) == 5, "the first use in each file"
 
 
-@pytest.mark.slow
-def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "POOL_FROM", 0)
-    monkeypatch.setattr(candidates, "_BATCH", 500)
+def test_equal_seeds_give_equal_bytes(tmp_path: Path) -> None:
     read = repository(tmp_path / "repo")
-    homes = [Home(tmp_path / str(workers)) for workers in (1, 2)]
-    made = [
-        kept(home, "set", build_samples([read], per_repo=10, seed=3, workers=workers), read)
-        for workers, home in zip((1, 2), homes, strict=True)
-    ]
+    homes = [Home(tmp_path / number) for number in ("1", "2")]
+    made = [kept(home, "set", build_samples([read], per_repo=10, seed=3), read) for home in homes]
     assert made[0].digest == made[1].digest
     for file in ("samples.jsonl", "references.jsonl", "manifest.json"):
         assert len({(home.samples / "set" / file).read_bytes() for home in homes}) == 1

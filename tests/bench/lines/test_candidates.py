@@ -13,7 +13,7 @@ CART = {"shop/__init__.py": "", "shop/cart.py": "class Cart:\n    pass\n\ndef to
 
 def of(tmp_path: Path, text: str) -> tuple[list[LineCandidate], dict[str, int]]:
     made = make_snapshot(tmp_path, {**CART, "app.py": text})
-    facts = analyse([made])["demo"]
+    facts = analyse(made)
     loads = PYTHON.resolve(facts)
     found, drops = candidates(made.texts["app.py"].split("\n"), facts["app.py"], loads["app.py"])
     return found, dict(drops)
