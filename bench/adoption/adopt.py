@@ -137,7 +137,7 @@ def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tup
     manifest.parse(text_of(draft), path, path.name)
     checkout = _fetched(draft, home, report)
     tree = _files(checkout.root, _walk(checkout.root))
-    guessed = guess(tree, where=ref, wheel=origin.wheel)
+    guessed = guess(tree, where=ref, wheel=isinstance(origin.source, PypiSource))
     draft = replace(
         draft,
         language=guessed.language,
@@ -252,8 +252,6 @@ class NamedSource:
     version: str
     """Version; empty if it is known only after fetching."""
     source: Source
-    wheel: bool = False
-    """Whether PyPI has a wheel of the project."""
 
 
 def manifest_name(text: str) -> str:
@@ -340,5 +338,4 @@ def _pypi(name: str, project: str, version: str) -> NamedSource:
         name=name,
         version=version,
         source=PypiSource(name=project, version=version, sha256=digest),
-        wheel=pypi.has_wheel(project, version, web, configuration),
     )

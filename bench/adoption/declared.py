@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import configparser
 import contextlib
 import email
@@ -13,7 +12,6 @@ from dataclasses import dataclass, field
 from posixpath import dirname, join, normpath
 from typing import Any
 
-from ctxbench.bench.languages.python import asts
 from ctxbench.bench.repositories.pypi import normal
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(\[[^\]]*\])?")
@@ -31,7 +29,7 @@ class DeclaredRequirements:
     version: str = ""
     own: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Extra, dependency group, requirements file or tox environment -> requirements."""
+    """Name of an extra, a dependency group or a requirements file -> its requirements."""
     licences: tuple[tuple[str, str], ...] = ()
     """(file, licence) pairs. A licence is an expression, a name, or the last part of a classifier."""
 
@@ -62,8 +60,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
         files: path -> text; may include other files.
     """
     project = _table(files.get("pyproject.toml", ""))
-    readings = [_pyproject(project), _setup_cfg(files.get("setup.cfg", "")), _setup_py(files.get("setup.py", ""))]
-    readings.append(_metadata(files.get("PKG-INFO", "")))
+    readings = [_pyproject(project), _setup_cfg(files.get("setup.cfg", "")), _metadata(files.get("PKG-INFO", ""))]
     groups: dict[str, tuple[str, ...]] = {}
     own: dict[str, None] = {}
     for reading in readings:
@@ -71,7 +68,6 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
         for group, requirements in reading.groups.items():
             groups[group] = tuple(dict.fromkeys([*groups.get(group, ()), *requirements]))
     groups |= _requirements_files(files)
-    groups |= _environments(files)
     name = next((reading.name for reading in readings if reading.name), "")
     version = next((reading.version for reading in readings[::-1] if reading.version), "")
     stated = [_POM_NAME.search(part[:2000]) for part in files.get("pom.xml", "").split("<license>")[1:]]
@@ -116,10 +112,6 @@ def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
     poetry = _dict(tool.get("poetry"))
     for name, group in _dict(poetry.get("group")).items():
         groups[name] = (*groups.get(name, ()), *_poetry(_dict(group).get("dependencies")))
-    for name, environment in _dict(_dict(tool.get("hatch")).get("envs")).items():
-        table = _dict(environment)
-        listed = (*_texts(table.get("dependencies")), *_texts(table.get("extra-dependencies")))
-        groups[f"hatch {name}"] = listed
     own = (*_texts(project.get("dependencies")), *_poetry(poetry.get("dependencies")))
     metadata = {**poetry, **project}
     name, version, stated = (metadata.get(key, "") for key in ("name", "version", "license"))
@@ -167,36 +159,6 @@ def _setup_cfg(text: str) -> DeclaredRequirements:
     )
 
 
-def _setup_py(text: str) -> DeclaredRequirements:
-    """Return the requirements that `setup.py` declares as literals. The file is not run."""
-    tree = asts.parse(text)
-    if tree is None:
-        return DeclaredRequirements()
-    constants: dict[str, Any] = {}
-    keywords: dict[str, Any] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            constants[node.targets[0].id] = _literal(node.value, constants)
-        elif isinstance(node, ast.Call) and asts.called(node) == "setup":
-            keywords |= {word.arg: _literal(word.value, constants) for word in node.keywords if word.arg}
-    groups = {str(name): _texts(listed) for name, listed in _dict(keywords.get("extras_require")).items()}
-    groups["tests_require"] = _texts(keywords.get("tests_require"))
-    name, version = ("".join(_texts(keywords.get(key))) for key in ("name", "version"))
-    licences = _licences("setup.py", keywords.get("license"), keywords.get("classifiers"))
-    return DeclaredRequirements(name, version, _texts(keywords.get("install_requires")), groups, licences)
-
-
-def _literal(node: ast.expr, constants: Mapping[str, Any]) -> Any:
-    if isinstance(node, ast.Name):
-        return constants.get(node.id)
-    if isinstance(node, ast.Dict):
-        pairs = zip(node.keys, node.values, strict=True)
-        return {key.value: _literal(value, constants) for key, value in pairs if isinstance(key, ast.Constant)}
-    with contextlib.suppress(ValueError, TypeError, RecursionError):
-        return ast.literal_eval(node)
-    return None
-
-
 def _metadata(text: str) -> DeclaredRequirements:
     message = email.message_from_string(text)
     own: list[str] = []
@@ -238,17 +200,6 @@ def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
                 places.append(included)
             elif not line.startswith(("-", "{")):
                 yield re.sub(r"\s+--hash=.*$", "", line)
-
-
-def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    groups: dict[str, tuple[str, ...]] = {}
-    parser = _ini(files.get("tox.ini", ""))
-    for section in parser.sections():
-        if section.startswith("testenv"):
-            text = _section(parser, section).get("deps", "").replace("{toxinidir}/", "")
-            text = re.sub(r"^[ \t]*[\w{},.!-]+:\s+", "", text, flags=re.MULTILINE)
-            groups[f"tox {section.partition(':')[2] or 'tests'}"] = tuple(_listed(text, "tox.ini", files))
-    return groups
 
 
 def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from posixpath import basename
 
@@ -58,10 +58,7 @@ def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Gues
         raise InputFault("contains neither Python nor Java files", where=where, cure=cure)
     texts = {path: content.decode("utf-8", "replace") for path, content in tree.items() if not path.endswith(".java")}
     requirements = declared(texts)
-    heads = (
-        content[:9000].decode("utf-8", "replace") for path, content in tree.items() if path.endswith(language.suffix)
-    )
-    spdx, doubt = licence(texts, requirements.licences, heads)
+    spdx, doubt = licence(texts, requirements.licences)
     doubts = [doubt] if doubt else []
     smaller = min(sizes.values())
     if smaller > sizes[language] // 5:
@@ -202,17 +199,15 @@ class _LicenceText:
         return f"{self.path} is {' and '.join(sorted(self.identifiers)) or 'no text that SPDX lists'}{self.deviation}"
 
 
-def licence(
-    files: Mapping[str, str], stated: Sequence[tuple[str, str]], sources: Iterable[str] = ()
-) -> tuple[str, str]:
-    """Return the SPDX expression of a project's licence and "", or `UNKNOWN` and a doubt for a person to check.
+def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return the SPDX expression of a project's licence and "", or `UNKNOWN` and a doubt that a person should check.
 
     Licence files are compared in full with SPDX's texts, and the metadata must agree with them.
 
     Args:
         files: path -> text.
-        stated: (file, licence that it states) pairs.
-        sources: texts of source files. They may say whether later versions of a GNU licence apply.
+        stated: (file, licence that the file states). The licence is an expression, a name, or the last part of a
+            classifier.
     """
     claims = [(file, text) for file, text in stated if text.lower() not in ("unknown", "osi approved")]
     first = {text: file for file, text in claims[::-1]}
@@ -235,7 +230,7 @@ def licence(
     agreed = all(_parts(spdx) <= names if spdx else _akin(name, names) for name, spdx in readings.items())
     options = {spdx for spdx in expressions if _parts(spdx) == names and not _GNU.fullmatch(spdx)}
     for name in names if len(names) == 1 else ():
-        options |= _extents(name, texts, sources) if _GNU.fullmatch(name) else names
+        options |= _extents(name, texts) if _GNU.fullmatch(name) else names
     if agreed and len(options) == 1 and not others and not any(text.deviation for text in texts):
         return options.pop(), ""
     if agreed and not options and _GNU.fullmatch(" ".join(names)):
@@ -377,23 +372,10 @@ def _akin(name: str, names: frozenset[str]) -> bool:
     return own and not _TITLE.issuperset(_words(name)) and bool(re.fullmatch(r"[\w\s.,()'\":-]+", name))
 
 
-def _extents(name: str, texts: Sequence[_LicenceText], sources: Iterable[str]) -> set[str]:
-    from licenseclassifier import identify_license  # noqa: PLC0415 - an extra
-
-    options = {f"{name}-only", f"{name}-or-later"}
-    extents = {
-        key for text in texts for key in text.identifiers if name not in text.identifiers or key.endswith("-only")
-    }
-    heads = [source[:3000] for source in sources if source.strip()]
-    granted: list[set[str]] = []
-    for head in heads:
-        if re.search(r"General\W+Public|SPDX-L", head):
-            tag = re.search(r"SPDX-License-Identifier:\s*([\w.+-]+)", head)
-            granted.append(options & ({tag.group(1)} if tag else {match.id for match in identify_license(head, 0)}))
-    # A few files may be by other authors.
-    if 2 * sum(map(bool, granted)) >= len(heads):
-        extents.update(*granted)
-    return extents & options
+def _extents(name: str, texts: Sequence[_LicenceText]) -> set[str]:
+    """Return the forms (``-only``, ``-or-later``) that files state for a GNU licence. Its own text does not count."""
+    keys = {key for text in texts for key in text.identifiers if name not in text.identifiers or key.endswith("-only")}
+    return keys & {f"{name}-only", f"{name}-or-later"}
 
 
 _DECLARES_TEST = re.compile(
@@ -417,12 +399,10 @@ def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
         where = layout(suite, tree, source_dir)
     except InputFault as fault:
         return SuiteGuess(None, (*doubts, str(fault)), source_dir)
-    encoding = _encoding(tree, (*where.main, *where.test), where.encoding)
-    if encoding:
-        doubts.append(f"some files are no {where.encoding}, which the pom names or nothing does: read as {encoding}")
-    if not any(_DECLARES_TEST.search(tree[path]) for path in tree if path.startswith(tuple(_slashed(where.test)))):
+    folders = tuple(f"{folder}/" for folder in where.test)
+    if not any(_DECLARES_TEST.search(tree[path]) for path in tree if path.startswith(folders)):
         return SuiteGuess(None, (*doubts, "none of its test files declares a test of JUnit"), source_dir)
-    return SuiteGuess(replace(suite, encoding=encoding), tuple(doubts), source_dir)
+    return SuiteGuess(suite, tuple(doubts), source_dir)
 
 
 def _pom_version(tree: Mapping[str, bytes]) -> str:
@@ -442,19 +422,3 @@ def _modules(tree: Mapping[str, bytes]) -> Counter[str]:
         modules[""] += 1
     mains = {match.group(1) for path in tree if (match := re.match(rf"(.*?)/?{MAIN.usual}/.*\.java$", path))}
     return Counter({module: count for module, count in modules.items() if module in mains or not module})
-
-
-def _slashed(folders: Sequence[str]) -> list[str]:
-    return [f"{folder}/" for folder in folders]
-
-
-def _encoding(tree: Mapping[str, bytes], folders: Sequence[str], stated: str) -> str:
-    contents = [tree[path] for path in tree if path.endswith(".java") and path.startswith(tuple(_slashed(folders)))]
-    for encoding in (stated, "UTF-8", "ISO-8859-1"):
-        try:
-            for content in contents:
-                content.decode(encoding)
-        except (UnicodeDecodeError, LookupError):
-            continue
-        return "" if encoding == stated else encoding
-    return ""

@@ -145,7 +145,6 @@ class _Attempts:
         self._guess, self._internal = guess, internal
         self._texts: list[str] = []
         self._uncollected: dict[str, str] = {}
-        self._reduced: list[TestSuite] = []
         self.past: dict[TestSuite, CtxbenchError | None] = {}
         """Suite -> the fault that stopped it; None if it ran."""
 
@@ -168,21 +167,11 @@ class _Attempts:
             if mended != tests:
                 return mended
             if not broken:
-                return self._without_another(tests) if python.is_unmet(str(fault)) else tests
+                return tests
         # Another pytest does not provide a missing module.
         is_odd = any("ModuleNotFoundError" not in text for text in broken.values())
         older = self._older(tests) if is_odd else tests
         return self._without_broken(tests) if older == tests else older
-
-    def _without_another(self, tests: TestSuite) -> TestSuite:
-        """Return the suite without one requirement, another in each call. It may be impossible to meet."""
-        if not self._reduced:
-            items = [item for item in tests.requirements if item not in self._guess.declared.own]
-            self._reduced = [
-                replace(tests, requirements=tuple(other for other in tests.requirements if other != item))
-                for item in items
-            ]
-        return next((suite for suite in self._reduced if suite not in self.past), tests)
 
     def _without_broken(self, tests: TestSuite) -> TestSuite:
         by_suite = {suite: _broken(fault) for suite, fault in self.past.items()}

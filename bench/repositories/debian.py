@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shutil
@@ -25,8 +24,6 @@ from ctxbench.bench.repositories.sources import (
 _SECONDS = 900.0
 _LISTS_BYTES = 80_000_000
 _SYSTEM = Path("/etc/apt")
-_HELPER = "/usr/lib/apt/apt-helper"
-_HINTS = 3
 _PACKAGE = re.compile(r"^Package: (\S+)$", re.MULTILINE)
 _TARBALL = re.compile(r"^ ([0-9a-f]{64}) \d+ (\S+\.orig\.tar\.(?:gz|xz|bz2))$", re.MULTILINE)
 
@@ -130,24 +127,19 @@ class _Apt:
         return tarballs[0]
 
     def offers(self) -> list[tuple[str, str, str]]:
-        """Return (Debian version, NAME_UPSTREAM, SHA-256 of the upstream tarball) for each version of the package."""
+        """Return (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each version of the package.
+
+        Raises:
+            Unreachable: if the archive has no such package. The message names the source of a binary package.
+        """
         package = self._source.package
         offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
         if not offers:
-            near = " or ".join(self._near(package))
-            hint = f"; did you mean {near}?" if near else ""
+            # The name may be that of a binary package.
+            sources = sorted(set(_PACKAGE.findall(self._run("apt-cache", "showsrc", package))))
+            hint = f"; did you mean {' or '.join(sources)}?" if sources else ""
             raise Unreachable(f"the archive has no source package of that name{hint}", where=str(self._source))
         return offers
-
-    def _near(self, package: str) -> list[str]:
-        built = _PACKAGE.findall(self._run("apt-cache", "showsrc", package))
-        if built:
-            return sorted(set(built))
-        lists = map(str, sorted(self._folder.glob("lists/*_Sources*")))
-        # The machine's settings may compress the lists.
-        names = sorted(set(_PACKAGE.findall(self._run(_HELPER, "cat-file", *lists))))
-        holding = [name for name in names if package in name]
-        return sorted(holding, key=len)[:_HINTS] or difflib.get_close_matches(package, names, n=_HINTS)
 
     def _offers(self, text: str) -> Iterator[tuple[str, str, str]]:
         for record in text.split("\n\n"):

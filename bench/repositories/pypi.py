@@ -144,17 +144,6 @@ def offers(name: str, version: str, web: Web, configuration: Configuration, reas
         yield from sdists
 
 
-def has_wheel(name: str, version: str, web: Web, configuration: Configuration) -> bool:
-    """Return whether any configured index or folder has a wheel of a release, for any machine."""
-    wheels = (
-        offer.filename.split("-")
-        for _, files in _listed(name, web, configuration, [])
-        for offer in files
-        if offer.filename.endswith(".whl")
-    )
-    return any(len(parts) > 2 and normal(parts[0]) == normal(name) and parts[1] == version for parts in wheels)
-
-
 def _listed(name: str, web: Web, configuration: Configuration, reasons: list[str]) -> Iterator[tuple[str, list[Offer]]]:
     pages = [*((place, place) for place in configuration.links)]
     pages += [(place, f"{place.rstrip('/')}/{normal(name)}/") for place in configuration.indices]

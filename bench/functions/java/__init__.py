@@ -17,7 +17,6 @@ from ctxbench.bench.functions.mining import Candidate, Project, Report, Search, 
 from ctxbench.bench.judging import suites
 from ctxbench.bench.judging.java import JavaSuite
 from ctxbench.bench.judging.java import build as java_build
-from ctxbench.bench.judging.java.build import cure_of
 from ctxbench.bench.judging.java.layout import layout
 from ctxbench.bench.judging.java.text import shift
 from ctxbench.bench.judging.suites import read_tree
@@ -85,7 +84,7 @@ def _left_out(suite: JavaSuite) -> Iterator[str]:
         first = next((str(error) for error in errors if error.path == path), path)
         yield f"a test file does not compile and is left out: {first}"
     if errors:
-        yield f"{cure_of(errors, suite.tree, suite.layout)}; the full output of javac is in {suite.build.log}"
+        yield f"{java_build.CURE}; the full output of javac is in {suite.build.log}"
 
 
 def _junit(project: Project, suite: Suite) -> JavaSuite:

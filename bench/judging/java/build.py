@@ -6,30 +6,32 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from posixpath import dirname
 from types import MappingProxyType
 from typing import Any
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256, write_atomic
 from ctxbench.bench.home import Home
-from ctxbench.bench.judging.java.layout import Dependency, Layout, Poms
+from ctxbench.bench.judging.java.layout import Layout
 from ctxbench.bench.judging.suites import run_job
 from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
 MOST_ERRORS = 3
-"""Most errors, and most missing names, in one message."""
+"""Largest number of errors in one message."""
 _ERROR_LINE = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
 _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
-_PACKAGE = re.compile(r"package ([a-z]\w*(?:\.[a-z]\w*)*) does not exist")
-_HIDDEN_IN_JAVA_8 = frozenset(("com.sun.nio.file", "sun.misc", "sun.reflect"))
-"""JDK packages that `javac --release 8` hides, but later releases do not."""
+CURE = (
+    "add Debian packages of what is missing to requirements and their jars to jars in [tests] (`apt-file search "
+    'NAME.jar` finds them); packages of the JDK, such as sun.misc, need release = "9"; if Kotlin or another module of '
+    "the repository declares it, set source_dir to another module"
+)
+"""How to repair a repository that does not compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,7 @@ class CompileError:
     path: str
     line: int
     text: str
-    """The message in one line, with the name of a missing symbol."""
-    package: str = ""
-    """A package that does not exist, or ""."""
-    type: str = ""
-    """A type that is not found, or ""."""
-    within: str = ""
-    """The existing package that lacks the type, or ""."""
+    """The message in one line, including the name of a missing symbol and its package."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.text}"
@@ -58,8 +54,7 @@ def read_errors(messages: str) -> tuple[CompileError, ...]:
         error = _ERROR_LINE.match(line)
         if error:
             path, number, text = error.groups()
-            missing = _PACKAGE.search(text)
-            errors.append(CompileError(path, int(number), text, package=missing.group(1) if missing else ""))
+            errors.append(CompileError(path, int(number), text))
         elif errors:
             errors[-1] = _with_detail(errors[-1], line)
     return tuple(errors)
@@ -68,12 +63,8 @@ def read_errors(messages: str) -> tuple[CompileError, ...]:
 def _with_detail(error: CompileError, line: str) -> CompileError:
     symbol, within = _SYMBOL.match(line), _WITHIN.match(line)
     if symbol and error.text == "cannot find symbol":
-        kind, name = symbol.groups()
-        is_type = kind in ("class", "interface") or (kind == "variable" and name[:1].isupper())
-        return replace(error, text=f"{error.text}: {kind} {name}", type=name if is_type else "")
-    if within and error.type and not error.within:
-        return replace(error, text=f"{error.text} of package {within.group(1)}", within=within.group(1))
-    return error
+        return replace(error, text=f"{error.text}: {symbol.group(1)} {symbol.group(2)}")
+    return replace(error, text=f"{error.text} of package {within.group(1)}") if within else error
 
 
 def summary(errors: Sequence[CompileError]) -> str:
@@ -83,52 +74,6 @@ def summary(errors: Sequence[CompileError]) -> str:
         different.setdefault(error.text, error)
     first = " | ".join(map(str, [*different.values()][:MOST_ERRORS]))
     return f"{len(errors)} error{'s' * (len(errors) != 1)}: {first}{' | …' if len(errors) > MOST_ERRORS else ''}"
-
-
-def packages(errors: Iterable[CompileError], tree: Mapping[str, bytes], compiled: Sequence[str]) -> tuple[str, ...]:
-    """Return the distinct missing packages that are not the repository's own."""
-    missing = dict.fromkeys(error.package or error.within for error in errors if error.package or error.within)
-    folders = {dirname(path) for path in tree if path.endswith(".java")}
-    return tuple(
-        package
-        for package in missing
-        if not any(f"{folder}/{package.replace('.', '/')}" in folders for folder in compiled)
-    )
-
-
-def cure(
-    errors: Sequence[CompileError],
-    tree: Mapping[str, bytes],
-    compiled: Sequence[str],
-    dependencies: Sequence[Dependency],
-) -> str:
-    """Return how to repair javac's errors, in one line."""
-    missing = packages(errors, tree, compiled)
-    steps = []
-    hidden = [package for package in missing if package in _HIDDEN_IN_JAVA_8]
-    if hidden:
-        steps.append(
-            f"{_listed(hidden)} {'is' if len(hidden) == 1 else 'are'} of the JDK, but hidden by release 8: "
-            'set release = "9" or later in [tests]'
-        )
-    unknown = [package for package in missing if package not in hidden]
-    if unknown:
-        artifacts = ", ".join(map(str, dependencies[: 2 * MOST_ERRORS]))
-        pom = f" (the pom names {artifacts})" if artifacts else ""
-        steps.append(
-            f"for {_listed(unknown)}{pom} find Debian packages with `apt-file search NAME.jar`, and add them "
-            "to requirements and their jars to jars in [tests]; if Kotlin or another module of the repository "
-            "declares them, set source_dir to another module, or choose another repository"
-        )
-    return "; ".join(steps) or (
-        "read the build instructions of the repository; if Kotlin or another module declares what is missing, "
-        "set source_dir to another module"
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_ERRORS} more" if len(names) > MOST_ERRORS else ""
-    return ", ".join(names[:MOST_ERRORS]) + more
 
 
 PROGRAMS = (
@@ -223,7 +168,7 @@ def built(
     messages = str(outcome.get("fault") or outcome.get("messages") or "")
     write_atomic(log, messages)
     if outcome.get("fault"):
-        raise _uncompiled(messages, log, tree, where)
+        raise _uncompiled(messages, log, where)
     build = _build(outcome, messages, log)
     for name in _FILES:
         write_atomic(folder / f"{name}.jar", getattr(build, name))
@@ -232,13 +177,7 @@ def built(
     return build
 
 
-def cure_of(errors: Sequence[CompileError], tree: Mapping[str, bytes], where: Layout) -> str:
-    """Return how to repair javac's errors, in one line, using the repository's ``pom.xml`` files."""
-    dependencies = Poms(tree).dependencies(where.folder)
-    return cure(errors, tree, (*where.main, *where.test), dependencies)
-
-
-def _uncompiled(messages: str, log: Path, tree: Mapping[str, bytes], where: Layout) -> InputFault:
+def _uncompiled(messages: str, log: Path, where: Layout) -> InputFault:
     errors = read_errors(messages)
     main = any(error.path.startswith(tuple(f"{folder}/" for folder in where.main)) for error in errors)
     what = ("the sources do not compile" if main else "no test compiles") + " with JDK 17"
@@ -247,8 +186,7 @@ def _uncompiled(messages: str, log: Path, tree: Mapping[str, bytes], where: Layo
         return InputFault(
             f"the repository does not compile: {last[0]}", where=str(log), cure="read the whole output there"
         )
-    advice = f"{cure_of(errors, tree, where)}; the full output of javac is in {log}"
-    return InputFault(f"{what}: {summary(errors)}", cure=advice)
+    return InputFault(f"{what}: {summary(errors)}", cure=f"{CURE}; the full output of javac is in {log}")
 
 
 def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:

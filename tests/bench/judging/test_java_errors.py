@@ -1,4 +1,4 @@
-"""From javac's messages to what a person is told: errors, missing packages, and what may cure them."""
+"""From javac's messages to what a person is told: errors, and what a pom needs."""
 
 from ctxbench.bench.judging.java import build as java_build
 from ctxbench.bench.judging.java.layout import Dependency, Poms
@@ -29,7 +29,6 @@ src/main/java/shop/Tills.java:5: error: ';' expected
 POM = b"""<project xmlns="http://maven.apache.org/POM/4.0.0"><dependencies><dependency>
 <groupId>org.mockito</groupId><artifactId>mockito-core</artifactId><scope>test</scope></dependency></dependencies></project>
 """
-COMPILED = ("src/main/java", "src/test/java")
 DEPENDENCIES = Poms({"pom.xml": POM}).dependencies("")
 
 
@@ -42,28 +41,12 @@ def test_errors_are_read_with_file_line_and_symbol() -> None:
         "src/main/java/shop/Tills.java:2: cannot find symbol: class Purse of package org.known",
         "src/main/java/shop/Tills.java:5: ';' expected",
     ]
-    assert [error.type for error in errors] == ["", "Tax", "", "Purse", ""]
-    assert java_build.packages(errors, {}, COMPILED) == ("javax.annotation", "org.known")
-    own = {"src/main/java/org/known/Coin.java": b"", "src/test/java/javax/annotation/Nonnull.java": b""}
-    assert java_build.packages(errors, own, COMPILED) == ()
-    assert java_build.packages(errors, own, COMPILED[:1]) == ("javax.annotation",)
     summary = java_build.summary(errors)
     assert summary.startswith("5 errors: src/main/java/shop/Cart.java:3: package") and summary.endswith(" | …")
     assert java_build.summary([errors[0], errors[4], errors[0]]).endswith(
         ": package javax.annotation does not exist | src/main/java/shop/Tills.java:5: ';' expected"
     )
     assert java_build.summary(errors[4:]) == "1 error: src/main/java/shop/Tills.java:5: ';' expected"
-
-
-def test_a_package_of_the_jdk_needs_a_later_release_and_no_jar() -> None:
-    message = "src/main/java/shop/Cart.java:3: error: package sun.misc does not exist\n"
-    cure = java_build.cure(java_build.read_errors(message), {}, COMPILED, DEPENDENCIES)
-    assert cure == 'sun.misc is of the JDK, but hidden by release 8: set release = "9" or later in [tests]'
-
-
-def test_a_package_that_nothing_is_known_of_is_named_with_the_pom() -> None:
-    found = java_build.cure(java_build.read_errors(SAID), {}, COMPILED, DEPENDENCIES)
-    assert "for javax.annotation, org.known (the pom names org.mockito:mockito-core)" in found
 
 
 def test_a_pom_says_what_only_tests_need() -> None:

@@ -34,9 +34,6 @@ case "$*" in
   *) echo "W: Unable to locate package" >&2 ;;
 esac
 """
-APT_HELPER = """#!/bin/sh
-printf 'Package: %s\\nVersion: 1\\n\\n' libdemo libdemography-java zlib libdemolition-java libdemocracy-perl
-"""
 APT_CONFIG = """#!/bin/sh
 echo 'Acquire::http::Proxy "http://proxy.example.org";'
 """
@@ -47,7 +44,7 @@ class Standin:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        programs = {"apt-get": APT_GET, "apt-cache": APT_CACHE, "apt-config": APT_CONFIG, "apt-helper": APT_HELPER}
+        programs = {"apt-get": APT_GET, "apt-cache": APT_CACHE, "apt-config": APT_CONFIG}
         for name, text in programs.items():
             (root / name).write_text(text)
             (root / name).chmod(0o755)
@@ -76,7 +73,6 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Standin:
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("STANDIN", str(folder))
-    monkeypatch.setattr(debian, "_HELPER", str(folder / "apt-helper"))
     return Standin(folder)
 
 
@@ -131,12 +127,9 @@ def test_stale_lists_are_read_anew(tmp_path: Path, apt: Standin) -> None:
     ("package", "hint"),
     [
         ("libdemo-java", "did you mean libdemo?"),
-        ("demography", "did you mean libdemography-java?"),
-        ("demo", "did you mean libdemo or libdemocracy-perl or libdemography-java?"),
-        ("libdome", "did you mean libdemo?"),
         ("quux", "no source package of that name)"),
     ],
-    ids=["a binary package", "the upstream name", "the beginning of many", "misspelt", "nothing like it"],
+    ids=["a binary package", "nothing like it"],
 )
 def test_a_wrong_name_gets_a_hint(tmp_path: Path, apt: Standin, package: str, hint: str) -> None:
     with pytest.raises(MachineFault) as caught:
