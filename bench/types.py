@@ -26,9 +26,7 @@ class Kind(StrEnum):
 SINGLE_LINE = "single-line"
 NEXT_LINE = "next-line"
 VERSION_MARK = "@"
-"""Separates a repository's name and revision: ``owner__name@revision``."""
-UNTESTED = "untested"
-"""Subkind of functions of benchmarks without tests. Their completions are only compared as text."""
+"""Separator between a repository's name and its revision: ``owner__name@revision``."""
 
 
 def project_of(repo: str) -> str:
@@ -116,11 +114,6 @@ class Query:
     """Contexts that the benchmark's authors retrieved without the answer."""
 
 
-def is_tested(kind: Any, subkind: Any) -> Any:
-    """Return whether tests judge a sample. Accepts single values, arrays and SQL columns."""
-    return (kind == Kind.FUNCTION) & (subkind != UNTESTED)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """The public part of a sample (a line of ``samples.jsonl``). The answer is in a `Reference`."""
@@ -130,7 +123,7 @@ class Sample:
     language: Language
     kind: Kind
     subkind: str
-    """``single-line``, ``next-line`` or ``statement``; for functions the CoderEval level or ``untested``."""
+    """``single-line``, ``next-line`` or ``statement``; for functions the CoderEval level."""
     repo: str
     path: str
     cursor: Cursor
@@ -154,8 +147,8 @@ class Sample:
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge the completions. Others are only compared as text."""
-        return bool(is_tested(self.kind, self.subkind))
+        """Whether tests judge the completions. Lines are only compared as texts."""
+        return self.kind is Kind.FUNCTION
 
     @property
     def first_line(self) -> int:

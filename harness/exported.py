@@ -11,8 +11,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSample
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Kind, Sample
-from ctxbench.harness.generators.answers import body, head_of, moved
+from ctxbench.bench.types import Kind
 from ctxbench.harness.store.runs import Completed, Text
 
 
@@ -31,12 +30,11 @@ def rows(
     """
     check(run, shape)
     form = formats.predictions(shape)
-    samples = {sample.id: sample for sample in sample_set.samples} if sample_set is not None else {}
     tasks = formats.tasks(form, sample_set.samples, sample_set.references) if sample_set is not None else {}
     for sample_id in tasks or run.texts:
         if sample_id not in run.texts:
             continue
-        answers = [_answer(text, samples[sample_id] if form.behind else None) for text in run.texts[sample_id]]
+        answers = [_answer(text) for text in run.texts[sample_id]]
         answers = list(islice(cycle(answers), max(repeat, len(answers))))
         recorded = RecordedSample(
             where="", task=sample_id, answers=tuple(answers), strategy=run.run.strategy, generator=run.run.generator
@@ -47,7 +45,7 @@ def rows(
 def needs_samples(shape: str) -> bool:
     """Return whether a format's records need the samples themselves, not only their ids."""
     form = formats.predictions(shape)
-    return form.tasks is not None or form.behind
+    return form.tasks is not None
 
 
 def check(run: Completed, shape: str) -> None:
@@ -80,19 +78,10 @@ def _takes_several(form: PredictionFiles, kind: Kind | None) -> bool:
     return not form.single and form.kind in (None, kind)
 
 
-def _answer(text: Text, sample: Sample | None) -> RecordedAnswer:
+def _answer(text: Text) -> RecordedAnswer:
     return RecordedAnswer(
-        text=text.text if sample is None else _behind_cursor(sample, text.text),
+        text=text.text,
         verdict=None if text.verdict is None else Verdict(text.verdict),
         reason=text.reason,
         reached=text.flags,
     )
-
-
-def _behind_cursor(sample: Sample, text: str) -> str:
-    if sample.kind is Kind.LINE or not text.strip():
-        return text
-    head = head_of(sample)
-    if text.startswith(head.head):
-        return text.removeprefix(head.head)
-    return moved(sample, body(sample, text), head.body_indent)

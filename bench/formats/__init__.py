@@ -82,13 +82,11 @@ class RecordedAnswer:
     """A completion in a predictions file."""
 
     text: str
-    """Text after the cursor. For functions the whole function, unless `behind` is true."""
+    """The text after the cursor; for functions the whole function."""
     verdict: Verdict | None = None
     reason: str = ""
     flags: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
-    behind: bool = False
-    """Whether a function's text begins at the cursor. The whole function is then built as in a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +118,8 @@ class PredictionFiles:
     kind: Kind | None = None
     """Kind of the samples; None for both."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """Returns the format whose task ids predictions use; None if they use the set's ids."""
-    behind: bool = False
-    """Whether a function's text begins at the cursor. Otherwise it is the whole function."""
+    """Return the format whose task ids predictions of these samples use (``metadata.task_id``). None if predictions use
+    the set's ids."""
     single: bool = False
     repeats: bool = False
     """Whether the scorer needs equally many answers per task, as `--repeat` produces."""

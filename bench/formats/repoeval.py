@@ -1,14 +1,16 @@
-"""RepoEval: next lines, API calls that may have several lines, and function bodies, which are scored as text."""
+"""RepoEval: whole next lines, and API calls that may span several lines. Pure conversions.
+
+Tasks begin at column 0. Function tasks (``lineno``) cannot be used: tests judge them, and the files contain no tests.
+Prompts may end in a newline or not: the authors' program joins lines without a last newline.
+"""
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ctxbench.bench.checking import FieldError, Strict, checked, explained, language_of, repository_path
 from ctxbench.bench.errors import InputFault
@@ -27,33 +29,27 @@ from ctxbench.bench.formats import (
     register,
 )
 from ctxbench.bench.formats.crosscodeeval import STATEMENT
-from ctxbench.bench.judging import indentation
-from ctxbench.bench.judging.python.text import lift, shift
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.languages.python.asts import FunctionNode, docstring, only_function
-from ctxbench.bench.types import NEXT_LINE, UNTESTED, Cursor, Kind, Reference, Sample
+from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample
 
 SHAPE = (
-    "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no` (lines, API calls) or `lineno` "
-    "(functions), and optionally `context_start_lineno`, `function_name`."
+    "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no`, and optionally "
+    "`context_start_lineno`. Functions (`lineno`) are left out, because the files lack their tests."
 )
 _PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
+"""RepoCoder's predictions: the task's line with ``choices``, each the text after the cursor."""
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
 BENCHMARK = "repoeval"
-_DEF = re.compile(r"[ \t]*(async[ \t]+)?def[ \t]+(\w+)")
 
 
 class _Metadata(Strict):
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
-
     task_id: Annotated[str, Field(min_length=1)]
     ground_truth: str
     fpath_tuple: Annotated[list[str], Field(min_length=2)]
     context_start_lineno: _Line = 0
     line_no: _Line | None = None
     lineno: _Line | None = None
-    function_name: str | None = None
 
 
 class _Record(Strict):
@@ -83,8 +79,11 @@ def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
     target = plain_newlines(data.ground_truth).rstrip()
     if not target:
         return Unusable(id=data.task_id, reason="empty_target", where=where)
-    if (data.line_no is None) == (data.lineno is None):
-        raise FieldError("metadata.line_no", "is missing (line_no, or lineno of functions), or both are there")
+    if data.line_no is None:
+        if data.lineno is None:
+            raise FieldError("metadata.line_no", "is missing")
+        return Unusable(id=data.task_id, reason="no_tests", where=where, detail="a function needs tests")
+    prefix = _prompt(record, data.line_no, joined)
     sample = Sample(
         id=data.task_id,
         benchmark=BENCHMARK,
@@ -93,47 +92,11 @@ def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
         subkind=STATEMENT if "\n" in target else NEXT_LINE,
         repo=repo,
         path=path,
-        cursor=Cursor(line=data.line_no or 0, column=0),
-        prefix=_prompt(record, joined),
+        cursor=Cursor(line=data.line_no, column=0),
+        prefix=prefix,
         context_start=data.context_start_lineno,
     )
-    fields = {"metadata": dict(data.model_extra)} if data.model_extra else {}
-    reference = Reference(id=data.task_id, target=target, fields=fields)
-    if data.lineno is None:
-        return Task(sample, reference, where)
-    return _function(sample, reference, data, where)
-
-
-def _function(sample: Sample, reference: Reference, data: _Metadata, where: str) -> Task | Unusable:
-    head = head_of(sample.prefix, reference.target, data.function_name)
-    if head is None:
-        detail = "prompt and answer together do not end in a whole function"
-        return Unusable(id=sample.id, reason="not_a_function", where=where, detail=detail)
-    line = sample.context_start + sample.prefix.count("\n")
-    declared, recorded_line = sample.context_start + head.line, data.lineno or 0
-    # The format does not say whether lineno is the line of the declaration or of the body, or counts from 0 or 1.
-    if not declared <= recorded_line <= line + 1:
-        raise FieldError(
-            "metadata.lineno", f"is {recorded_line}, but the function's head is on lines {declared} to {line - 1}"
-        )
-    function_sample = replace(
-        sample,
-        kind=Kind.FUNCTION,
-        subkind=UNTESTED,
-        cursor=Cursor(line=line, column=0),
-        name=data.function_name or head.name,
-        signature=head.signature,
-        docstring=head.docstring,
-    )
-    function_fields = {"body": reference.target, "lineno": recorded_line, "named": data.function_name is not None}
-    whole = lift([*_head_lines(function_sample, head), *reference.target.split("\n")]).rstrip("\n")
-    return Task(
-        function_sample, replace(reference, target=whole, fields={**reference.fields, **function_fields}), where
-    )
-
-
-def _head_lines(sample: Sample, head: Head) -> list[str]:
-    return sample.prefix.split("\n")[head.line : -1]
+    return Task(sample, Reference(id=data.task_id, target=target), where)
 
 
 def _place(parts: list[str]) -> tuple[str, str]:
@@ -143,11 +106,17 @@ def _place(parts: list[str]) -> tuple[str, str]:
     return repo, path
 
 
-def _prompt(record: _Record, joined: bool) -> str:
+def _prompt(record: _Record, line: int, joined: bool) -> str:
+    """Return the prompt with its last newline.
+
+    Args:
+        joined: whether the prompts of its file lack the last newline.
+
+    Raises:
+        FieldError: if the prompt does not end at the recorded line.
+    """
     data, prompt = record.metadata, plain_newlines(record.prompt)
-    if data.line_no is None:
-        return f"{prompt}\n" if joined else prompt
-    whole_lines = data.line_no - data.context_start_lineno
+    whole_lines = line - data.context_start_lineno
     whole = f"{prompt}\n" if joined and whole_lines else prompt
     if whole.count("\n") != whole_lines:
         what = f"prompt has {whole.count(chr(10))} whole lines from line {data.context_start_lineno}, not {whole_lines}"
@@ -158,48 +127,39 @@ def _prompt(record: _Record, joined: bool) -> str:
 def in_repository(task: Task, text: str) -> Task | None:
     """Rebuild a task's prompt from the content of its file; None if the answer differs from the file."""
     sample, reference, lines = task.sample, task.reference, text.split("\n")
-    target_lines = (reference.target if sample.kind is Kind.LINE else str(reference.fields["body"])).split("\n")
+    target_lines = reference.target.split("\n")
     line = sample.cursor.line
     file_lines = lines[line : line + len(target_lines)]
     if [row.rstrip() for row in file_lines] != [row.rstrip() for row in target_lines]:
         return None
     prefix, end = "".join(f"{row}\n" for row in lines[:line]), line + len(target_lines)
-    rebuilt = replace(sample, prefix=prefix, suffix="\n".join(lines[end:]))
-    if sample.kind is Kind.FUNCTION:
-        head = head_of(prefix, "\n".join(target_lines), sample.name)
-        if head is None:
-            return None
-        rebuilt = replace(rebuilt, span=(head.line, end))
-    return replace(task, sample=rebuilt)
+    return replace(task, sample=replace(sample, prefix=prefix, suffix="\n".join(lines[end:])))
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of lines and Python functions.
+    """Yield the records of whole lines in Python.
 
     Raises:
-        InputFault: if a sample begins inside a line, has masked lines, or is in another language.
+        InputFault: at a function, and at a line that begins inside, has masked lines, or is in another language.
     """
     for sample in samples:
         reference = references[sample.id]
         reason = _no_place(sample, reference)
         if reason:
             raise InputFault(f"{sample.id} {reason}", cure="choose another --format, e.g. ctxbench")
-        fields = reference.fields if sample.benchmark == BENCHMARK else {}
-        metadata: dict[str, Any] = {
+        metadata = {
             "task_id": sample.id,
-            "ground_truth": reference.target if sample.kind is Kind.LINE else body_of(sample, reference),
+            "ground_truth": reference.target,
             "fpath_tuple": [sample.repo, *sample.path.split("/")],
             "context_start_lineno": sample.context_start,
+            "line_no": sample.cursor.line,
         }
-        if sample.kind is Kind.LINE:
-            metadata["line_no"] = sample.cursor.line
-        else:
-            metadata["lineno"] = fields.get("lineno", sample.cursor.line)
-            metadata |= {"function_name": sample.name} if fields.get("named", True) else {}
-        yield {"prompt": sample.stored_prompt, "metadata": {**metadata, **fields.get("metadata", {})}}
+        yield {"prompt": sample.stored_prompt, "metadata": metadata}
 
 
 def _no_place(sample: Sample, reference: Reference) -> str:
+    if sample.kind is not Kind.LINE:
+        return f"is a {sample.kind} sample, and RepoEval's functions need tests"
     if sample.language != PYTHON:
         return f"is of {sample.language}, and RepoEval is of Python"
     if sample.masked:
@@ -209,51 +169,6 @@ def _no_place(sample: Sample, reference: Reference) -> str:
     if "/" in sample.repo:
         return "has a repository name that is not a folder name"
     return "" if reference.target.strip() else "has no answer"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """Declaration and docstring of a function at the end of a prompt."""
-
-    line: int
-    """Line of the declaration in the prompt, 0-based, below decorators."""
-    name: str
-    signature: str
-    docstring: str | None
-
-
-def head_of(prompt: str, body: str, name: str | None) -> Head | None:
-    """Return the head of the function at the end of a prompt; None if prompt and body are not one function.
-
-    Args:
-        body: the answer, with its indentation.
-        name: the function's name, if known.
-    """
-    lines = prompt.split("\n")[:-1]
-    for at in range(len(lines) - 1, -1, -1):
-        match = _DEF.match(lines[at])
-        if match is None or (name is not None and match[2] != name.rpartition(".")[2]):
-            continue
-        function = only_function("\n".join([*lines[at:], body, ""]))
-        if function is not None:
-            return _head(at, function, lines[at:])
-    return None
-
-
-def _head(line: int, node: FunctionNode, lines: list[str]) -> Head:
-    first = node.body[0]
-    behind = lines[: first.lineno - node.lineno]
-    signature = textwrap.dedent("\n".join(behind)).strip() if behind else lines[0].strip()
-    return Head(line=line, name=node.name, signature=signature, docstring=docstring(node))
-
-
-def body_of(sample: Sample, reference: Reference) -> str:
-    """Return a function sample's body, with the file's indentation."""
-    if sample.benchmark == BENCHMARK:
-        return str(reference.fields["body"])
-    lines = reference.target.split("\n")
-    head = sample.prefix.split("\n")[sample.span[0] if sample.span else 0 : -1]
-    return "\n".join(shift(lines, indentation(head[0] if head else ""))[len(head) :])
 
 
 class _PredictionMetadata(Strict):
@@ -273,7 +188,7 @@ def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
     read_samples = []
     for where, row in rows:
         prediction = checked(_Prediction, row, where=where, cure=f"write {_PREDICTION_SHAPE}")
-        answers = tuple(RecordedAnswer(text=choice.text, behind=True) for choice in prediction.choices)
+        answers = tuple(RecordedAnswer(text=choice.text) for choice in prediction.choices)
         read_samples.append(
             RecordedSample(where=where, task=prediction.metadata.task_id, answers=answers, metadata=row["metadata"])
         )
@@ -285,8 +200,8 @@ def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Itera
 
 
 def _tasks(samples: Sequence[Sample]) -> str:
-    lines = all(sample.kind is Kind.LINE and sample.benchmark != BENCHMARK for sample in samples)
-    return "projbench" if lines else BENCHMARK
+    """Return the format of the tasks: RepoCoder's scorer reads RepoEval's own and lines of ProjBench."""
+    return BENCHMARK if any(sample.benchmark == BENCHMARK for sample in samples) else "projbench"
 
 
 register(
@@ -299,7 +214,7 @@ register(
     BenchmarkFormat(
         name="repocoder",
         predictions=PredictionFiles(
-            shape=_PREDICTION_SHAPE, read=_read_predictions, write=_write_predictions, tasks=_tasks, behind=True
+            shape=_PREDICTION_SHAPE, read=_read_predictions, write=_write_predictions, kind=Kind.LINE, tasks=_tasks
         ),
     )
 )

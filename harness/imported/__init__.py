@@ -25,7 +25,7 @@ from ctxbench.harness.generators.base import Response, Sampling
 from ctxbench.harness.imported.matching import Labels, Matched, matched
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.batching import Answer as ModelAnswer
-from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion, completion
+from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion
 from ctxbench.harness.run.scoring import EMPTY, SampleScorer
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import notes
@@ -204,8 +204,6 @@ def _sample(sample: Sample, completions: Sequence[Completion]) -> AnsweredSample
 def _completion(spec: RunSpec, source: Imported, sample: Sample, idx: int, recorded: RecordedAnswer) -> Completion:
     key = sha256(f"imported\0{spec.id}\0{sample.id}\0{idx}")
     answer = ModelAnswer(key, Response(text=recorded.text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0))
-    if recorded.behind:
-        return completion(sample, answer)
     return Completion(
         answer=answer, text=recorded.text, flags=recorded.flags, verdict=_verdict(source, key, sample.id, recorded)
     )

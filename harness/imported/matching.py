@@ -19,7 +19,7 @@ from ctxbench.bench.types import Kind, Reference, Sample
 
 STRATEGY = "recorded"
 
-_PLACE = ("fpath_tuple", "line_no", "lineno", "ground_truth")
+_PLACE = ("fpath_tuple", "line_no", "ground_truth")
 """Metadata fields that distinguish tasks with the same number in different sets."""
 
 

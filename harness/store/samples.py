@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindparam, func, select
 
-from ctxbench.bench.types import is_tested
+from ctxbench.bench.types import Kind
 from ctxbench.harness.results import ACCESS, Status, only_copies, status_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.database import fetched
@@ -48,8 +48,8 @@ class Facts:
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge the sample."""
-        return bool(is_tested(self.kind, self.level))
+        """Whether tests judge the sample, as in `bench.types.Sample`."""
+        return self.kind == Kind.FUNCTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

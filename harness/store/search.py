@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sqlalchemy import CTE, ColumnElement, Connection, FromClause, Select, Subquery, case, exists, func, or_, select
 
-from ctxbench.bench.types import is_tested
+from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Status, status_cases, value_cases
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.scores import kinds_of
@@ -163,7 +163,7 @@ def _counted(run: str, measure: Measure) -> Select[Any]:
     statuses = status_cases(
         excluded=invalid,
         missing=r.status.is_(None),
-        tested=is_tested(m.kind, m.subkind),
+        tested=m.kind == Kind.FUNCTION,
         judged=func.coalesce(passes.c.made, 0),
         n=n.n,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, func, select
 
-from ctxbench.bench.types import is_tested
+from ctxbench.bench.types import Kind
 from ctxbench.harness import metrics
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import schema as t
@@ -127,7 +127,7 @@ def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list
     query = (
         select(m.id, c.idx, c.text)
         .select_from(joined)
-        .where(p.run == number, is_tested(m.kind, m.subkind), s.value.is_(None))
+        .where(p.run == number, m.kind == Kind.FUNCTION, s.value.is_(None))
         .order_by(p.ordinal, c.idx)
     )
     queries = [query] if among is None else [query.where(m.id.in_(part)) for part in parts(among)]

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.secrets import redacted
-from ctxbench.bench.types import is_tested
+from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Load, Origin, is_released
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices
 from ctxbench.harness.store import notes
@@ -160,14 +160,14 @@ def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, in
 
 def _kinds(connection: Connection, digests: set[str]) -> dict[str, tuple[tuple[str, ...], bool]]:
     s = t.SAMPLE.c
-    facts_by_set: dict[str, set[tuple[str, str, str]]] = {digest: set() for digest in digests}
-    query = select(s.set_digest, s.language, s.kind, s.subkind).where(s.set_digest.in_(sorted(digests))).distinct()
-    for digest, *facts in connection.execute(query):
-        facts_by_set[digest].add((facts[0], facts[1], facts[2]))
+    facts_by_set: dict[str, set[tuple[str, str]]] = {digest: set() for digest in digests}
+    query = select(s.set_digest, s.language, s.kind).where(s.set_digest.in_(sorted(digests))).distinct()
+    for digest, language, kind in connection.execute(query):
+        facts_by_set[digest].add((language, kind))
     return {
         digest: (
-            tuple(sorted({language for language, _, _ in facts})),
-            any(is_tested(kind, level) for _, kind, level in facts),
+            tuple(sorted({language for language, _ in facts})),
+            any(kind == Kind.FUNCTION for _, kind in facts),
         )
         for digest, facts in facts_by_set.items()
     }
@@ -181,7 +181,7 @@ def _unjudged(connection: Connection, runs: list[str]) -> dict[str, int]:
     query = (
         select(c.run_id, func.count())
         .select_from(joined)
-        .where(c.run_id.in_(runs), is_tested(m.kind, m.subkind))
+        .where(c.run_id.in_(runs), m.kind == Kind.FUNCTION)
         .group_by(c.run_id)
     )
     judged = (

@@ -11,7 +11,7 @@ import pytest
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
-from ctxbench.bench.types import UNTESTED, Kind, Reference
+from ctxbench.bench.types import Kind, Reference
 from ctxbench.dashboard.app import STYLE
 from ctxbench.dashboard.pages.samples import PHONE_STYLE
 from ctxbench.harness.results import Status
@@ -286,7 +286,7 @@ def test_functions_come_with_their_verdicts(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_functions_are_compared_by_lines(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    sample = make_sample(id="demo/0", kind=Kind.FUNCTION, subkind=UNTESTED)
+    sample = make_sample(id="demo/0", kind=Kind.FUNCTION, subkind="class_runnable")
     reference = Reference(id="demo/0", target="def f():\n    return 1", tests=("tests/test_f.py::test_f",))
     sample_set = sets.save(home, "demo", [sample], [reference], {"repositories": {}})
     with open_store(home.database) as store:

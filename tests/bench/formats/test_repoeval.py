@@ -1,9 +1,9 @@
-"""RepoEval's shape: lines, API calls and functions, there and back."""
+"""RepoEval's shape: lines and API calls, there and back; functions are counted."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from textwrap import dedent, indent
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -15,12 +15,9 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import Options, Table, Task, repoeval
 from ctxbench.bench.formats.crosscodeeval import STATEMENT
 from ctxbench.bench.formats.importing import import_set
-from ctxbench.bench.functions.python.static import definitions
 from ctxbench.bench.home import Home
-from ctxbench.bench.judging.python.text import lift
-from ctxbench.bench.languages.python import asts
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import NEXT_LINE, UNTESTED, Kind, Reference, Sample
+from ctxbench.bench.types import NEXT_LINE, Kind, Reference, Sample
 from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 
@@ -67,7 +64,7 @@ def record(line: int, target: str, **metadata: Any) -> dict[str, Any]:
 
 LINE = record(20, "        return 1")
 CALL = record(15, "\n".join(LINES[15:18]))
-FUNCTION = record(12, "\n".join(LINES[12:18]), line_no=None, lineno=5, function_name="pay")
+FUNCTION = record(12, "\n".join(LINES[12:18]), line_no=None, lineno=5)
 
 
 def imported(tmp_path: Path, *records: dict[str, Any], name: str = "theirs", repos: Path | None = None) -> SampleSet:
@@ -89,35 +86,16 @@ def test_lines_and_calls(tmp_path: Path) -> None:
     assert made.references[call.id].target == "        return Cart(\n            amount,\n        ), text"
 
 
-def test_a_function_has_its_signature_and_docstring(tmp_path: Path) -> None:
-    made = imported(tmp_path, FUNCTION)
-    [sample] = made.samples
-    assert (sample.kind, sample.subkind, sample.name) == (Kind.FUNCTION, UNTESTED, "pay")
-    assert sample.signature == "async def pay(\n    amount,\n):"
-    assert sample.docstring == "Pay an amount.\n\nAnd no more."
-    assert sample.cursor.line == 12
-    target = made.references[sample.id].target
-    assert target.startswith("async def pay(\n    amount,") and '    text = """\nleft\n"""\n    return' in target
-    assert [one["metadata"]["ground_truth"] for one in repoeval.records(made.samples, made.references)] == [
-        FUNCTION["metadata"]["ground_truth"]
-    ]
-
-
 def test_with_the_repository_the_rest_of_the_file_is_known(tmp_path: Path) -> None:
-    late = record(12, "\n".join(LINES[12:18]), line_no=None, lineno=12, context_start_lineno=4)
-    made = imported(tmp_path, late, CALL, repos=repositories(tmp_path))
-    by_kind = {sample.kind: sample for sample in made.samples}
-    function, call = by_kind[Kind.FUNCTION], by_kind[Kind.LINE]
-    assert (function.span, function.context_start) == ((5, 18), 4)
-    assert function.prefix == "".join(f"{text}\n" for text in LINES[:12])
-    assert function.suffix == "\n    def other(self):\n        return 1\n"
-    assert call.suffix == function.suffix
+    late = record(15, "\n".join(LINES[15:18]), context_start_lineno=4)
+    [call] = imported(tmp_path, late, repos=repositories(tmp_path)).samples
+    assert (call.prefix, call.context_start) == ("".join(f"{text}\n" for text in LINES[:15]), 4)
+    assert call.suffix == "\n    def other(self):\n        return 1\n"
 
 
-def test_what_is_no_function_is_counted(tmp_path: Path) -> None:
-    wrong = record(12, "        return )", task_id="demo/x", line_no=None, lineno=5)
-    made = imported(tmp_path, LINE, wrong)
-    assert made.manifest["unusable"] == {"not_a_function": 1}
+def test_functions_are_counted(tmp_path: Path) -> None:
+    made = imported(tmp_path, LINE, FUNCTION)
+    assert made.manifest["unusable"] == {"no_tests": 1}
 
 
 def test_prompts_of_joined_lines_get_their_last_newline(tmp_path: Path) -> None:
@@ -130,22 +108,13 @@ def test_prompts_of_joined_lines_get_their_last_newline(tmp_path: Path) -> None:
 @pytest.mark.parametrize("with_repos", [False, True])
 def test_import_export_import(with_repos: bool, tmp_path: Path) -> None:
     repos = repositories(tmp_path) if with_repos else None
-    nameless = record(20, "        return 1", task_id="demo/f", line_no=None, lineno=20, url="kept")
-    first = imported(tmp_path, LINE, CALL, FUNCTION, nameless, repos=repos)
-    assert len(first.samples) == 4
+    first = imported(tmp_path, LINE, CALL, repos=repos)
+    assert len(first.samples) == 2
     out = tmp_path / "out.jsonl"
     write_jsonl(out, repoeval.records(first.samples, first.references))
     second = import_set("repoeval", [str(out)], Home(tmp_path / "home"), "second", repos=repos)
     assert (second.samples, second.references) == (first.samples, first.references)
     assert second.digest == first.digest
-
-
-def test_a_function_of_another_set_is_written_with_its_indentation(tmp_path: Path) -> None:
-    first = imported(tmp_path, FUNCTION, repos=repositories(tmp_path))
-    [sample] = first.samples
-    foreign = replace(sample, benchmark="ctxbench")
-    [made] = repoeval.records([foreign], {sample.id: replace(first.references[sample.id], fields={})})
-    assert made["metadata"]["ground_truth"] == FUNCTION["metadata"]["ground_truth"]
 
 
 def test_what_has_no_place_is_refused() -> None:
@@ -154,39 +123,14 @@ def test_what_has_no_place_is_refused() -> None:
         assert isinstance(task, Task)
         return replace(task.sample, **changes)
 
-    for changes, words in (({"masked": ((1, 2),)}, "masked"), ({"prefix": "x = "}, "inside a line")):
+    for changes, words in (
+        ({"masked": ((1, 2),)}, "masked"),
+        ({"prefix": "x = "}, "inside a line"),
+        ({"kind": Kind.FUNCTION}, "function"),
+    ):
         made = sample(**changes)
         with pytest.raises(InputFault, match=words):
             list(repoeval.records([made], {made.id: Reference(id=made.id, target="x")}))
-
-
-@pytest.mark.parametrize(
-    "path", ["bench/files.py", "bench/judging/python/text.py", "bench/repository.py", "sandbox/pool.py"]
-)
-def test_heads_are_those_that_the_miner_finds(path: str) -> None:
-    text = (ROOT / path).read_text(encoding="utf-8")
-    lines, tree = text.split("\n"), asts.parse(text)
-    assert tree is not None
-    found = definitions(text, tree).usable
-    assert len(found) > 3
-    for one in found:
-        body = "\n".join(lines[one.cursor.line : one.end])
-        made = {
-            "prompt": "".join(f"{line}\n" for line in lines[: one.cursor.line]),
-            "metadata": {
-                "task_id": "demo/0",
-                "ground_truth": body,
-                "fpath_tuple": ["demo", "a.py"],
-                "lineno": one.start,
-            },
-        }
-        placed = repoeval.in_repository(_read(made), text)
-        assert placed is not None
-        sample = placed.sample
-        assert (sample.signature, sample.docstring or "") == (one.signature, one.docstring), one.name
-        assert (sample.name, sample.cursor) == (one.name.rpartition(".")[2], one.cursor)
-        assert sample.span == (one.start, one.end)
-        assert placed.reference.target == lift(lines[one.start : one.end]).rstrip("\n")
 
 
 _word = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=12)
@@ -216,55 +160,24 @@ def test_any_lines_come_back(before: list[str], target: list[str], start: int) -
     assert (again["prompt"], again["metadata"]["ground_truth"]) == (made["prompt"], "\n".join(target).rstrip())
 
 
-@given(
-    depth=st.integers(0, 2),
-    body=st.lists(st.sampled_from(["x = 1", "", "# é", "y = '''", "left'''", "return x"]), min_size=1, max_size=6),
-    documented=st.booleans(),
-)
-@settings(max_examples=60, deadline=None)
-def test_any_function_comes_back(depth: int, body: list[str], documented: bool) -> None:
-    head = "def f(x):\n" + ('    """Say é."""\n' if documented else "")
-    made = {
-        "prompt": indent(head, "    " * depth),
-        "metadata": {
-            "task_id": "demo/0",
-            "ground_truth": indent("\n".join(body), "    " * (depth + 1)),
-            "fpath_tuple": ["demo", "a.py"],
-            "lineno": 0,
-        },
-    }
-    [first] = repoeval.read([Table(name="", source="", digest="", rows=[("f:1", made)])], Options())
-    if not isinstance(first, Task):
-        assert first.reason in ("not_a_function", "empty_target")
-        return
-    [again] = repoeval.records([first.sample], {first.sample.id: first.reference})
-    second = _read(again)
-    assert (second.sample, second.reference) == (first.sample, first.reference)
-    assert again["metadata"]["ground_truth"] == made["metadata"]["ground_truth"].rstrip()
-
-
 def _read(made: dict[str, Any]) -> Task:
     [task] = repoeval.read([Table(name="", source="", digest="", rows=[("f:1", made)])], Options())
     assert isinstance(task, Task)
     return task
 
 
-SHAPES = {
-    name: Shape(
-        format="repoeval",
-        record=good,
-        id="metadata.task_id",
-        target="metadata.ground_truth",
-        prompt="prompt",
-        path="metadata.fpath_tuple",
-        line=line,
-    )
-    for name, good, line in (("line", LINE, "metadata.line_no"), ("function", FUNCTION, "metadata.lineno"))
-}
+SHAPE = Shape(
+    format="repoeval",
+    record=LINE,
+    id="metadata.task_id",
+    target="metadata.ground_truth",
+    prompt="prompt",
+    path="metadata.fpath_tuple",
+    line="metadata.line_no",
+)
 
 
-@pytest.mark.parametrize("kind", SHAPES["line"].kinds)
-@pytest.mark.parametrize("level", SHAPES)
-def test_a_broken_file_is_refused(level: str, kind: str, tmp_path: Path) -> None:
-    assert_accepted(SHAPES[level], Home(tmp_path / "other"), tmp_path)
-    assert_refused(SHAPES[level], kind, Home(tmp_path / "home"), tmp_path)
+@pytest.mark.parametrize("kind", SHAPE.kinds)
+def test_a_broken_file_is_refused(kind: str, tmp_path: Path) -> None:
+    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
+    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)

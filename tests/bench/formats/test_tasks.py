@@ -38,11 +38,7 @@ def test_repoeval_keeps_its_own_lines(tmp_path: Path) -> None:
     assert "col" in next(iter(task_lines("infercom", own).values()))["metadata"]
 
 
-def test_functions_go_to_repocoder_as_repoeval_has_them(tmp_path: Path) -> None:
-    first = next(iter(task_lines("repocoder", make_function_set(Home(tmp_path))).values()))
-    assert first["metadata"]["ground_truth"] == "    return amount * 2"
-
-
-def test_functions_are_no_lines(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", ["infercom", "repocoder"])
+def test_functions_are_no_lines(tmp_path: Path, shape: str) -> None:
     with pytest.raises(InputFault, match="function sample"):
-        task_lines("infercom", make_function_set(Home(tmp_path)))
+        task_lines(shape, make_function_set(Home(tmp_path)))

@@ -12,7 +12,6 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.imported.matching import Labels, Matched, matched
-from tests.helpers.functions import make_function_set
 from tests.helpers.sets import make_set
 
 ANSWER = {"pred_res": "x", "choices": [{"text": "x"}]}
@@ -53,8 +52,6 @@ def test_numbers_of_another_set_are_refused(tmp_path: Path, shape: str) -> None:
         ("infercom", make_set, "fpath_tuple", ["shop0", "old.py"]),
         ("infercom", make_set, "line_no", 99),
         ("infercom", make_set, "ground_truth", "apply_tax(cart_0)"),
-        ("repocoder", make_function_set, "lineno", 99),
-        ("repocoder", make_function_set, "ground_truth", "    return 0"),
     ],
 )
 def test_ids_of_another_version_are_refused(
