@@ -95,8 +95,8 @@ def get(spec: str) -> Encoder:
     """Return an encoder by its spec. Threads share it as long as its files do not change.
 
     Raises:
-        InputFault: if the spec is invalid, the name unknown, a parameter wrong, or a package or the weights are
-            missing. Weights are downloaded only on request.
+        InputFault: if the spec cannot be parsed, the name is unknown, a parameter does not fit, or a package or the
+            weights are missing. Nothing is downloaded.
     """
     with _LOCK:
         key = _REGISTRY.canonical(spec)

@@ -215,23 +215,18 @@ def _folder(path: str) -> Path:
     return weights.local(str(importlib.import_module(_PACKAGE).get_model_path()), where="minilm")
 
 
-def _encoder(
-    name: str, recipe: EncoderRecipe, path: str, download: bool, revision: str, device: str, batch: int
-) -> RecipeEncoder:
-    # Checked before a gigabyte is downloaded.
+def _encoder(name: str, recipe: EncoderRecipe, path: str, revision: str, device: str, batch: int) -> RecipeEncoder:
     weights.need(("torch", "transformers"), where=name, cure=CURE)
     if path:
         folder: Path = weights.local(path, where=name)
     else:
-        folder = weights.from_hub(recipe.model, revision=revision, download=download, where=name)
+        folder = weights.from_hub(recipe.model, revision=revision, where=name)
     return torch_encoder(name, recipe, folder, device=device, batch=batch)
 
 
 def _paper_encoder(name: str, recipe: EncoderRecipe, summary: str) -> None:
-    def make(
-        *, path: str = "", download: bool = False, revision: str = "", device: str = "auto", batch: int = BATCH
-    ) -> RecipeEncoder:
-        return _encoder(name, recipe, path, download, revision, device, batch)
+    def make(*, path: str = "", revision: str = "", device: str = "auto", batch: int = BATCH) -> RecipeEncoder:
+        return _encoder(name, recipe, path, revision, device, batch)
 
     make.__doc__ = summary
     encoder(name)(make)
@@ -250,7 +245,6 @@ _paper_encoder("mpnet", MPNET, "all-mpnet-base-v2: 384 tokens, mean (768 numbers
 def unixcoder(
     *,
     path: str = "",
-    download: bool = False,
     revision: str = "",
     device: str = "auto",
     batch: int = BATCH,
@@ -260,7 +254,6 @@ def unixcoder(
 
     Args:
         path: the model's folder; empty: the hub's cache on this machine.
-        download: fetch it from the hub if it is not there.
         revision: the hub's revision; empty: its newest, or the one in the cache.
         device: ``cpu``, ``cuda`` or ``auto``.
         batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by about 1e-7,
@@ -276,4 +269,4 @@ def unixcoder(
         mode=UNIXCODER.mode,
         pooling=pooling,
     )
-    return _encoder("unixcoder", recipe, path, download, revision, device, batch)
+    return _encoder("unixcoder", recipe, path, revision, device, batch)

@@ -1,4 +1,7 @@
-"""Encoders' weights: found on this machine, digested, and loaded with torch. A model's own code never runs."""
+"""An encoder's weights: located on this machine, digested, and loaded by transformers for torch.
+
+Nothing is downloaded, and a model's own code never runs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
+from ctxbench.bench.errors import CtxbenchError, InputFault
 from ctxbench.bench.files import explained
 
 if TYPE_CHECKING:
@@ -49,39 +52,19 @@ def local(path: str, *, where: str) -> Path:
     return folder
 
 
-def from_hub(model: str, *, revision: str, download: bool, where: str) -> Path:
-    """Return the folder of a model on the Hugging Face hub, from its local cache or, with `download`, from the hub.
+def from_hub(model: str, *, revision: str, where: str) -> Path:
+    """Return the folder of a hub's model in the hub's cache on this machine.
 
     Raises:
-        InputFault: if the model is not in the cache and `download` is false.
-        MachineFault: if the download fails.
+        InputFault: if the cache lacks the model.
     """
     hub: Any = importlib.import_module("huggingface_hub")
-    options: dict[str, Any] = {"revision": revision or None}
-    patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
-    try:
-        folder = Path(hub.snapshot_download(model, local_files_only=True, **options))
+    with contextlib.suppress(OSError, ValueError):
+        folder = Path(hub.snapshot_download(model, local_files_only=True, revision=revision or None))
         if weight_files(folder):
             return folder
-    except (OSError, ValueError):
-        pass
-    if not download:
-        raise InputFault(
-            f"the weights of {model} are not on this machine",
-            where=where,
-            cure=f"fetch them on a machine that reaches the hub (`hf download {model}`, or download=on), "
-            f"or name their folder: {where}(path=…)",
-        )
-    try:
-        folder = Path(hub.snapshot_download(model, allow_patterns=patterns, **options))
-        if not weight_files(folder):
-            folder = Path(hub.snapshot_download(model, allow_patterns=[*patterns, "*.bin"], **options))
-    except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
-        reason = str(error).partition("\n")[0]
-        raise MachineFault(
-            f"{model} cannot be downloaded ({reason})", where=where, cure="try again, or name a local folder by path=…"
-        ) from error
-    return local(str(folder), where=where)
+    cure = f"fetch them with `hf download {model}`, or name their folder: {where}(path=…)"
+    raise InputFault(f"the weights of {model} are not on this machine", where=where, cure=cure)
 
 
 def digest(folder: Path) -> str:

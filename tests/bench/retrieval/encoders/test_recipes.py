@@ -204,42 +204,6 @@ def test_missing_weights_are_named_and_not_fetched(name: str, packages: None, mo
     assert asked == [True]
 
 
-def test_a_download_that_fails_can_be_tried_again(packages: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = needed("huggingface_hub", "encoders")
-
-    def unreachable(*given: object, **options: object) -> str:
-        raise OSError("no route to the hub\nmore of it")
-
-    monkeypatch.setattr(hub, "snapshot_download", unreachable)
-    with pytest.raises(
-        MachineFault, match=r"mpnet: sentence-transformers/all-mpnet-base-v2 cannot be downloaded \(no ro"
-    ):
-        get("mpnet(download=on)")
-
-
-def test_a_download_takes_one_kind_of_weights(packages: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    hub = needed("huggingface_hub", "encoders")
-    folder = tmp_path / "snapshot"
-    folder.mkdir()
-    asked: list[list[str]] = []
-
-    def fetch(
-        model: str, *, local_files_only: bool = False, allow_patterns: list[str] | None = None, **_: object
-    ) -> str:
-        if local_files_only:
-            raise OSError("not there")
-        assert allow_patterns is not None
-        asked.append(allow_patterns)
-        (folder / "config.json").write_text('{"hidden_size": 4}')
-        if "*.bin" in allow_patterns:
-            (folder / "pytorch_model.bin").write_bytes(b"")
-        return str(folder)
-
-    monkeypatch.setattr(hub, "snapshot_download", fetch)
-    assert get("contriever(download=on)").width == 4
-    assert ["*.bin" in patterns for patterns in asked] == [False, True]
-
-
 def test_odd_parameters_are_faults(packages: None, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"hidden_size": 4}')
     (tmp_path / "model.safetensors").write_bytes(b"")
