@@ -194,4 +194,4 @@ class Reference:
     clocks: tuple[str, ...] = ()
     """The `tests` that read or wait for a clock. They may fail on a busy machine."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """JSON data of the benchmark's record that no other field contains, for exports."""
+    """JSON data of the benchmark's own record that no other field contains. Never shown."""

@@ -1,4 +1,13 @@
-"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved, one file per retrieval."""
+"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved. Pure conversions.
+
+A release has one file without cross-file code (``line_completion``), and one file of the same tasks for each retrieval.
+Files given together are joined by task id. Each retrieval becomes a stored context named after its file, without
+``line_completion_``. A context with ``oracle`` in its name was retrieved with the answer. RepoFuse's dependency graphs
+become the contexts ``definition`` and ``reference``.
+
+Data without a field in the format (a context's name, further contexts) goes under ``metadata.ctxbench``, which other
+readers ignore.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +136,7 @@ def _task(record: CrossCodeEvalRecord, file: str, where: str) -> Task | Unusable
         context_start=data.context_start_lineno,
         stored=contexts_of(record, file),
     )
-    return Task(sample, Reference(id=name, target=record.groundtruth, fields=rest_of(record, file)), where)
+    return Task(sample, Reference(id=name, target=record.groundtruth), where)
 
 
 def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
@@ -153,20 +162,19 @@ def _joined(old: Task | Unusable, new: Task | Unusable) -> Task | Unusable:
             raise FieldError(
                 "crossfile_context", f"{earlier.id!r} has another context {context.name!r} in an earlier file"
             )
-    fields, more = old.reference.fields, new.reference.fields
-    both = filled({key: {**more.get(key, {}), **fields.get(key, {})} for key in ("record", "metadata", "pieces")})
-    sample = replace(earlier, stored=ordered(contexts.values()))
-    return replace(old, sample=sample, reference=replace(old.reference, fields=both))
+    return replace(old, sample=replace(earlier, stored=ordered(contexts.values())))
 
 
 class _Loose(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
 class _Item(_Loose):
     retrieved_chunk: str
     filename: str
     score: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    node_type: str = ""
+    relation: str = ""
 
 
 class _Context(_Loose):
@@ -223,7 +231,10 @@ def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, 
             raise FieldError("metadata.ctxbench", f"there are two contexts {name!r}")
         snippets = tuple(
             StoredSnippet(
-                path=item.filename, text=item.retrieved_chunk, score=item.score, name=_relation(item.model_extra or {})
+                path=item.filename,
+                text=item.retrieved_chunk,
+                score=item.score,
+                name=" ".join(filter(None, (item.node_type, item.relation))),
             )
             for item in context.items or ()
         )
@@ -238,30 +249,9 @@ def ordered(contexts: Iterable[StoredContext]) -> tuple[StoredContext, ...]:
     return tuple(sorted(contexts, key=lambda context: last.get(context.name, 0)))
 
 
-def rest_of(record: CrossCodeEvalRecord, file: str) -> dict[str, Any]:
-    """Return the fields that a sample cannot store: unknown fields of the record, its metadata and its snippets."""
-    pieces = {
-        name: [dict(item.model_extra or {}) for item in context.items or ()] for name, context in _named(record, file)
-    }
-    return filled(
-        {
-            "record": dict(record.model_extra or {}),
-            "metadata": dict(record.metadata.model_extra or {}),
-            "pieces": {name: extras for name, extras in pieces.items() if any(extras)},
-        }
-    )
-
-
-def filled(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove empty parts."""
-    return {key: value for key, value in parts.items() if value}
-
-
 def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
-    """Return a line sample's record, with its first retrieved context as ``crossfile_context``."""
-    fields = reference.fields if sample.benchmark == BENCHMARK else {}
-    pieces = fields.get("pieces", {})
-    contexts = {context.name: _context(context, pieces.get(context.name)) for context in sample.stored}
+    """Return the record of a line sample, with its first retrieved context as ``crossfile_context``."""
+    contexts = {context.name: _context(context) for context in sample.stored}
     graphs = {field: contexts.pop(name) for name, field in GRAPHS.items() if name in contexts}
     first, *others = contexts or [""]
     ours: dict[str, Any] = {"context": first} if first else {}
@@ -272,7 +262,6 @@ def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
         "file": sample.path,
         "context_start_lineno": sample.context_start,
         "groundtruth_start_lineno": sample.cursor.line,
-        **fields.get("metadata", {}),
     }
     return {
         "prompt": sample.stored_prompt,
@@ -281,7 +270,6 @@ def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
         "metadata": metadata | ({"ctxbench": ours} if ours else {}),
         **({"crossfile_context": contexts[first]} if first else {}),
         **graphs,
-        **fields.get("record", {}),
     }
 
 
@@ -303,17 +291,17 @@ def _code(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _relation(extra: Mapping[str, Any]) -> str:
-    return " ".join(str(extra[key]) for key in ("node_type", "relation") if extra.get(key))
-
-
-def _context(stored_context: StoredContext, extras: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+def _context(stored_context: StoredContext) -> dict[str, Any]:
     items = [
-        {"retrieved_chunk": snippet.text, "filename": snippet.path, "score": snippet.score}
+        {
+            "retrieved_chunk": snippet.text,
+            "filename": snippet.path,
+            "score": snippet.score,
+            **({"relation": snippet.name} if snippet.name else {}),
+        }
         for snippet in stored_context.snippets
     ]
-    more = extras or [{}] * len(items)
-    return {"text": stored_context.text, "list": [{**item, **extra} for item, extra in zip(items, more, strict=True)]}
+    return {"text": stored_context.text, "list": items}
 
 
 class _Prediction(Strict):

@@ -168,7 +168,10 @@ class History:
         workers: int = 1,
         progress: Progress = silent,
     ) -> dict[str, Days | None]:
-        """Return, among some lines, those that were added after the point. Cached.
+        """Return the lines, among those to check, that were added after the point.
+
+        Results are stored beside the history. A file is blamed again only if a commit changed it, for another point, or
+        for other lines.
 
         Args:
             asked: path -> lines to check, 0-based.
@@ -217,26 +220,11 @@ class History:
             write_atomic(self._place(self._point), json.dumps(blamed, default=str))
 
     def _kept(self) -> dict[str, Days | None]:
-        points = [self._point]
-        if isinstance(self.since, date):
-            points = sorted(place.stem for place in self._place("").parent.glob("????-??-??.json"))
-        blamed: dict[str, Days | None] = {}
-        for point in points:
-            # Unreadable results, and days without a commit, are blamed again.
-            with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
-                if point <= self._point:
-                    blamed |= self._read(json.loads(self._place(point).read_bytes()))
-        return blamed
-
-    def _read(self, stored: Mapping[str, Mapping[str, str] | None]) -> dict[str, Days | None]:
-        blamed: dict[str, Days | None] = {}
-        commit_days = set(self._newer.days.values())
-        for key, days in stored.items():
-            dated = {int(line): date.fromisoformat(day) for line, day in (days or {}).items()}
-            newer = {line: day for line, day in dated.items() if self._is_after(day)}
-            if commit_days.issuperset(newer.values()):
-                blamed[key] = None if days is None else newer
-        return blamed
+        # Unreadable results are blamed again.
+        with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
+            stored: Mapping[str, Mapping[str, str] | None] = json.loads(self._place(self._point).read_bytes())
+            return {key: None if days is None else _dated(days) for key, days in stored.items()}
+        return {}
 
     def _added(self, path: str, count: int, asked: Sequence[int]) -> Days | None:
         """Blame a file of `count` lines back to the point.
@@ -423,6 +411,10 @@ def _asked(folder: Path, *arguments: str) -> str | None:
 def _blob(raw: bytes, digits: int) -> str:
     algorithm = hashlib.sha1 if digits == hashlib.sha1().digest_size * 2 else hashlib.sha256  # noqa: S324 - as git does
     return algorithm(b"blob %d\0" % len(raw) + raw).hexdigest()
+
+
+def _dated(days: Mapping[str, str]) -> Days:
+    return {int(line): date.fromisoformat(day) for line, day in days.items()}
 
 
 def _blamed(text: str) -> dict[int, str]:

