@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -76,15 +75,13 @@ def guess(
         )
     support = (path for path in sources if basename(path) == "conftest.py" or _is_in_tests(path))
     imports = _imported(sources[path] for path in sorted({*test_files, *support}))
-    root, doubts = _import_root(sources, imports, declared.name)
     requirements, undeclared = _requirements(imports, declared, internal_names(sources), wheel=wheel)
-    if undeclared:
-        doubts.append(f"the tests import what no file of it declares: {', '.join(undeclared)}")
+    doubts = [f"the tests import what no file of it declares: {', '.join(undeclared)}"] if undeclared else []
     if any(path.endswith((".pyx", ".pxd", ".c", ".rs", ".cpp")) for path in files):
         doubts.append("it has code in other languages, which is not compiled here")
     tests = TestSuite(
         requirements=requirements,
-        pythonpath=root or ".",
+        pythonpath=_import_root(sources, declared.name) or ".",
         paths=paths,
         arguments=_import_mode(settings),
         wheel=wheel,
@@ -130,33 +127,17 @@ def _import_mode(settings: Mapping[str, Any]) -> tuple[str, ...]:
     return (f"--import-mode={mode.group(1)}",) if mode else ()
 
 
-def _import_root(sources: Collection[str], imports: Iterable[str], name: str) -> tuple[str, list[str]]:
-    roots = _roots(sources)
-    votes = Counter(root for module in imports for root in _from(module, roots))
-    votes = votes or Counter(_from(re.sub(r"[-.]", "_", name), roots)) or Counter(_from(name, roots))
-    if not votes:
-        return ("src" if any(path.startswith("src/") for path in sources) else ""), []
-    ranked = sorted(votes, key=lambda root: (-votes[root], root != "src", root.count("/"), root))
-    tied = [root or "." for root in ranked if votes[root] == votes[ranked[0]]]
-    is_sure = len(tied) == 1 or ranked[0] == "src"
-    return ranked[0], [] if is_sure else [f"packages stand in {' and in '.join(tied)}: the first was taken"]
-
-
-def _roots(sources: Collection[str]) -> Mapping[str, list[str]]:
-    roots: dict[str, list[str]] = {}
-    for path in sources:
+def _import_root(sources: Collection[str], name: str) -> str:
+    """Return the folder to import the project from: ``src``, or the folder of the module with the project's name."""
+    if any(path.startswith("src/") for path in sources):
+        return "src"
+    for path in sorted(sources, key=lambda path: (path.count("/"), path)):
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
         for depth in range(len(parts)):
-            root = "/".join(parts[:depth])
-            if f"{root}/__init__.py" not in sources and (_ASIDE | _TESTS).isdisjoint(parts[:depth]):
-                roots.setdefault(".".join(parts[depth:]), []).append(root)
-    return roots
-
-
-def _from(module: str, roots: Mapping[str, list[str]]) -> list[str]:
-    if module.partition(".")[0] in _STANDARD:
-        return []
-    return next((roots[name] for name in _beginnings(module) if name in roots), [])
+            names = (".".join(parts[depth:end]) for end in range(depth + 1, len(parts) + 1))
+            if (_ASIDE | _TESTS).isdisjoint(parts[:depth]) and normal(name) in map(normal, names):
+                return "/".join(parts[:depth])
+    return ""
 
 
 def _beginnings(module: str) -> Iterator[str]:

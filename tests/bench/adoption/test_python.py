@@ -150,7 +150,6 @@ NAMESPACES = [
     ("google-cloud-store", "google/cloud/store/__init__.py", "import google.cloud.store as store", "."),
     ("acme", "lib/acme/tools/__init__.py", "import acme.tools", "lib"),
     ("acme", "src/acme/tools.py", "import acme.tools", "src"),
-    ("demo", "demo/tools/__init__.py", "import tools", "demo"),
 ]
 
 
