@@ -1,7 +1,13 @@
-"""The ``pypi`` source: sdists on the package index that pip uses, unpacked without running their code."""
+"""The ``pypi`` source: the releases on a package index, and the sdist of a release, unpacked without running its code.
+
+`pip config list` supplies the address of the index from pip's configuration files and environment variables. Pages are
+read as PEP 691 JSON or PEP 503 HTML, through the machine's proxies and with its certificates. Only time-outs, answers
+that are cut off and 5xx errors are retried.
+"""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import html.parser
@@ -29,19 +35,7 @@ if TYPE_CHECKING:
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.bz2", ".zip")
-# Another process imports pip: in this one, that would take half a second and patch modules.
-_ASK_PIP = """
-import json, os
-from pip._internal.commands import create_command
-options = create_command("download").parse_args(["x"])[0]
-print(json.dumps({
-    "index": [] if options.no_index else [options.index_url, *options.extra_index_urls],
-    "links": options.find_links,
-    "certificates": options.cert or os.environ.get("REQUESTS_CA_BUNDLE"),
-    "proxy": options.proxy or None,
-    "seconds": options.timeout,
-}))
-"""
+_PYPI = "https://pypi.org/simple"
 T = TypeVar("T")
 PAUSES = (0.5, 2.0)
 
@@ -108,26 +102,29 @@ def configured() -> Configuration:
     Raises:
         Unreachable: if there is neither.
     """
-    for python in (sys.executable, "python3", "python"):
-        try:
-            # Isolated, so that a file called pip.py in the working directory is not run.
-            answer = subprocess.run(
-                [python, "-I", "-c", _ASK_PIP], capture_output=True, text=True, timeout=120, check=True
-            )
-            settings = json.loads(answer.stdout)
-        except (OSError, subprocess.SubprocessError, json.JSONDecodeError):
-            continue
-        return Configuration(
-            indices=tuple(settings["index"]),
-            links=tuple(settings["links"]),
-            certificates=settings["certificates"],
-            proxy=settings["proxy"],
-            seconds=float(settings["seconds"]),
-        )
-    default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
-    if not default:
-        raise Unreachable("the package index is unknown: pip is not installed and UV_DEFAULT_INDEX is not set")
-    return Configuration(indices=(default,))
+    try:
+        # Isolated, so that a file called pip.py in the working directory is not run.
+        command = [sys.executable, "-I", "-m", "pip", "config", "list"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    except (OSError, subprocess.SubprocessError):
+        default = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
+        if not default:
+            raise Unreachable(
+                "the package index is unknown: pip is not installed and UV_DEFAULT_INDEX is not set"
+            ) from None
+        return Configuration(indices=(default,))
+    settings: dict[str, str] = {}
+    for section in ("global.", "download.", ":env:."):
+        lines = (line.removeprefix(section) for line in answer.stdout.splitlines() if line.startswith(section))
+        settings |= {key: ast.literal_eval(value) for key, _, value in (line.partition("=") for line in lines)}
+    indices = (settings.get("index-url", _PYPI), *settings.get("extra-index-url", "").split())
+    return Configuration(
+        indices=() if settings.get("no-index", "0").lower() in ("1", "true", "yes", "on", "y", "t") else indices,
+        links=tuple(settings.get("find-links", "").split()),
+        certificates=settings.get("cert") or os.environ.get("REQUESTS_CA_BUNDLE"),
+        proxy=settings.get("proxy") or None,
+        seconds=float(settings.get("timeout") or settings.get("default-timeout", 60)),
+    )
 
 
 def normal(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
+import ast
 import re
 from collections.abc import Mapping
 
@@ -10,17 +10,13 @@ from tree_sitter import Node
 
 from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Span, Type
 from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.languages.python.asts import cleaned
+from ctxbench.bench.languages.python.asts import cleaned, parse
 from ctxbench.bench.languages.syntax import Source
 
 _TOKEN = re.compile(
     r"(?P<string>\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|'''(?:\\.|[^\\])*?(?:'''|\Z)"
     r"|\"(?:\\.|[^\"\\\n])*\"?|'(?:\\.|[^'\\\n])*'?)|#[^\n]*|\\\n|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<line>\n)",
     re.DOTALL,
-)
-_LITERAL = re.compile(r"([A-Za-z]*)(\"\"\"|'''|\"|')(.*)\2", re.DOTALL)
-_ESCAPE = re.compile(
-    r"\\(\n|[\\'\"abfnrtv]|[0-3]?[0-7]{1,2}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|N\{[\w -]+\})"
 )
 _DEFINITIONS = ("module", "block", "class_definition", "decorated_definition")
 _SPLATS = ("list_splat_pattern", "dictionary_splat_pattern")
@@ -201,14 +197,7 @@ def _docstring(source: Source, block: Node | None) -> str:
 
 def _value(literal: str) -> str | None:
     """Return the value of a plain string literal; None for bytes, f-strings and incomplete literals."""
-    match = _LITERAL.fullmatch(literal)
-    if match is None or set(match[1].lower()) - set("ru"):
-        return None
-    return match[3] if "r" in match[1].lower() else _ESCAPE.sub(_unescaped, match[3])
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    try:
-        return "" if match[1] == "\n" else codecs.decode(match[0], "unicode_escape")
-    except UnicodeDecodeError:
-        return match[0]
+    tree = parse(literal)
+    expression = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    value = expression.value if isinstance(expression, ast.Expr) else None
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
