@@ -10,7 +10,7 @@ from posixpath import basename, dirname, normpath
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
-from ctxbench.bench.functions.choose import others, ranked, steady
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, others, ranked, steady, usable
 from ctxbench.bench.functions.mining import Candidate, Level, Project, Search, Spot, TestRun
 from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
@@ -130,20 +130,42 @@ def uses_of(functions: Sequence[ListedFunction[D]]) -> Callable[[Spot], tuple[Us
     return lambda spot: uses_by_place.get((spot.path, spot.name), ())
 
 
-def candidate(
+def candidates(
+    functions: Sequence[ListedFunction[D]],
+    runs: Mapping[str, TestRun],
+    covering: Callable[[ListedFunction[D]], Mapping[str, frozenset[int]]],
+    importing: Callable[[ListedFunction[D]], Collection[str]] = lambda _: (),
+    uncovered: Callable[[Collection[str]], str] = lambda _: "not_covered",
+) -> tuple[list[Candidate], Counter[str]]:
+    """Return the functions that usable tests or imports run, and reason -> number of the others.
+
+    `covering` returns test -> lines of a function that the test runs, and `importing` the tests in modules whose import
+    runs it. `uncovered` returns the reason for a function that only the given tests run, which failed.
+    """
+    found: list[Candidate] = []
+    drops: Counter[str] = Counter()
+    for function in functions:
+        covered = covering(function)
+        ran = {test: lines for test, lines in covered.items() if runs[test].passed}
+        imported = [test for test in importing(function) if runs[test].passed]
+        if not ran and not imported:
+            drops[uncovered(covered)] += 1
+            continue
+        usable_ran = {test: lines for test, lines in ran.items() if usable(runs[test])}
+        result = _candidate(function, usable_ran, [test for test in imported if usable(runs[test])], runs)
+        if result is None or result.seconds > SLOW_TOGETHER:
+            drops["too_slow"] += 1
+        else:
+            found.append(result)
+    return found, drops
+
+
+def _candidate(
     function: ListedFunction[D],
     covering: Mapping[str, frozenset[int]],
+    importing: Sequence[str],
     runs: Mapping[str, TestRun],
-    *,
-    importing: Collection[str] = (),
-    tail: Cursor | None = None,
 ) -> Candidate | None:
-    """Create a candidate; None if neither a usable test nor an import runs the function.
-
-    Args:
-        covering: usable test -> lines of the function that it runs.
-        importing: usable tests whose modules run the function on import.
-    """
     if not covering and not importing:
         return None
     picked = ranked(steady(covering, runs) or dict.fromkeys(importing, frozenset()), runs)
@@ -158,7 +180,7 @@ def candidate(
         start=definition.start,
         cursor=definition.cursor,
         end=definition.end,
-        tail=tail,
+        tail=definition.tail,
         level=function.level,
         uses=function.uses,
         tests=picked,

@@ -123,7 +123,7 @@ def configured() -> Configuration:
         links=tuple(settings.get("find-links", "").split()),
         certificates=settings.get("cert") or os.environ.get("REQUESTS_CA_BUNDLE"),
         proxy=settings.get("proxy") or None,
-        seconds=float(settings.get("timeout") or settings.get("default-timeout", 60)),
+        seconds=float(settings.get("timeout") or settings.get("default-timeout") or 60),
     )
 
 

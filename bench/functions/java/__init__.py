@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions.candidates import ListedFunction, candidate, outcomes, searched, uses_of
-from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
+from ctxbench.bench.functions.candidates import ListedFunction, candidates, outcomes, searched, uses_of
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from ctxbench.bench.functions.java.mutants import mutants
 from ctxbench.bench.functions.java.static import Definition, read_functions
-from ctxbench.bench.functions.mining import Candidate, Project, Report, Search, Spot, Survey, TestRun
+from ctxbench.bench.functions.mining import Project, Report, Search, Survey, TestRun
 from ctxbench.bench.judging import suites
 from ctxbench.bench.judging.java import JavaSuite
 from ctxbench.bench.judging.java import build as java_build
@@ -50,9 +48,16 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     read = read_functions(project, suite.layout.main, suite.layout.test)
     report(f"{name}: {read.counts['documented']} documented methods, {len(read.functions)} of them usable")
     ran = cover(project, suite, read.functions, sandbox, report)
-    candidates, drops = _candidates(read.functions, ran)
+    lookup = _lookup(read.functions, ran)
+    unselectable = {run.id for run in ran if run.state == UNSELECTABLE}
+    chosen, drops = candidates(
+        read.functions,
+        _runs(ran),
+        lambda function: lookup(function.path, function.definition.name),
+        uncovered=lambda tests: "not_covered" if unselectable.isdisjoint(tests) else "tests_unselectable",
+    )
     counts = {"test_files_dropped": len(suite.build.dropped), **outcomes(run.state for run in ran)}
-    result = searched(read, candidates, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
+    result = searched(read, chosen, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
     return replace(
         result, left_out=f"{lines[0]} (the first of {len(suite.build.dropped)}); {lines[-1]}" if lines else ""
     )
@@ -63,16 +68,11 @@ def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> 
     suite = _junit(project, suite)
     read = read_functions(project, suite.layout.main, suite.layout.test)
     ran = cover(project, suite, read.functions, sandbox, report)
-    numbers = {(function.path, function.definition.name): spots for function, spots in _numbers(read.functions)}
-
-    def covering(spot: Spot) -> Mapping[str, frozenset[int]]:
-        own = frozenset(numbers.get((spot.path, spot.name), ()))
-        return {run.id: run.hits & own for run in ran if run.hits & own}
-
+    lookup = _lookup(read.functions, ran)
     return Survey(
         hidden=read.hidden,
         runs=_runs(ran),
-        covering=covering,
+        covering=lambda spot: lookup(spot.path, spot.name),
         uses=uses_of(read.functions),
         counts=outcomes(run.state for run in ran),
     )
@@ -105,37 +105,21 @@ def _numbers(functions: Sequence[ListedFunction[Definition]]) -> Iterator[tuple[
         first += len(function.definition.blocks)
 
 
-def _candidates(
+def _lookup(
     functions: Sequence[ListedFunction[Definition]], ran: Sequence[Ran]
-) -> tuple[list[Candidate], Counter[str]]:
-    runs = _runs(ran)
+) -> Callable[[str, str], Mapping[str, frozenset[int]]]:
+    """Return a lookup of the tests that run a function, by its path and name, each with the blocks that it runs."""
     by_probe: dict[int, list[str]] = {}
     for test in ran:
-        if usable(runs[test.id]):
-            for hit in test.hits:
-                by_probe.setdefault(hit, []).append(test.id)
-    unselectable = frozenset[int]().union(*(test.hits for test in ran if test.state == UNSELECTABLE))
-    candidates: list[Candidate] = []
-    drops: Counter[str] = Counter()
-    for function, numbers in _numbers(functions):
-        new_candidate = _candidate(function, numbers, by_probe, runs)
-        if new_candidate is None:
-            drops["not_covered" if unselectable.isdisjoint(numbers) else "tests_unselectable"] += 1
-        elif new_candidate.seconds > SLOW_TOGETHER:
-            drops["too_slow"] += 1
-        else:
-            candidates.append(new_candidate)
-    return candidates, drops
+        for hit in test.hits:
+            by_probe.setdefault(hit, []).append(test.id)
+    numbers = {(function.path, function.definition.name): blocks for function, blocks in _numbers(functions)}
 
+    def covering(path: str, name: str) -> Mapping[str, frozenset[int]]:
+        blocks: dict[str, frozenset[int]] = {}
+        for number in numbers.get((path, name), ()):
+            for test in by_probe.get(number, ()):
+                blocks[test] = blocks.get(test, frozenset()) | {number}
+        return blocks
 
-def _candidate(
-    function: ListedFunction[Definition],
-    numbers: range,
-    by_probe: Mapping[int, Sequence[str]],
-    runs: Mapping[str, TestRun],
-) -> Candidate | None:
-    covering: dict[str, frozenset[int]] = {}
-    for number in numbers:
-        for test in by_probe.get(number, ()):
-            covering[test] = covering.get(test, frozenset()) | {number}
-    return candidate(function, covering, runs, tail=function.definition.tail)
+    return covering

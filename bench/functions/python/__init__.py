@@ -11,9 +11,8 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
-from ctxbench.bench.functions.candidates import ListedFunction, candidate, outcomes, searched
-from ctxbench.bench.functions.choose import SLOW_TOGETHER, usable
-from ctxbench.bench.functions.mining import Candidate, Lock, Project, Report, Search, Survey, TestRun
+from ctxbench.bench.functions.candidates import candidates, outcomes, searched
+from ctxbench.bench.functions.mining import Lock, Project, Report, Search, Survey, TestRun
 from ctxbench.bench.functions.python.covering import clock_tests, cover
 from ctxbench.bench.functions.python.mutants import mutants
 from ctxbench.bench.functions.python.static import Definition, hidden_of, read_functions, uses_at
@@ -79,16 +78,14 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
     name, documented = project.manifest.name, read.counts["documented"]
     report(f"{name}: {documented} documented functions, {len(read.functions)} of them usable")
     runs = _runs(covered, read.hidden, suite)
-    drops: Counter[str] = Counter()
-    candidates: list[Candidate] = []
-    for function in read.functions:
-        result = _candidate(function, covered, runs)
-        if isinstance(result, Candidate):
-            candidates.append(result)
-        else:
-            drops[result] += 1
+    chosen, drops = candidates(
+        read.functions,
+        runs,
+        lambda function: _covering(covered, function.path, _body(function.definition)),
+        lambda function: _importing(covered, function.path, _body(function.definition)),
+    )
     failures = {test.id: covered.causes.get(test.id, "") for test in covered.tests if test.outcome == "failed"}
-    return searched(read, candidates, drops, outcomes(test.outcome for test in covered.tests), failures)
+    return searched(read, chosen, drops, outcomes(test.outcome for test in covered.tests), failures)
 
 
 def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
@@ -133,20 +130,8 @@ def _runs(covered: Covered, hidden: tuple[str, ...], suite: PythonSuite) -> Mapp
     }
 
 
-def _candidate(function: ListedFunction[Definition], covered: Covered, runs: Mapping[str, TestRun]) -> Candidate | str:
-    definition = function.definition
-    body = range(definition.first[0], definition.end)
-    ran = {test: lines for test, lines in _covering(covered, function.path, body).items() if runs[test].passed}
-    imported = [test for test in _importing(covered, function.path, body) if runs[test].passed]
-    if not ran and not imported:
-        return "not_covered"
-    result = candidate(
-        function,
-        {test: lines for test, lines in ran.items() if usable(runs[test])},
-        runs,
-        importing=[test for test in imported if usable(runs[test])],
-    )
-    return result if result and result.seconds <= SLOW_TOGETHER else "too_slow"
+def _body(definition: Definition) -> range:
+    return range(definition.first[0], definition.end)
 
 
 def _importing(covered: Covered, path: str, body: range) -> list[str]:

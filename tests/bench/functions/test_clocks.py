@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ctxbench.bench.functions.candidates import ListedFunction, candidate
+from ctxbench.bench.functions.candidates import ListedFunction, candidates
 from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose, choose_by_faults, steady
 from ctxbench.bench.functions.mining import Level, TestRun
 from ctxbench.bench.functions.python.covering import clock_lines, clock_tests
@@ -136,8 +136,8 @@ def test_tests_that_read_a_clock_are_left_for_last() -> None:
     definition = ListedFunction(path="a.py", definition=Definition(), level=Level.SELF_CONTAINED, uses=())
     runs = {"timed": run(clock=True), "plain": run(), "late": run(clock=True)}
     covering = {"timed": frozenset({1}), "plain": frozenset({1}), "late": frozenset({2})}
-    made = candidate(definition, covering, runs)
-    assert made is not None and set(made.tests) == {"plain", "late"} and made.others == ("timed",)
+    [made], _ = candidates([definition], runs, lambda _: covering)
+    assert set(made.tests) == {"plain", "late"} and made.others == ("timed",)
     assert made.clocks == {"timed", "late"}
 
 
@@ -149,6 +149,7 @@ class Definition:
     signature: str = "def f():"
     docstring: str = "Do it."
     start: int = 0
+    tail: None = None
     cursor: Cursor = field(default=Cursor(line=2, column=0))
     end: int = 3
     code: str = "pass"
