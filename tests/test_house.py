@@ -158,7 +158,6 @@ _NAMING = {
     "bench/engines/conformance.py": "its sample of code",
     "bench/formats/codereval.py": "the shape of CoderEval's files, which differs by language",
     "bench/formats/repoeval.py": "a benchmark of Python repositories",
-    "bench/repositories/pypi.py": "the package index, and the name of the interpreter",
     "bench/repositories/manifest.py": "a folder of added tests is pytest's",
     "bench/samples.py": "the version of the interpreter in a set's account",
     "bench/judging/suites.py": "sets of earlier versions name no language",
