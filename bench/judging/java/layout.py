@@ -119,14 +119,10 @@ def _resources(tree: Mapping[str, bytes], folder: str) -> Iterator[str]:
 class Dependency:
     """An artifact that a module needs."""
 
-    group: str
     artifact: str
     test: bool
     of_tests: bool
     """Whether the artifact contains another module's tests."""
-
-    def __str__(self) -> str:
-        return f"{self.group}:{self.artifact}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +208,6 @@ def _read(content: bytes) -> Pom | None:
 
 def _dependency(element: ET.Element) -> Dependency:
     return Dependency(
-        group=_text(element.find("groupId")),
         artifact=_text(element.find("artifactId")),
         test=_text(element.find("scope")) == "test",
         of_tests="tests"

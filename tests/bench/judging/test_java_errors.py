@@ -50,5 +50,5 @@ def test_errors_are_read_with_file_line_and_symbol() -> None:
 
 
 def test_a_pom_says_what_only_tests_need() -> None:
-    mockito = Dependency(group="org.mockito", artifact="mockito-core", test=True, of_tests=False)
+    mockito = Dependency(artifact="mockito-core", test=True, of_tests=False)
     assert list(DEPENDENCIES) == [mockito]
