@@ -215,7 +215,7 @@ def searches(query, repo, generate, home):
         with contextlib.suppress(Exception):
             for hit in repo.grep(pattern, top=10_000):
                 yield hit.text
-    for ranker in (f"minilm(path={home})", f"minilm(path='{home}/samples/set/references.jsonl')", "mpnet(download=on)"):
+    for ranker in (f"minilm(path={home})", f"minilm(path='{home}/samples/set/references.jsonl')", "mpnet(revision=x)"):
         try:
             repo.similarity("x", ["y"], ranker=ranker)
             yield "_".join(["zqx", "opened", "ranker"])
