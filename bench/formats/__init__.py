@@ -65,16 +65,16 @@ class SampleFiles:
     shape: str
     """The fields that the format reads, in sentences for `--help`."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
-    """Read and join tables. `InputFault` at the first malformed record, with file, line, field and cure."""
+    """Reads and joins tables. Raises `InputFault` at the first malformed record."""
     records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]] | None = None
-    """Write samples and their references (by id), so that reading the records returns equal samples. None if the format
-    can only be read. `InputFault` at a sample that the format cannot represent."""
+    """Converts samples and their references to records. Reading these gives equal samples. None if the format is only
+    read."""
     in_repository: Callable[[Task, str], Task | None] | None = None
     """Rebuilds a task from its file's content; None if prompt or answer differ. None without repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
     """Like `in_repository`, from all files (path -> text), if records may name a wrong file."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
-    """Return sentences that readers of the tasks' results must know."""
+    """Returns sentences that readers of the tasks' results must know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class RecordedAnswer:
     """A completion in a predictions file."""
 
     text: str
-    """The text after the cursor; for functions the whole function."""
+    """Text after the cursor. For functions the whole function."""
     verdict: Verdict | None = None
     reason: str = ""
     flags: tuple[str, ...] = ()
@@ -118,8 +118,7 @@ class PredictionFiles:
     kind: Kind | None = None
     """Kind of the samples; None for both."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """Return the format whose task ids predictions of these samples use (``metadata.task_id``). None if predictions use
-    the set's ids."""
+    """Returns the format whose task ids predictions use; None if they use the set's ids."""
     single: bool = False
     repeats: bool = False
     """Whether the scorer needs equally many answers per task, as `--repeat` produces."""

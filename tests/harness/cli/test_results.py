@@ -254,25 +254,6 @@ def test_codereval_out_and_in_with_verdicts_of_our_own(home: Home, monkeypatch: 
     assert checked.code == 0 and "FAILED 12  PASSED 6" in checked.err, "which the tests say anew"
 
 
-def test_functions_through_repocoder_are_what_follows_the_cursor(home: Home) -> None:
-    made = make_function_set(home)
-    whole = [made.references[sample.id].target for sample in made.samples]
-    whole[1] = ""
-    lines = [{"sample": one.id, "text": text} for one, text in zip(made.samples, whole, strict=True)]
-    lines[2]["text"] = "def times_4(other):\n\n    return other * 4, '''\nnote'''"
-    [run] = imported(home, "ctxbench", write(home.root / "m.jsonl", lines), "--samples", "functions")
-    out = home.root / "out.jsonl"
-    assert results(home, "export", run, "--format", "repocoder", "--out", out).code == 0
-    choices = [json.loads(line)["choices"][0]["text"] for line in out.read_text().splitlines()]
-    assert choices[:3] == ["    return amount * 2", "", "    return other * 4, '''\nnote'''"], (
-        "strings stay as they are"
-    )
-    [again] = imported(home, "repocoder", out, "--samples", "functions")
-    before, after = (list(texts(home, one).values()) for one in (run, again))
-    assert [[text] for text in whole[:2] + whole[3:]] == after[:2] + after[3:] == before[:2] + before[3:]
-    assert after[2] == [whole[2].replace("amount * 4", "other * 4, '''\nnote'''")], "it gets the sample's own head"
-
-
 @pytest.mark.slow
 def test_without_an_answer_nothing_but_tests_scores(home: Home) -> None:
     """A set made of the recorded files alone knows no answers: no similarity to nothing may be stored."""
