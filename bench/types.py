@@ -26,7 +26,7 @@ class Kind(StrEnum):
 SINGLE_LINE = "single-line"
 NEXT_LINE = "next-line"
 VERSION_MARK = "@"
-"""Separator between a repository's name and its revision: ``owner__name@revision``."""
+"""Separates a repository's name and revision: ``owner__name@revision``."""
 
 
 def project_of(repo: str) -> str:
@@ -147,7 +147,7 @@ class Sample:
 
     @property
     def tested(self) -> bool:
-        """Whether tests judge the completions. Lines are only compared as texts."""
+        """Whether tests judge the completions. Lines are only compared as text."""
         return self.kind is Kind.FUNCTION
 
     @property
@@ -194,4 +194,4 @@ class Reference:
     clocks: tuple[str, ...] = ()
     """The `tests` that read or wait for a clock. They may fail on a busy machine."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """JSON data of the benchmark's own record that no other field contains. Never shown."""
+    """JSON data of the benchmark's record that no other field contains."""

@@ -1,13 +1,4 @@
-"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved. Pure conversions.
-
-A release has one file without cross-file code (``line_completion``), and one file of the same tasks for each retrieval.
-Files given together are joined by task id. Each retrieval becomes a stored context named after its file, without
-``line_completion_``. A context with ``oracle`` in its name was retrieved with the answer. RepoFuse's dependency graphs
-become the contexts ``definition`` and ``reference``.
-
-Data without a field in the format (a context's name, further contexts) goes under ``metadata.ctxbench``, which other
-readers ignore.
-"""
+"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved, one file per retrieval."""
 
 from __future__ import annotations
 

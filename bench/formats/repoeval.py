@@ -1,8 +1,4 @@
-"""RepoEval: whole next lines, and API calls that may span several lines. Pure conversions.
-
-Tasks begin at column 0. Function tasks (``lineno``) cannot be used: tests judge them, and the files contain no tests.
-Prompts may end in a newline or not: the authors' program joins lines without a last newline.
-"""
+"""RepoEval: next lines, and API calls that may have several lines. Its functions are left out: the files lack tests."""
 
 from __future__ import annotations
 

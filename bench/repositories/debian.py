@@ -127,7 +127,7 @@ class _Apt:
         return tarballs[0]
 
     def offers(self) -> list[tuple[str, str, str]]:
-        """Return (Debian version, NAME_UPSTREAM, sha256 of the upstream tarball) of each version of the package.
+        """Return (Debian version, NAME_UPSTREAM, SHA-256 of the upstream tarball) for each version of the package.
 
         Raises:
             Unreachable: if the archive has no such package. The message names the source of a binary package.

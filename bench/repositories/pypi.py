@@ -1,9 +1,4 @@
-"""The ``pypi`` source: the releases on a package index, and the sdist of a release, unpacked without running its code.
-
-`pip config list` supplies the address of the index from pip's configuration files and environment variables. Pages are
-read as PEP 691 JSON or PEP 503 HTML, through the machine's proxies and with its certificates. Only time-outs, answers
-that are cut off and 5xx errors are retried.
-"""
+"""The ``pypi`` source: sdists on the package index that pip uses, unpacked without running their code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""An encoder's weights: located on this machine, digested, and loaded by transformers for torch.
-
-Nothing is downloaded, and a model's own code never runs.
-"""
+"""Encoders' weights: found on this machine, never downloaded, and loaded with torch. A model's own code never runs."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ def local(path: str, *, where: str) -> Path:
 
 
 def from_hub(model: str, *, revision: str, where: str) -> Path:
-    """Return the folder of a hub's model in the hub's cache on this machine.
+    """Return the folder of a model on the Hugging Face hub, from its local cache.
 
     Raises:
         InputFault: if the cache lacks the model.
