@@ -107,6 +107,8 @@ class DecisionReport:
     costs: Mapping[str, str]
     prospect: Prospect
     seconds: float
+    baseline_shows_nothing: bool
+    """Whether no model was asked and the first strategy shows none of the definitions. `decision` is then NOT_SHOWN."""
 
     @property
     def repository(self) -> str:
@@ -142,7 +144,8 @@ class DecisionReport:
         """For which repository and model the answer holds, as a sentence for the reader."""
         copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
         model = f"by {self.group.generator}" if self.leader.run.completions else "for retrieval without a model"
-        return f"This holds for {self.repository} as it is now, {model}, and nowhere else.{copies}{self._surprise}"
+        claim = f"This holds for {self.repository} as it is now, {model}, and nowhere else."
+        return f"{claim}{copies}{self._surprise}{self._advice}"
 
     @property
     def _surprise(self) -> str:
@@ -150,13 +153,26 @@ class DecisionReport:
         expected, shown = self.prospect.difference, self.leader.difference[self.group.metric].visible
         if self.decision is not Decision.NOT_SHOWN or expected is None or shown is None:
             return ""
-        named, measured = scales.amount(expected), scales.amount(shown)
-        if named == measured:
+        named = scales.amount(expected)
+        if named == scales.amount(shown):
             return ""
-        return (
-            f" Before the run it was {named} that would be shown, by the variance of other repositories; the answers "
-            f"here vary {'more' if shown > expected else 'less'}, which makes it {measured}."
-        )
+        return f" Expected before the run: {named}. These answers vary {'more' if shown > expected else 'less'}."
+
+    @property
+    def _advice(self) -> str:
+        """Return what to do if the answer decides nothing; empty if it decides."""
+        if self.baseline_shows_nothing:
+            return (
+                f" {label(self.leader)} is compared with a strategy that shows no definition, so this only says "
+                "whether it finds any. Compare two engines, or name a model by --generator."
+            )
+        [entry] = self.sample_set.manifest["repositories"].values()
+        usable, drawn = entry.get("usable"), len(self.sample_set.samples)
+        if self.decision is not Decision.NOT_SHOWN or usable is None:
+            return ""
+        if usable > drawn:
+            return f" The repository has {usable} usable lines: more of them (--limit) show smaller differences."
+        return " All usable lines of the repository were drawn: it is too small to show a smaller difference."
 
     def json(self) -> str:
         """Return the report as JSON with unrounded numbers."""
@@ -217,7 +233,8 @@ def answer_of(
     costs = {summary.run: summary.costs for summary in summaries}
     leader = max(others, key=lambda row: _lead(group, row))
     verdicts = [_verdict(group, row) for row in others]
-    decision = Decision.BETTER if _BETTER in verdicts else Decision.NOT_SHOWN
+    shows_nothing = not leader.run.completions and not any(tables[0].metrics.get(group.metric, ()))
+    decision = Decision.BETTER if _BETTER in verdicts and not shows_nothing else Decision.NOT_SHOWN
     return DecisionReport(
         sample_set=sample_set,
         board=whole_board,
@@ -228,6 +245,7 @@ def answer_of(
         costs={row.run.strategy: _cost(row, of) for row in group.rows if (of := costs[row.run.id])},
         prospect=prospect,
         seconds=seconds,
+        baseline_shows_nothing=shows_nothing,
     )
 
 

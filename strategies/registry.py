@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ctxbench.bench import spec as specs
+from ctxbench.bench.engines import recipe
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.parameters import Parameter, bind, parameters_of
@@ -337,7 +338,8 @@ def get(name: str) -> Strategy:
             )
         if name not in names():
             specs.check_no_file(name, _declared, noun="strategy")
-            raise UnknownName("strategy", name, {*names(), *CONTROLS}, command=COMMAND)
+            engines = (f"engine({engine})" for engine in recipe.names())
+            raise UnknownName("strategy", name, {*names(), *CONTROLS, *engines}, command=COMMAND)
         return _REGISTRY.get(name)
     strategies = _load_file(Path(path).expanduser().absolute(), path)
     if inside not in strategies:

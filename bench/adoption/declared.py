@@ -68,6 +68,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
         for group, requirements in reading.groups.items():
             groups[group] = tuple(dict.fromkeys([*groups.get(group, ()), *requirements]))
     groups |= _requirements_files(files)
+    groups |= _environments(files)
     name = next((reading.name for reading in readings if reading.name), "")
     version = next((reading.version for reading in readings[::-1] if reading.version), "")
     stated = [_POM_NAME.search(part[:2000]) for part in files.get("pom.xml", "").split("<license>")[1:]]
@@ -112,6 +113,10 @@ def _pyproject(data: Mapping[str, Any]) -> DeclaredRequirements:
     poetry = _dict(tool.get("poetry"))
     for name, group in _dict(poetry.get("group")).items():
         groups[name] = (*groups.get(name, ()), *_poetry(_dict(group).get("dependencies")))
+    for name, environment in _dict(_dict(tool.get("hatch")).get("envs")).items():
+        table = _dict(environment)
+        listed = (*_texts(table.get("dependencies")), *_texts(table.get("extra-dependencies")))
+        groups[f"hatch {name}"] = listed
     own = (*_texts(project.get("dependencies")), *_poetry(poetry.get("dependencies")))
     metadata = {**poetry, **project}
     name, version, stated = (metadata.get(key, "") for key in ("name", "version", "license"))
@@ -200,6 +205,17 @@ def _listed(text: str, path: str, files: Mapping[str, str]) -> Iterator[str]:
                 places.append(included)
             elif not line.startswith(("-", "{")):
                 yield re.sub(r"\s+--hash=.*$", "", line)
+
+
+def _environments(files: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, tuple[str, ...]] = {}
+    parser = _ini(files.get("tox.ini", ""))
+    for section in parser.sections():
+        if section.startswith("testenv"):
+            text = _section(parser, section).get("deps", "").replace("{toxinidir}/", "")
+            text = re.sub(r"^[ \t]*[\w{},.!-]+:\s+", "", text, flags=re.MULTILINE)
+            groups[f"tox {section.partition(':')[2] or 'tests'}"] = tuple(_listed(text, "tox.ini", files))
+    return groups
 
 
 def _expanded(name: str, groups: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

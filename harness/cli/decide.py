@@ -132,7 +132,7 @@ def decide(
     from ctxbench.harness.time_budget import MOST, StoredPlan, TimeBudget
 
     specs = [spec_of(spec) for text in strategies for spec in expand(text)]
-    _check_kind(kind, since=since, budget=budget)
+    _check_kind(kind, since=since, budget=budget, limit=limit)
     _check_metric(generator, metric)
     _check_strategies(home, specs)
     time_budget = TimeBudget(seconds=budget, began=time.monotonic(), strategies=len(specs))
@@ -179,7 +179,9 @@ def _check_metric(generator: str, metric: str | None) -> None:
             raise UnknownName("metric" if asks else "metric without a model", metric, names)
 
 
-def _check_kind(kind: str, *, since: Since | None, budget: float | None) -> None:
+def _check_kind(kind: str, *, since: Since | None, budget: float | None, limit: int | None) -> None:
+    if limit and budget:
+        raise click.UsageError("--limit and --budget both set the number of samples; give one of them")
     if kind == "function" and (since or budget):
         name = "--since" if since else "--budget"
         raise click.UsageError(f"{name} is for --kind line; for functions give --limit")
@@ -287,7 +289,10 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], time_budget: 
 
 
 def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[float]:
-    """Return each strategy's seconds per sample. Deletes the timed runs but keeps the model's answers."""
+    """Return each strategy's seconds per sample. Deletes the timed runs but keeps the model's answers.
+
+    Answers stored by an earlier command cost no time here, so they count with the seconds that the model took for them.
+    """
     from ctxbench.harness.run.runner import fault_of
     from ctxbench.harness.store.tables import delete_run
 
@@ -298,7 +303,10 @@ def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[f
             summaries.append(runs.attempt(card, 0, runs.planned).go(shown))
         finally:
             delete_run(runs.store, runs.spec(card, 0).id)
-        seconds.append((time.monotonic() - began) / len(runs.planned))
+        taken = time.monotonic() - began
+        if (costs := summaries[-1].costs) is not None:
+            taken = max(taken, costs.generator_seconds / runs.resources.batcher.lanes)
+        seconds.append(taken / len(runs.planned))
     if (fault := fault_of(summaries)) is not None:
         raise fault
     return seconds

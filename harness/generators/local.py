@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import hashlib
 import importlib
@@ -128,9 +129,14 @@ def model_folder(settings: LocalModel) -> Path:
 
 
 def _unknown(settings: LocalModel, what: str) -> InputFault:
+    near = difflib.get_close_matches(settings.model, models.names(), n=1, cutoff=0.5)
     cure = (
-        "check the name (`ctxbench model list` lists some) and revision=, or fetch the model on another machine "
-        "and name its folder"
+        f"did you mean {near[0]}?"
+        if near
+        else (
+            "check the name (`ctxbench model list` lists some) and revision=, or fetch the model on another machine "
+            "and name its folder"
+        )
     )
     return InputFault(what, where=settings.where, cure=cure)
 

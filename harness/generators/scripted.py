@@ -127,7 +127,9 @@ class Silent(Generator):
             InputFault: always, because the run has no model.
         """
         raise InputFault(
-            "the strategy asks a model", where="--generator none", cure="name a model, or a strategy that asks none"
+            "the strategy asks a model",
+            where="--generator none",
+            cure="name a model, or a strategy that asks none, as lc.repocoder(iterations=1) does",
         )
 
 

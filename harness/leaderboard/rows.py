@@ -313,7 +313,10 @@ def pair_verdict(difference: Difference, unit: str) -> str:
     if difference.p is None or difference.significant:
         return ""
     of = difference.unit
-    needed = "" if difference.needed is None else f"about {difference.needed} {of.plural} like these would show it"
+    # A repository cannot be given more files.
+    needed = (
+        f"about {difference.needed} {of.plural} like these would show it" if difference.needed and not of.repo else ""
+    )
     if of.refusal:
         return f"no difference can be significant at 5%: {of.refusal}"
     if not difference.decidable:
@@ -324,7 +327,7 @@ def pair_verdict(difference: Difference, unit: str) -> str:
     if not difference.wins and not difference.losses:
         return "both have the same value on every sample"
     least = "" if difference.visible is None else scales.written(difference.visible, difference.visible)
-    sight = f"one of {least} {unit} would be in about four of five cases" if least else ""
+    sight = f"a true difference of {least} {unit} would be shown in about four of five cases" if least else ""
     return "; ".join(filter(None, ["this difference is not significant", sight, needed]))
 
 

@@ -91,7 +91,7 @@ class Batcher:
         self.rate = (prices or Prices()).rate(spec)  # None if unknown
         able = generator.capabilities
         self.requests = max(1, able.batch_size)  # limit of requests sent at once
-        self._lanes, self._full = (self.requests, 1) if able.concurrent else (1, self.requests)
+        self.lanes, self._full = (self.requests, 1) if able.concurrent else (1, self.requests)
         self._size = min(FIRST, self._full)  # limit of the next batch
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -211,7 +211,7 @@ class Batcher:
 
     def _start(self) -> None:
         with self._starting:
-            for number in range(len(self._threads), 1 + min(self._lanes, len(self._slots))):
+            for number in range(len(self._threads), 1 + min(self.lanes, len(self._slots))):
                 work, name = (self._lane, f"lane-{number}") if number else (self._keep_books, "books")
                 self._threads.append(threading.Thread(target=self._or_fail, args=(work,), name=name, daemon=True))
                 self._threads[-1].start()
@@ -377,6 +377,6 @@ class Batcher:
             elif failures := [fault for fault in faults if not isinstance(fault, TooLong)]:
                 self._failures += 1
                 # With several lanes, concurrent calls fail together and count as one failure.
-                if self._failures >= GIVE_UP * self._lanes:
+                if self._failures >= GIVE_UP * self.lanes:
                     self._gone = failures[-1]
             self._tell_books()

@@ -128,7 +128,10 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     assert view.difference_rows(compared, names)[-1]["p"] is None
     # One of the two is significant, and needs nothing more to be said.
     (open_pair,) = [sentence for sentence in sentences if "not significant" in sentence]
-    assert "would be in about four of five cases" in open_pair and "repositories like these would show it" in open_pair
+    assert (
+        "would be shown in about four of five cases" in open_pair
+        and "repositories like these would show it" in open_pair
+    )
     few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
     sentences = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
     assert sentences[1:] == [

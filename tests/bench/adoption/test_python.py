@@ -28,7 +28,9 @@ DECLARATIONS = [
     ('[project.optional-dependencies]\ntest = ["freezegun>=1", "pytest-cov"]\nlint = ["ruff", "types-six"]\n', {}),
     ('[dependency-groups]\nbase = ["freezegun>=1"]\ntests = ["pytest", {include-group = "base"}]\n', {}),
     ('[project.optional-dependencies]\nall = ["freezegun>=1"]\ntests = ["demo[all]"]\n', {}),
+    ('[tool.hatch.envs.test]\nextra-dependencies = ["freezegun>=1", "coverage[toml]"]\n', {}),
     ("", {"setup.cfg": "[options.extras_require]\ntesting =\n    freezegun>=1  # the clock\n    tox\n"}),
+    ("", {"tox.ini": "[testenv]\ndeps =\n    freezegun>=1\n    py311: pytest\ncommands = pytest\n"}),
     ("", {"requirements/base-test.txt": "freezegun>=1\n", "requirements/tests.in": "-r base-test.txt\n-e .\n"}),
     ("", {"PKG-INFO": 'Name: demo\nRequires-Dist: six\nRequires-Dist: freezegun>=1; extra == "test"\n'}),
 ]

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -122,10 +123,12 @@ def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: 
         "    return Context(snippets=(Snippet(path='shop/core.py', text=repo.read('shop/core.py'), end=48),))\n"
     )
     found = record(run(shop, "--generator", "none", "--format", "json", strategies=("nothing", "core")))
-    assert (found["decision"], found["metric"]) == ("better", "definition_recall@1024")
-    assert "without a model" in found["claim"]
+    assert found["metric"] == "definition_recall@1024" and "without a model" in found["claim"]
+    # Anything is better than nothing: that decides no question, in CI either.
+    assert (found["decision"], found["exit_code"]) == ("not_shown", 10) and "shows no definition" in found["claim"]
     answers_of = [list(sample["answers"].values()) for sample in found["largest_differences"]]
     assert answers_of == [["shows nothing", "shop/core.py:1-48"]] * 3
+    assert run(shop, "--generator", "none", strategies=("core", "nothing")).code == 11
 
 
 def test_json_has_what_a_job_needs_and_the_same_again_is_the_same(shop: Path) -> None:
@@ -175,6 +178,11 @@ def test_a_budget_says_what_can_be_done_and_keeps_to_it(shop: Path) -> None:
     assert run_cli("runs", "--home", str(shop.parent / "home")).out.count("decide-shop") == 2, (
         "no run of the pilot stays"
     )
+    # Stored answers count with the seconds that the model took for them.
+    slow = f"scripted(answers='{shop.parent / 'answers.jsonl'}', delay=0.1)"
+    assert run(shop, "--generator", slow, "--limit", "20").code in (0, 10)
+    timed = run(shop, "--generator", slow, "--budget", "9m").err
+    assert all(float(seconds) >= 0.1 for seconds in re.findall(r"([\d.]+) s[,;]", timed.partition("per sample: ")[2]))
     short = run_apart(shop, "--budget", "0.01s")
     assert_fault(short, "no completion was finished", "give a much longer --budget")
 
@@ -207,7 +215,7 @@ def test_faults(shop: Path, words: list[str], strategies: tuple[str, ...], said:
     assert_fault(run(shop, *words, strategies=strategies), said)
 
 
-@pytest.mark.parametrize("name", ["lc.repocoderr", "engine(rgrep)"])
+@pytest.mark.parametrize("name", ["lc.repocoderr", "engine(rgrep)", "ripgrep"])
 def test_a_misspelt_name_is_found_before_samples_are_built(shop: Path, name: str) -> None:
     result = run_cli("decide", "--home", str(shop.parent / "home"), "--repo", str(shop), "lc.infile", name)
     assert result.code == 1 and result.err.count("\n") == 1 and "did you mean" in result.err
@@ -236,7 +244,14 @@ def test_repositories_that_give_nothing(shop: Path, files: dict[str, str], said:
 
 
 @pytest.mark.parametrize(
-    "words", [["--budget", "soon"], ["--budget", "0m"], ["--kind", "function", "--budget", "1m"], ["--limit", "0"]]
+    "words",
+    [
+        ["--budget", "soon"],
+        ["--budget", "0m"],
+        ["--kind", "function", "--budget", "1m"],
+        ["--limit", "0"],
+        ["--limit", "9", "--budget", "1m"],
+    ],
 )
 def test_wrong_usage(shop: Path, words: list[str]) -> None:
     assert run(shop, *words).code == 2
