@@ -172,7 +172,7 @@ def report(*, query: BoardQuery, out: Path) -> None:
     _check(out)
     board = query.board()
     write_atomic(out, reports.html(reports.report(board, _works(board, query.url), full=bool(query.by_level))))
-    click.echo(f"{out}: {len(board.rows)} rows in {len(board.groups)} groups", err=True)
+    click.echo(f"{out}: {len(board.rows)} rows, tables: {len(board.groups)}", err=True)
 
 
 def _check(out: Path) -> None:

@@ -263,7 +263,12 @@ def _leftovers(home: Home) -> DoctorFinding:
     from ctxbench.sandbox.leftovers import find
 
     count = sum(1 for _ in find(home.root))
-    return DoctorFinding("left behind", None if count else True, f"{count or 'nothing'}", "ctxbench doctor --clean")
+    return DoctorFinding(
+        "left behind",
+        None if count else True,
+        f"{count} leftovers of ended commands" if count else "nothing",
+        "ctxbench doctor --clean",
+    )
 
 
 def _clean(home: Home) -> int:

@@ -121,7 +121,7 @@ def sandbox_choice(text: str, *beside: str) -> Callable[[F], F]:
         return value
 
     metavar = f"[{'|'.join(('docker', 'bubblewrap', *beside))}]"
-    text = f"{text} Default: docker if an engine answers, otherwise bubblewrap."
+    text = f"{text} Default: docker if it runs, otherwise bubblewrap."
     return click.option("--sandbox", metavar=metavar, callback=check, default=None, help=text)
 
 
