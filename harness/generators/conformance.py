@@ -62,7 +62,7 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
         InputFault: if the model's files cannot be read.
     """
     able = generator.capabilities
-    yield "instructions", "follows them" if able.instructs else "goes on with text; is asked for no plans"
+    yield "instructions", "follows them" if able.instructs else "continues text; ctxbench asks it for no plans"
     yield "tools", "calls them itself" if able.tools else "reads and writes calls as text"
     copies = "not measured: copyable bits are, by the built-in copy model"
     yield "context gain", "prices texts itself" if able.prices else copies

@@ -261,7 +261,7 @@ def test_what_a_served_model_can_do() -> None:
         result = run_cli("generator", "check", f"openai:Qwen2.5-Coder-7B@{server.url}(concurrency=4)")
         calls = len(server.calls)
     assert result.code == 0 and "11 of 11 checks passed\n\n" in result.out, result.out
-    assert re.search(r"^instructions  goes on with text", result.out, re.M)
+    assert re.search(r"^instructions  continues text; ctxbench asks it for no plans$", result.out, re.M)
     assert re.search(r"^context gain  not measured: copyable bits are, by the built-in copy model$", result.out, re.M)
     assert re.search(r"^window        not known", result.out, re.M)
     assert re.search(r"^--fim         fills in the middle, marks of qwen$", result.out, re.M)
