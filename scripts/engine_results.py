@@ -23,6 +23,7 @@ from ctxbench.bench.spec import expand
 from ctxbench.bench.types import Sample
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress
+from ctxbench.harness.generators.base import canonical
 from ctxbench.harness.leaderboard import board, compare
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.sections import Curves, curves
@@ -289,7 +290,7 @@ def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterat
         table
         for table in measure(home, name, first, generator)
         if table.run.samples == samples_label(name, limit=first)
-        and table.run.generator.startswith(generator)
+        and table.run.generator.startswith(canonical(generator))
         and table.status.count(Status.INFRA_FAILED) <= len(table.status) // MISSING
     ]
     yield f"Over the first {first} lines of `{name}`, by `{generator}`; seconds and places are means over its samples."
