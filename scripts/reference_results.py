@@ -26,7 +26,7 @@ from ctxbench.harness.imported.reference import ReferenceResults
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate
-from ctxbench.harness.metrics import COPY_MODEL, COPYABLE
+from ctxbench.harness.metrics import COPY_MODEL, COPYABLE, GAIN
 from ctxbench.harness.results import only_copies
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.store import open_store
@@ -134,7 +134,10 @@ def groups_of(name: str, kind: Kind) -> list[Group]:
 
 def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str:
     """Return a language's board as a Markdown table. `columns` maps more headings to functions that return a cell."""
-    head = f"| rank | group | strategy | copyable bits | {' | '.join(columns)} |"
+    # Only the copy model measures copyable bits.
+    bits = next((metric for metric in (COPYABLE, GAIN) if any(metric in row.metrics for row in group.rows)), COPYABLE)
+    heading = {COPYABLE: "copyable bits", GAIN: "context gain, bits"}[bits]
+    head = f"| rank | group | strategy | {heading} | {' | '.join(columns)} |"
     lines = [head, f"|---|---|---|---|{'---:|' * len(columns)}"]
     for row in group.rows:
         cells = [
@@ -142,7 +145,7 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
             row.letters or "control",
             # Leave out the name of a positional parameter.
             f"`{row.run.strategy.replace('(name=', '(')}`",
-            interval_text(row.metrics[COPYABLE]) if COPYABLE in row.metrics else "-",
+            interval_text(row.metrics[bits]) if bits in row.metrics else "-",
             *(cell(row) for cell in columns.values()),
         ]
         lines.append(f"| {' | '.join(cells)} |")
