@@ -129,15 +129,12 @@ def model_folder(settings: LocalModel) -> Path:
 
 
 def _unknown(settings: LocalModel, what: str) -> InputFault:
-    near = difflib.get_close_matches(settings.model, models.names(), n=1, cutoff=0.5)
     cure = (
-        f"did you mean {near[0]}?"
-        if near
-        else (
-            "check the name (`ctxbench model list` lists some) and revision=, or fetch the model on another machine "
-            "and name its folder"
-        )
+        "check the name (`ctxbench model list` lists some) and revision=, or fetch the model on another machine "
+        "and name its folder"
     )
+    if near := difflib.get_close_matches(settings.model, models.names(), n=1, cutoff=0.5):
+        cure = f"did you mean {near[0]}?"
     return InputFault(what, where=settings.where, cure=cure)
 
 
