@@ -39,6 +39,8 @@ from ctxbench.sandbox.types import Limits, Report, Sandbox
 
 _MOST_BOXES = 8
 """Groups of samples with boxes at once. If there are more, boxes without waiting samples end."""
+_AHEAD = 2
+"""Boxes of an engine that start before their target files' turns. Servers start slower than a model writes a line."""
 GIVE_UP_AFTER = 3
 """Consecutive losses in one group of samples after which its engine is not started again."""
 NEVER_ANSWERS = 12
@@ -67,15 +69,14 @@ class _Base:
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: bytes | None = None
     """Saved state after indexing the base; empty if the engine cannot save it, None before."""
-    waiting: Future[EngineBox] | None = None
-    """The box for the next target file."""
+    ahead: deque[Future[EngineBox]] = field(default_factory=deque)
+    """The boxes for the next target files."""
     begun: set[str] = field(default_factory=set)
     """Target files whose box was started."""
 
     def drop(self) -> None:
-        waiting, self.waiting = self.waiting, None
-        if waiting is not None:
-            waiting.add_done_callback(lambda done: None if done.exception() else done.result().end())
+        while self.ahead:
+            self.ahead.popleft().add_done_callback(lambda done: None if done.exception() else done.result().end())
 
 
 class Engines:
@@ -292,14 +293,15 @@ class Engines:
                 return EngineBox(recipe, tree, self._sandbox, self._limits)
             base.begun.add(sample.path)
             with base.lock:
-                waiting, base.waiting = base.waiting, None
-                box = room.boxes[recipe.spec] = waiting.result() if waiting else self._with_base(recipe, base)
+                started = base.ahead.popleft().result() if base.ahead else self._with_base(recipe, base)
+                box = room.boxes[recipe.spec] = started
                 if base.state is None:
                     base.state = box.state()
                 again = sample.kind is Kind.FUNCTION and room.left > 1
                 with self._lock:
-                    if not self._closed and (again or self._to_come(sample.repo, base.begun)):
-                        base.waiting = self._starter.submit(self._with_base, recipe, base)
+                    needed = 0 if self._closed else again + self._to_come(sample.repo, base.begun)
+                    while len(base.ahead) < min(_AHEAD, needed):
+                        base.ahead.append(self._starter.submit(self._with_base, recipe, base))
             box.fill(tree)
             return box
 
@@ -312,10 +314,10 @@ class Engines:
     def _with_base(self, recipe: Recipe, base: _Base) -> EngineBox:
         return EngineBox(recipe, base.tree, self._sandbox, self._limits, whole=False, state=base.state or b"")
 
-    def _to_come(self, repo: str, begun: Set[str]) -> bool:
-        """Return whether another file of a repository has samples left. The caller holds the lock."""
+    def _to_come(self, repo: str, begun: Set[str]) -> int:
+        """Return how many other files of a repository have samples left. The caller holds the lock."""
         rooms = {key: room for key, room in self._rooms.items() if isinstance(key, tuple)}
-        return any(room.left > 0 and key[0] == repo and key[1] not in begun for key, room in rooms.items())
+        return sum(room.left > 0 and key[0] == repo and key[1] not in begun for key, room in rooms.items())
 
     def _spare(self) -> None:
         with self._lock:
