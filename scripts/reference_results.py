@@ -142,7 +142,7 @@ def board_text(group: Group, columns: Mapping[str, Callable[[Row], str]]) -> str
     for row in group.rows:
         cells = [
             _rank(row),
-            row.letters or "control",
+            row.letters or ("control" if row.run.control else "not whole"),
             # Leave out the name of a positional parameter.
             f"`{row.run.strategy.replace('(name=', '(')}`",
             interval_text(row.metrics[bits]) if bits in row.metrics else "-",
