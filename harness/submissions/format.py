@@ -268,7 +268,7 @@ def _check_fields(submission: Submission, folder: Path) -> None:
 def _contradicts(line: ScoreRecord) -> bool:
     """Return whether a completion passes without its verdict, or against it; an empty completion has no verdict."""
     value = line.scores.get(DEFAULT, {}).get(PASS)
-    return value != float(line.verdict.verdict == "PASSED") if line.verdict else bool(value)
+    return value != float(line.verdict == "PASSED") if line.verdict else bool(value)
 
 
 def _check_lines(submission: Submission, folder: Path) -> None:

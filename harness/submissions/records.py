@@ -249,15 +249,6 @@ class AnsweredRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictPart(Record):
-    """What the tests said."""
-
-    verdict: Name
-    reason: Annotated[str, Field(max_length=2000)] = ""
-    tests_run: Count = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRecord(Record):
     """A line of ``scores.jsonl``: the scores of one completion, or of a prompt if no model was asked."""
 
@@ -266,8 +257,8 @@ class ScoreRecord(Record):
     completion: Count = 0
     scores: Mapping[Name, Mapping[Name, Score | None]]
     """Profile -> metric -> value in the profile's own scale; None if it is undefined."""
-    verdict: VerdictPart | None = None
-    """None for lines."""
+    verdict: Literal["PASSED", "FAILED", "TIMED_OUT", "NO_TESTS"] | None = None
+    """What the tests said; None for lines. It has no reason: reasons quote times and places, which nobody can check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

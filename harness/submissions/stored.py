@@ -262,7 +262,7 @@ class RunRows:
     calls: Mapping[str, list[Any]]
     completions: Mapping[str, list[Any]]
     scores: Mapping[tuple[str, int], Scores]
-    verdicts: Mapping[tuple[str, int], form.VerdictPart]
+    verdicts: Mapping[tuple[str, int], Any]
     answers: Mapping[str, Any]
     """Id -> answer."""
 
@@ -272,7 +272,7 @@ class RunRows:
         calls: dict[str, list[Any]] = defaultdict(list)
         completions: dict[str, list[Any]] = defaultdict(list)
         scores: dict[tuple[str, int], Scores] = defaultdict(lambda: defaultdict(dict))
-        judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT).select_from(
+        judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT.c.verdict).select_from(
             t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
         )
         with store.reading() as connection:
@@ -294,9 +294,7 @@ class RunRows:
                 completions=completions,
                 scores=scores,
                 verdicts={
-                    (row.sample_id, row.idx): form.VerdictPart(
-                        verdict=row.verdict, reason=public(row.reason)[:2000], tests_run=row.tests_run
-                    )
+                    (row.sample_id, row.idx): row.verdict
                     for row in connection.execute(judged.where(t.JUDGED.c.run_id == run))
                 },
                 answers={
@@ -482,11 +480,9 @@ def written(answer: form.CallRecord | form.AnswerRecord) -> str:
     return answer.text if isinstance(answer, form.AnswerRecord) and answer.answer is None else answer.answer or ""
 
 
-def _verdict(run: str, key: tuple[str, int], part: form.VerdictPart) -> StoredVerdict:
+def _verdict(run: str, key: tuple[str, int], verdict: str) -> StoredVerdict:
     own = f"package\0{run}\0{key}"
-    return recorded_verdict(
-        sha256(own), key[0], own, "package", part.verdict, part.reason, tests_run=part.tests_run, run=run
-    )
+    return recorded_verdict(sha256(own), key[0], own, "package", verdict, "", run=run)
 
 
 def _finished(

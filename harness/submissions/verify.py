@@ -444,5 +444,4 @@ class Verifier:
                     self._parts["scores"].compare(line.sample, ".".join(key), *(some.get(key, "none") for some in flat))
             verdict = rows.verdicts.get((line.sample, line.completion))
             if self.sandbox != NO_SANDBOX and (line.verdict or verdict):
-                words = [None if some is None else some.verdict for some in (line.verdict, verdict)]
-                self._parts["verdicts"].compare(line.sample, "verdict", *words)
+                self._parts["verdicts"].compare(line.sample, "verdict", line.verdict, verdict)

@@ -204,8 +204,7 @@ def first(**changes: Any) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
 
 
 OTHER = "f" * 64
-PASSING = form.VerdictPart(verdict="PASSED", tests_run=1)
-FORGED = record("scores", verdict=PASSING, scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}})
+FORGED = record("scores", verdict="PASSED", scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}})
 TRUSTED = {"prompts": "trusted", "scores": "rescored only"}
 Change = Callable[[form.Submission], form.Submission]
 
@@ -342,7 +341,7 @@ REFUSED = {
     "many metrics": record("scores", scores=lambda old: {**old, "own": {f"m{n}": 1.0 for n in range(400)}}),
     "a sample's name": record("samples", id="x\x1b[2J"),
     "no author": manifest(authors=()),
-    "a verdict against its score": record("scores", verdict=PASSING),
+    "a verdict against its score": record("scores", verdict="PASSED"),
     "a pass without a verdict": record("scores", scores=lambda old: {"ctxbench": {**old["ctxbench"], "pass": 1.0}}),
 }
 
@@ -394,6 +393,7 @@ def line(change: Callable[[str], str]) -> Callable[[Path], None]:
     return edit(files.COMPLETIONS, changed)
 
 
+REASONED = '{"verdict": "FAILED", "reason": "the set is wrong", "tests_run": 900}'
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a link to a file": (swap(files.SCORES, lambda path: path.symlink_to("/etc/passwd")), "not part of a package"),
     "a link to itself": (swap(files.SCORES, lambda path: path.symlink_to(path)), "not part of a package"),
@@ -461,6 +461,18 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a sample less": (edit(files.COMPLETIONS, lambda text: text.partition("\n")[2]), "once"),
     "samples less": (edit(files.SAMPLES, lambda text: text.partition("\n")[2]), "once"),
     "scores in another order": (edit(files.SCORES, lambda text: "\n".join(text.split("\n")[1::-1]) + "\n"), "once"),
+    "a verdict with its reason and tests": (
+        edit(files.SCORES, lambda text: text.replace('"scores"', f'"verdict": {REASONED}, "scores"', 1)),
+        "field verdict",
+    ),
+    "a reason beside a verdict": (
+        edit(files.SCORES, lambda text: text.replace('"scores"', '"verdict": "FAILED", "reason": "no", "scores"', 1)),
+        "field reason",
+    ),
+    "a verdict that no test gives": (
+        edit(files.SCORES, lambda text: text.replace('"scores"', '"verdict": "BROKEN", "scores"', 1)),
+        "field verdict",
+    ),
     "an empty line": (edit(files.SCORES, lambda text: "\n" + text), "JSON"),
     "an unfinished line": (edit(files.SCORES, lambda text: text + "{"), "unfinished"),
     "a long line": (edit(files.SCORES, lambda text: f'{{"sample": "{"x" * (5 << 20)}"}}\n' + text), "unfinished"),
@@ -594,13 +606,13 @@ def test_verdicts_are_given_again_in_a_real_box_and_a_cell(tmp_path: Path) -> No
     result = verified(package)
     assert result.code == 0 and re.search(r"verdicts +re-derived +4 of 4", result.out), result
     honest = files.read(package)
-    words = [line.verdict.verdict for line in honest.scores if line.verdict]
+    words = [line.verdict for line in honest.scores if line.verdict]
     assert sorted(words) == ["FAILED", "FAILED", "FAILED", "PASSED"]
     place = words.index("FAILED")
     passing = record(
         "scores",
         place,
-        verdict=PASSING,
+        verdict="PASSED",
         scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "pass": 1.0}},
     )
     files.write(tmp_path / "forged", files.sealed(passing(honest)))
