@@ -1,13 +1,14 @@
-"""Import a file of recorded predictions and verdicts as stored runs.
+"""Store what was made elsewhere as runs: files of recorded predictions and verdicts, and the records of packages.
 
-Everything is read and checked before anything is stored. A run's id depends on the file's digest, so importing a file
-again gives the same run; after an interrupt, it stores what is missing.
+Everything of a file is read and checked before anything is stored. A run's id depends on the file's digest, so
+importing a file again gives the same run; after an interrupt, it stores what is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from importlib.metadata import version
 from pathlib import PurePath
 from typing import Any
@@ -20,7 +21,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.bench.formats import RecordedAnswer, Table
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Sample
+from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness.generators.base import Response, Sampling
 from ctxbench.harness.imported.matching import Labels, Matched, matched
 from ctxbench.harness.results import Status
@@ -32,11 +33,14 @@ from ctxbench.harness.store import notes
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
 from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
+from ctxbench.harness.submissions import records as form
 from ctxbench.strategies.api import Prompt
 
 _Scored = tuple[AnsweredSample, Finished]
 SANDBOX = "imported"
 """Name of the sandbox of verdicts that come from a file."""
+_UNKNOWN: dict[str, Any] = {"context_tokens": 0, "flags": (), "strategy_seconds": 0.0, "generator_seconds": 0.0}
+"""Costs of a sample of which a file says nothing."""
 _PROMPT = Prompt(blocks=())
 """An empty prompt, as files do not contain prompts."""
 
@@ -214,10 +218,10 @@ def _verdict(source: Imported, key: str, sample: str, answer: RecordedAnswer) ->
         return None
     # The key does not depend on the text, because other harnesses may judge equal texts differently.
     image = f"{SANDBOX} {source.sha256}"
-    return recorded_verdict(key, sample, answer.text, image, str(answer.verdict), answer.reason, flags=answer.reached)
+    return _recorded_verdict(key, sample, answer.text, image, str(answer.verdict), answer.reason, flags=answer.reached)
 
 
-def recorded_verdict(
+def _recorded_verdict(
     key: str, sample: str, text: str, image: str, verdict: str, reason: str, **facts: Any
 ) -> StoredVerdict:
     """Return a verdict that was given elsewhere; `key` is never that of a verdict made here."""
@@ -251,14 +255,13 @@ def unscored(sample: AnsweredSample) -> Finished:
     )
     failed = all(completion.status is Status.MODEL_FAILED for completion in completions)
     calls = tuple((role, answer.id) for role, answer in sample.calls)
-    return recorded_sample(
+    return _recorded_sample(
         sample.sample.id, Status.MODEL_FAILED if failed else Status.SCORED, calls=calls, completions=completions
     )
 
 
-def recorded_sample(id_: str, status: Status, **facts: Any) -> Finished:
+def _recorded_sample(id_: str, status: Status, **facts: Any) -> Finished:
     """Return the record of a sample whose prompt is unknown; `facts` are fields of `Finished`."""
-    unknown: dict[str, Any] = {"context_tokens": 0, "flags": (), "strategy_seconds": 0.0, "generator_seconds": 0.0}
     return Finished(
         sample_id=id_,
         status=status,
@@ -266,15 +269,15 @@ def recorded_sample(id_: str, status: Status, **facts: Any) -> Finished:
         prompt=_PROMPT.text,
         blocks=(),
         bits=(),
-        **(unknown | facts),
+        **(_UNKNOWN | facts),
     )
 
 
 def _generation(spec: RunSpec, answer: ModelAnswer) -> StoredGeneration:
-    return recorded_answer(spec, answer.id, answer.response.text, answer.response.finish)
+    return _recorded_answer(spec, answer.id, answer.response.text, answer.response.finish)
 
 
-def recorded_answer(spec: RunSpec, key: str, text: str, finish: str, **usage: Any) -> StoredGeneration:
+def _recorded_answer(spec: RunSpec, key: str, text: str, finish: str, **usage: Any) -> StoredGeneration:
     """Return an answer to a prompt that is unknown; `key` is never that of a model's answer."""
     return StoredGeneration(
         id=key,
@@ -302,3 +305,83 @@ def remarks(run: Matched, source: Imported) -> tuple[str, ...]:
     if absent:
         sentences.append(f"{file} lacks {absent} of {len(run.basis.samples)} samples; they are missing.")
     return tuple(sentences)
+
+
+def samples_of(records: Iterable[form.SampleRecord], kind: Kind) -> tuple[list[Sample], dict[str, date]]:
+    """Return samples without their texts, and the days of those that have one."""
+    records = list(records)
+    samples = [
+        Sample(
+            **{name: getattr(record, name) for name in ("id", "benchmark", "repo", "path")},
+            language=Language(record.language),
+            kind=kind,
+            subkind=record.level,
+            cursor=Cursor(line=record.line, column=record.column),
+            prefix="",
+        )
+        for record in records
+    ]
+    return samples, {record.id: date.fromisoformat(record.day) for record in records if record.day}
+
+
+def add_records(
+    store: Store, spec: RunSpec, records: Sequence[form.AnsweredRecord], scores: Iterable[form.ScoreRecord]
+) -> None:
+    """Store answers of a run that was made elsewhere, with their scores and verdicts."""
+    lines = {(line.sample, line.completion): line for line in scores}
+    judged = {key: _claimed(spec.id, key, line.verdict) for key, line in lines.items() if line.verdict}
+    add_samples(
+        store,
+        spec,
+        [_finished(spec, record, lines, judged) for record in records],
+        generations=[answer for record in records for answer in _answers(spec, record)],
+        verdicts=list(judged.values()),
+    )
+
+
+def _claimed(run: str, key: tuple[str, int], verdict: str) -> StoredVerdict:
+    own = f"package\0{run}\0{key}"
+    return _recorded_verdict(sha256(own), key[0], own, "package", verdict, "", run=run)
+
+
+def _key(run: str, sample: str, ordinal: int) -> str:
+    return sha256(f"package\0{run}\0{sample}\0{ordinal}")
+
+
+def _answers(spec: RunSpec, record: form.AnsweredRecord) -> Iterator[StoredGeneration]:
+    answers: list[form.CallRecord | form.AnswerRecord] = [*record.calls, *record.completions]
+    for ordinal, answer in enumerate(answers):
+        usage = {name: getattr(answer, name) for name in ("tokens_in", "tokens_out", "seconds")}
+        yield _recorded_answer(spec, _key(spec.id, record.sample, ordinal), answer.written, answer.finish, **usage)
+
+
+def _finished(
+    spec: RunSpec,
+    record: form.AnsweredRecord,
+    lines: Mapping[tuple[str, int], form.ScoreRecord],
+    judged: Mapping[tuple[str, int], StoredVerdict],
+) -> Finished:
+    def values(idx: int) -> dict[tuple[str, str], float | None]:
+        profiles = lines[record.sample, idx].scores if (record.sample, idx) in lines else {}
+        return {(profile, metric): value for profile, own in profiles.items() for metric, value in own.items()}
+
+    roles = [call.role for call in record.calls] + [FINAL] * len(record.completions)
+    calls = [(role, _key(spec.id, record.sample, ordinal)) for ordinal, role in enumerate(roles)]
+    return _recorded_sample(
+        record.sample,
+        Status(record.status),
+        **{name: getattr(record, name) for name in _UNKNOWN},
+        calls=tuple(calls),
+        completions=tuple(
+            StoredCompletion(
+                generation_id=calls[len(record.calls) + idx][1],
+                status=Status(answer.status),
+                text=answer.text,
+                flags=(),
+                scores=values(idx),
+                verdict=judged[record.sample, idx].key if (record.sample, idx) in judged else None,
+            )
+            for idx, answer in enumerate(record.completions)
+        ),
+        scores=values(0) if not record.completions else {},
+    )

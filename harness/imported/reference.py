@@ -33,13 +33,14 @@ from ctxbench.harness import metrics
 from ctxbench.harness.cells.process import REFERENCE_FOLDER
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
-from ctxbench.harness.imported import ImportSummary
+from ctxbench.harness.imported import ImportSummary, add_records, samples_of
 from ctxbench.harness.imported.probes import probes_of
 from ctxbench.harness.metrics import COPY_MODEL
 from ctxbench.harness.results import Origin
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.details import rows_of
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import Imported
@@ -51,7 +52,7 @@ from ctxbench.harness.submissions.records import (
     SampleRecord,
     ScoreRecord,
 )
-from ctxbench.harness.submissions.stored import RunRows, add_records, sample_records, samples_of
+from ctxbench.harness.submissions.stored import sample_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,7 +352,7 @@ def _line(run: ReferenceRun) -> dict[str, Any]:
 def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None) -> ReferenceRun:
     """Return a complete stored run as columns."""
     samples = [sample.id for sample in planned_samples(sample_set.samples, limit)]
-    rows = RunRows.of(store, id_)
+    rows = rows_of(store, id_)
     with store.reading() as connection:
         run = connection.execute(select(t.RUN).where(t.RUN.c.id == id_)).one()
     values = {sample: rows.scores[sample, 0] for sample in samples}
@@ -365,14 +366,14 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
         status=[rows.results[sample].status for sample in samples],
         context_tokens=[rows.results[sample].context_tokens for sample in samples],
         calls=[
-            [(call.role, answer.tokens_in, answer.tokens_out) for call, answer in rows.answered(sample)]
+            [(call.role, answer.tokens_in, answer.tokens_out) for call, answer in rows.calls[sample]]
             for sample in samples
         ],
         scores={
             profile: {metric: [values[sample][profile].get(metric) for sample in samples] for metric in names}
             for profile, names in columns.items()
         },
-        texts=() if run.generator == COPY_MODEL else [rows.completions[sample][0].text for sample in samples],
+        texts=() if run.generator == COPY_MODEL else [rows.completions[sample][0][0].text for sample in samples],
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads one sample of one run by key, and its long texts only when they are requested."""
+"""Reads one sample of one run by key, and its long texts only when they are requested; or all rows of a run."""
 
 from __future__ import annotations
 
@@ -347,3 +347,50 @@ def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:
         called = [(call.name, call.arguments) for call in message.calls] or [("", "")]
         steps += [Step(number=number, text=message.text, tool=tool, arguments=written) for tool, written in called]
     return tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRows:
+    """The rows of one run: sample -> its result, and its calls and completions in order, each with its answer."""
+
+    results: Mapping[str, Any]
+    calls: Mapping[str, list[tuple[Any, Any]]]
+    completions: Mapping[str, list[tuple[Any, Any]]]
+    scores: Mapping[tuple[str, int], dict[str, dict[str, float | None]]]
+    """Sample and index -> profile -> metric -> value."""
+    verdicts: Mapping[tuple[str, int], Any]
+    answers: Mapping[str, Any]
+    """Id -> answer."""
+
+
+def rows_of(store: Store, run: str) -> RunRows:
+    """Return the rows of a run."""
+    scores: dict[tuple[str, int], dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
+    judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT.c.verdict).select_from(
+        t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
+    )
+    ids = select(t.CALL.c.generation_id).where(t.CALL.c.run_id == run)
+    with store.reading() as connection:
+
+        def rows(table: Any, *order: str) -> Any:
+            columns = [table.c[name] for name in order]
+            return connection.execute(select(table).where(table.c.run_id == run).order_by(*columns))
+
+        def answered(table: Any, order: str) -> dict[str, list[tuple[Any, Any]]]:
+            pairs: dict[str, list[tuple[Any, Any]]] = defaultdict(list)
+            for row in rows(table, "sample_id", order):
+                pairs[row.sample_id].append((row, answers[row.generation_id]))
+            return pairs
+
+        answers = {row.id: row for row in connection.execute(select(t.GENERATION).where(t.GENERATION.c.id.in_(ids)))}
+        for row in rows(t.SCORE, "sample_id", "idx", "profile", "metric"):
+            scores[row.sample_id, row.idx][row.profile][row.metric] = row.value
+        verdicts = connection.execute(judged.where(t.JUDGED.c.run_id == run))
+        return RunRows(
+            results={row.sample_id: row for row in rows(t.RESULT)},
+            calls=answered(t.CALL, "ordinal"),
+            completions=answered(t.COMPLETION, "idx"),
+            scores=scores,
+            verdicts={(row.sample_id, row.idx): row.verdict for row in verdicts},
+            answers=answers,
+        )

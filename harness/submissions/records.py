@@ -217,6 +217,11 @@ class CallRecord(AnswerUsage):
     answer: Text
     max_tokens: Count
 
+    @property
+    def written(self) -> str:
+        """What the model wrote."""
+        return self.answer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord(AnswerUsage):
@@ -227,6 +232,11 @@ class AnswerRecord(AnswerUsage):
     """The completion that is scored."""
     answer: Text | None = None
     """What the model wrote; None if that is `text`."""
+
+    @property
+    def written(self) -> str:
+        """What the model wrote."""
+        return self.text if self.answer is None else self.answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

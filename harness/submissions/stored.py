@@ -6,9 +6,8 @@ import json
 import re
 import socket
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -22,29 +21,26 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.types import Cursor, Kind, Sample
+from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import open_cells
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.imported import add_samples, recorded_answer, recorded_sample, recorded_verdict
+from ctxbench.harness.imported import add_records, samples_of
 from ctxbench.harness.imported.probes import probes_of
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.results import Origin, Status
+from ctxbench.harness.results import Origin
 from ctxbench.harness.run.runner import card_of
 from ctxbench.harness.run.sample import FINAL
 from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.details import RunRows, rows_of
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import Store, open_store
 from ctxbench.harness.store.work import RunWork
 from ctxbench.harness.store.write import (
-    Finished,
     Imported,
     Mark,
-    StoredCompletion,
-    StoredGeneration,
-    StoredVerdict,
     read_flags,
 )
 from ctxbench.harness.submissions import records as form
@@ -54,8 +50,6 @@ from ctxbench.strategies.registry import CONTROLS, DISTRIBUTION
 _PATH = re.compile(r"(?<![\w:/.])~?/(?:[^/(),='\"]+/)*(?=[^/\s(),='\"])")
 _ADDRESS = re.compile(r"http://[^/\s(),='\"]+")
 _PROBLEM = "a package says how its run was made"
-_COSTS = ("context_tokens", "flags", "strategy_seconds", "generator_seconds")
-Scores = dict[str, dict[str, float | None]]
 
 
 def packed(
@@ -237,10 +231,10 @@ def _contents(
     scores: list[form.ScoreRecord] = []
     prices: list[float | None] = []
     for repetition, run in enumerate(runs):
-        rows = RunRows.of(store, run)
+        rows = rows_of(store, run)
         for sample in samples:
-            completions.append(rows.completion(sample, repetition))
-            scores += rows.lines(sample, repetition)
+            completions.append(completion_of(rows, sample, repetition))
+            scores += _lines(rows, sample, repetition)
         prices += [row.price for row in rows.answers.values()]
     priced = [price for price in prices if price is not None]
     answers: list[form.AnswerUsage] = [call for record in completions for call in (*record.calls, *record.completions)]
@@ -254,105 +248,51 @@ def _contents(
     return tuple(completions), tuple(scores), cost
 
 
-@dataclass(frozen=True, slots=True)
-class RunRows:
-    """The rows of one run: sample -> its result, calls, completions by index, scores and verdicts."""
-
-    results: Mapping[str, Any]
-    calls: Mapping[str, list[Any]]
-    completions: Mapping[str, list[Any]]
-    scores: Mapping[tuple[str, int], Scores]
-    verdicts: Mapping[tuple[str, int], Any]
-    answers: Mapping[str, Any]
-    """Id -> answer."""
-
-    @classmethod
-    def of(cls, store: Store, run: str) -> RunRows:
-        """Read the rows of a run."""
-        calls: dict[str, list[Any]] = defaultdict(list)
-        completions: dict[str, list[Any]] = defaultdict(list)
-        scores: dict[tuple[str, int], Scores] = defaultdict(lambda: defaultdict(dict))
-        judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT.c.verdict).select_from(
-            t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)
-        )
-        with store.reading() as connection:
-
-            def rows(table: Any, *order: str) -> Any:
-                columns = [table.c[name] for name in order]
-                return connection.execute(select(table).where(table.c.run_id == run).order_by(*columns))
-
-            for row in rows(t.CALL, "sample_id", "ordinal"):
-                calls[row.sample_id].append(row)
-            for row in rows(t.COMPLETION, "sample_id", "idx"):
-                completions[row.sample_id].append(row)
-            for row in rows(t.SCORE, "sample_id", "idx", "profile", "metric"):
-                scores[row.sample_id, row.idx][row.profile][row.metric] = row.value
-            ids = select(t.CALL.c.generation_id).where(t.CALL.c.run_id == run)
-            return cls(
-                results={row.sample_id: row for row in rows(t.RESULT)},
-                calls=calls,
-                completions=completions,
-                scores=scores,
-                verdicts={
-                    (row.sample_id, row.idx): row.verdict
-                    for row in connection.execute(judged.where(t.JUDGED.c.run_id == run))
-                },
-                answers={
-                    row.id: row for row in connection.execute(select(t.GENERATION).where(t.GENERATION.c.id.in_(ids)))
-                },
+def completion_of(rows: RunRows, sample: str, repetition: int) -> form.AnsweredRecord:
+    """Return the line of a sample in ``completions.jsonl``."""
+    result = rows.results[sample]
+    return form.AnsweredRecord(
+        sample=sample,
+        repetition=repetition,
+        status=result.status,
+        prompt=result.prompt_digest,
+        context_tokens=result.context_tokens,
+        flags=read_flags(result.flags),
+        strategy_seconds=round(result.strategy_seconds, 6),
+        generator_seconds=round(result.generator_seconds, 6),
+        calls=tuple(
+            form.CallRecord(
+                role=row.role,
+                prompt=answer.prompt_digest,
+                answer=answer.text,
+                max_tokens=json.loads(answer.sampling).get("max_tokens", 0),
+                **_usage(answer),
             )
+            for row, answer in rows.calls[sample]
+            if row.role != FINAL
+        ),
+        completions=tuple(
+            form.AnswerRecord(
+                status=row.status,
+                text=row.text,
+                answer=answer.text if answer.text != row.text else None,
+                **_usage(answer),
+            )
+            for row, answer in rows.completions[sample]
+        ),
+    )
 
-    def answered(self, sample: str) -> list[tuple[Any, Any]]:
-        """Return the calls of a sample in order, with their answers."""
-        return self._with_answers(self.calls[sample])
 
-    def _with_answers(self, rows: Iterable[Any]) -> list[tuple[Any, Any]]:
-        return [(row, self.answers[row.generation_id]) for row in rows]
-
-    def completion(self, sample: str, repetition: int) -> form.AnsweredRecord:
-        """Return the line of a sample."""
-        result = self.results[sample]
-        return form.AnsweredRecord(
+def _lines(rows: RunRows, sample: str, repetition: int) -> Iterator[form.ScoreRecord]:
+    """Yield the lines of a sample in ``scores.jsonl``."""
+    for idx in range(max(1, len(rows.completions[sample]))):
+        yield form.ScoreRecord(
             sample=sample,
             repetition=repetition,
-            status=result.status,
-            prompt=result.prompt_digest,
-            context_tokens=result.context_tokens,
-            flags=read_flags(result.flags),
-            strategy_seconds=round(result.strategy_seconds, 6),
-            generator_seconds=round(result.generator_seconds, 6),
-            calls=tuple(
-                form.CallRecord(
-                    role=row.role,
-                    prompt=answer.prompt_digest,
-                    answer=answer.text,
-                    max_tokens=json.loads(answer.sampling).get("max_tokens", 0),
-                    **_usage(answer),
-                )
-                for row, answer in self.answered(sample)
-                if row.role != FINAL
-            ),
-            completions=tuple(
-                form.AnswerRecord(
-                    status=row.status,
-                    text=row.text,
-                    answer=answer.text if answer.text != row.text else None,
-                    **_usage(answer),
-                )
-                for row, answer in self._with_answers(self.completions[sample])
-            ),
+            completion=idx,
+            scores={profile: dict(values) for profile, values in rows.scores[sample, idx].items()},
+            verdict=rows.verdicts.get((sample, idx)),
         )
-
-    def lines(self, sample: str, repetition: int) -> Iterator[form.ScoreRecord]:
-        """Yield the lines of the scores of a sample."""
-        for idx in range(max(1, len(self.completions[sample]))):
-            yield form.ScoreRecord(
-                sample=sample,
-                repetition=repetition,
-                completion=idx,
-                scores={profile: dict(values) for profile, values in self.scores[sample, idx].items()},
-                verdict=self.verdicts.get((sample, idx)),
-            )
 
 
 def _usage(answer: Any) -> dict[str, Any]:
@@ -403,38 +343,6 @@ def add(store: Store, submission: form.Submission, *, scored: bool = True, impor
     return ids
 
 
-def samples_of(records: Iterable[form.SampleRecord], kind: Kind) -> tuple[list[Sample], dict[str, date]]:
-    """Return samples without their texts, and the days of those that have one."""
-    records = list(records)
-    samples = [
-        Sample(
-            **{name: getattr(record, name) for name in ("id", "benchmark", "repo", "path")},
-            language=Language(record.language),
-            kind=kind,
-            subkind=record.level,
-            cursor=Cursor(line=record.line, column=record.column),
-            prefix="",
-        )
-        for record in records
-    ]
-    return samples, {record.id: date.fromisoformat(record.day) for record in records if record.day}
-
-
-def add_records(
-    store: Store, spec: RunSpec, records: Sequence[form.AnsweredRecord], scores: Iterable[form.ScoreRecord]
-) -> None:
-    """Store answers of a run that was made elsewhere, with their scores and verdicts."""
-    lines = {(line.sample, line.completion): line for line in scores}
-    judged = {key: _verdict(spec.id, key, line.verdict) for key, line in lines.items() if line.verdict}
-    add_samples(
-        store,
-        spec,
-        [_finished(spec, record, lines, judged) for record in records],
-        generations=[answer for record in records for answer in _answers(spec, record)],
-        verdicts=list(judged.values()),
-    )
-
-
 def _spec(manifest: form.Manifest, seed: int) -> RunSpec:
     sampling, versions = manifest.sampling, manifest.versions
     after = manifest.set.after
@@ -461,59 +369,4 @@ def _spec(manifest: form.Manifest, seed: int) -> RunSpec:
         seed=seed,
         tokenizer=versions.tokenizer,
         code=versions.ctxbench,
-    )
-
-
-def _key(run: str, sample: str, ordinal: int) -> str:
-    return sha256(f"package\0{run}\0{sample}\0{ordinal}")
-
-
-def _answers(spec: RunSpec, record: form.AnsweredRecord) -> Iterator[StoredGeneration]:
-    answers: list[form.CallRecord | form.AnswerRecord] = [*record.calls, *record.completions]
-    for ordinal, answer in enumerate(answers):
-        usage = {name: getattr(answer, name) for name in ("tokens_in", "tokens_out", "seconds")}
-        yield recorded_answer(spec, _key(spec.id, record.sample, ordinal), written(answer), answer.finish, **usage)
-
-
-def written(answer: form.CallRecord | form.AnswerRecord) -> str:
-    """Return what the model wrote."""
-    return answer.text if isinstance(answer, form.AnswerRecord) and answer.answer is None else answer.answer or ""
-
-
-def _verdict(run: str, key: tuple[str, int], verdict: str) -> StoredVerdict:
-    own = f"package\0{run}\0{key}"
-    return recorded_verdict(sha256(own), key[0], own, "package", verdict, "", run=run)
-
-
-def _finished(
-    spec: RunSpec,
-    record: form.AnsweredRecord,
-    scores: Mapping[tuple[str, int], form.ScoreRecord],
-    judged: Mapping[tuple[str, int], StoredVerdict],
-) -> Finished:
-    def values(idx: int) -> dict[tuple[str, str], float | None]:
-        line = scores.get((record.sample, idx))
-        profiles = {} if line is None else line.scores
-        return {(profile, metric): value for profile, own in profiles.items() for metric, value in own.items()}
-
-    first = len(record.calls)
-    keys = [_key(spec.id, record.sample, ordinal) for ordinal in range(first + len(record.completions))]
-    roles = [call.role for call in record.calls] + [FINAL] * len(record.completions)
-    return recorded_sample(
-        record.sample,
-        Status(record.status),
-        **{name: getattr(record, name) for name in _COSTS},
-        calls=tuple(zip(roles, keys, strict=True)),
-        completions=tuple(
-            StoredCompletion(
-                generation_id=keys[first + idx],
-                status=Status(answer.status),
-                text=answer.text,
-                flags=(),
-                scores=values(idx),
-                verdict=judged[record.sample, idx].key if (record.sample, idx) in judged else None,
-            )
-            for idx, answer in enumerate(record.completions)
-        ),
-        scores=values(0) if not record.completions else {},
     )

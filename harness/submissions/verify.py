@@ -37,6 +37,7 @@ from ctxbench.harness.run.sample import completion
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, decoding
 from ctxbench.harness.run.stored import judge_run, rescore
 from ctxbench.harness.store import verdicts
+from ctxbench.harness.store.details import RunRows, rows_of
 from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.store import Store, open_store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
@@ -72,7 +73,7 @@ class Replay(Generator):
             for call in record.calls:
                 self._answers[call.prompt, 0, call.max_tokens] = call.answer
             for index, answer in enumerate(record.completions):
-                self._answers[record.prompt, index, manifest.sampling.max_tokens] = stored.written(answer)
+                self._answers[record.prompt, index, manifest.sampling.max_tokens] = answer.written
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         """Answer every request, in order."""
@@ -300,7 +301,7 @@ class Verifier:
         for (sample, repetition), record in self._records.items():
             states = []
             for index, answer in enumerate(record.completions):
-                raw = Response(text=stored.written(answer), finish="stop", tokens_in=0, tokens_out=0, seconds=0.0)
+                raw = Response(text=answer.written, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0)
                 text = clean(completion(samples[sample], Answer("", raw)).text)
                 states.append("scored" if text.strip() else "model-failed")
                 part.compare(sample, f"text {repetition}.{index}", answer.text, text)
@@ -354,13 +355,13 @@ class Verifier:
         )
         if (fault := fault_of([summary])) and (isinstance(fault, MachineFault) or summary.unjudged):
             raise fault
-        rows = stored.RunRows.of(store, summary.run)
+        rows = rows_of(store, summary.run)
         faults = {fault.sample_id: fault.message for fault in summary.faults}
         for sample, record in records.items():
             if sample not in rows.results:
                 prompts.compare(sample, "prompt", record.prompt, stored.public(faults.get(sample, "")))
                 continue
-            self._compare_prompts(record, rows.completion(sample, repetition))
+            self._compare_prompts(record, stored.completion_of(rows, sample, repetition))
         if prompts.checked <= 0:
             prompts.state = PartState.TRUSTED
         self._compare_scores(rows, repetition, only_text=False)
@@ -379,7 +380,7 @@ class Verifier:
         part.compare(sample, what, *(json.dumps(some.get(what)) for some in facts), counts=not trimmed)
         if self._copies:
             for name in ("calls", "completions"):
-                texts = [[stored.written(answer) for answer in getattr(some, name)] for some in (record, own)]
+                texts = [[answer.written for answer in getattr(some, name)] for some in (record, own)]
                 for index in range(max(map(len, texts))):
                     pair = [some[index] if index < len(some) else None for some in texts]
                     self._parts["answers"].compare(sample, f"{name} {index}", *pair)
@@ -419,9 +420,9 @@ class Verifier:
                         if row.fault is not None:
                             raise row.fault
                         tick(1)
-            self._compare_scores(stored.RunRows.of(store, id_), repetition, only_text=True)
+            self._compare_scores(rows_of(store, id_), repetition, only_text=True)
 
-    def _compare_scores(self, rows: stored.RunRows, repetition: int, *, only_text: bool) -> None:
+    def _compare_scores(self, rows: RunRows, repetition: int, *, only_text: bool) -> None:
         """Compare scores in every column that the package has, and verdicts."""
         columns = self._columns
         trusted = {(CONTEXT, metric) for metric in GAINS} if not self._priced else set()
