@@ -323,9 +323,9 @@ def _verified(entry: Entry) -> State:
     parts = tuple((f"{part.name}, {part.state}", _outcome(part)) for part in checks.parts)
     if not checks.equal:
         return State("differs", "differs", f"{says} Some values are not those of the package.", parts)
-    derived = any(part.state is PartState.DERIVED and part.name == "prompts" for part in checks.parts)
-    mark = "verified" if derived else "rescored only"
-    mark += f", {checks.samples} of {checks.of}" * (checks.samples < checks.of)
+    prompts = next((part for part in checks.parts if part.name == "prompts" and part.state is PartState.DERIVED), None)
+    checked, of = (prompts.checked, prompts.of) if prompts else (checks.samples, checks.of)
+    mark = ("verified" if prompts else "rescored only") + f", {checked} of {of}" * (checked < of)
     return State("verified", mark, f"{says} No value differs.", parts)
 
 

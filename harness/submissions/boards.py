@@ -166,8 +166,9 @@ def _check(package: Submission, where: str) -> None:
 
 def _entry(folder: Path) -> Entry:
     package = read(folder)
-    if package.manifest.date > datetime.now(UTC).date().isoformat():
-        raise InputFault("the date is in the future", where=str(folder), cure=_CURE)
+    withdrawn = package.manifest.withdrawn
+    if max(package.manifest.date, withdrawn.date if withdrawn else "") > datetime.now(UTC).date().isoformat():
+        raise InputFault("a date is in the future", where=str(folder), cure=_CURE)
     with opened(package, where=str(folder)) as (url, _), open_reader(url) as store:
         return Entry(
             package=package,

@@ -46,7 +46,7 @@ class Record:
 class SetPart(Record):
     """The sample set, and the part of it that was run."""
 
-    name: Name
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
     digest: Digest
     """Digest of the set; see `bench.samples`."""
     kind: Literal["line", "function"]

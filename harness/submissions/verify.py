@@ -267,11 +267,12 @@ class Verifier:
             for name in standard.names()
             for kind, digest in standard.load(name).digests.items()
         }
+        claimed = manifest.set.name
         facts = {
             "samples": len(own),
             "kind": " ".join(sorted({str(sample.kind) for sample in self.sample_set.samples})),
             "protocol": str(self.sample_set.manifest.get("protocol", "ctxbench")),
-            "name": published.get(manifest.set.digest, manifest.set.name),
+            "name": published.get(manifest.set.digest, "" if claimed in published.values() else claimed),
             "limit": None if len(own) == len(self.sample_set.samples) else manifest.set.limit,
         }
         for name, value in facts.items():
@@ -315,6 +316,8 @@ class Verifier:
         part = self._parts["strategy"]
         try:
             with open_cells([self.home.root], 1) as cells:
+                if self._manifest.strategy.file and cells.describe()["isolation"] == "process":
+                    return "this machine's kernel cannot confine a stranger's source"
                 own = card_of(spec, cells).version
         except InputFault as fault:
             part.compare("", "strategy", self._manifest.strategy.spec, stored.public(fault.what))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ def make_package(
     *,
     gain: float = 0.0,
     text: str = "x = 1",
-    repos: str = REPOS,
+    repos: Sequence[str] = REPOS,
     scores: dict[str, float] | None = None,
     profile: str = "ctxbench",
     sources: dict[str, str] | None = None,

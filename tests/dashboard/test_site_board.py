@@ -83,6 +83,14 @@ def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
         "other model": make_package(model={"spec": "incontext"}),
         "other metrics": make_package(gain=0.3, versions={"metrics": "f" * 64}),
         "withdrawn": make_package("mine", gain=0.4, withdrawn=form.Withdrawal(reason=evil, date="2026-11-09")),
+        "foreign": make_package(
+            re.sub("[/@.]", "", f"mine({evil})"),
+            # Everything of the samples, too.
+            repos=[f"{number} {evil}" for number in range(8)],
+            set={"name": "other", "protocol": evil},
+            model={"spec": f"hf(model={evil})", "version": evil},
+            versions={"ctxbench": evil, "coder": f"hf({evil})"},
+        ),
         "repeated": make_package("twice", gain=0.01, sampling={"seeds": (0, 1)}),
     }
     write(folder, *packages.values())
@@ -141,7 +149,7 @@ def test_what_counts_is_ranked_and_the_rest_stays_in_sight(packages: Any) -> Non
     assert index.count("<li data-set") == len(made) == index.count('class="state')
     pages = {path: path.read_text(encoding="utf-8") for path in (folder / "site" / "boards").glob("*.html")}
     # Another model and other metrics have tables of their own.
-    assert sorted(text.count('scope="row"') // text.count("<table") for text in pages.values()) == [1, 1, 5]
+    assert sorted(text.count('scope="row"') // text.count("<table") for text in pages.values()) == [1, 1, 1, 5]
     main = max(pages.values(), key=len)
     ids = {name: package.manifest.id for name, package in made.items()}
     folded = main.index(f"submissions/{ids['first']}.html")
@@ -162,6 +170,17 @@ def test_a_verification_of_another_package_says_nothing(tmp_path: Path) -> None:
     (folder / package.manifest.id / files.VERIFICATION).write_text(text)
     assert build(folder, tmp_path / "out").code == 0
     assert "not verified" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_mark_counts_the_prompts_that_were_computed(tmp_path: Path) -> None:
+    package = make_package()
+    folder = write(tmp_path / "in", package)
+    check = verified(package)
+    part = replace(check.parts[0], checked=1)
+    text = files.verification_text(replace(check, parts=(part,)))
+    (folder / package.manifest.id / files.VERIFICATION).write_text(text)
+    assert build(folder, tmp_path / "out").code == 0
+    assert "verified, 1 of 32" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_wrong_word_on_the_protocol_opens_no_table(tmp_path: Path) -> None:
@@ -257,9 +276,9 @@ def test_search_and_filters_work_from_a_disk_and_without_a_script_all_is_shown(
     entries = page.locator(".entries > li:visible")
     assert entries.count() == len(made)
     page.locator("input[type=search]").fill("windows MENDED")
-    assert entries.count() == 1 and "1 of 9" in page.get_by_role("status").inner_text()
+    assert entries.count() == 1 and "1 of 10" in page.get_by_role("status").inner_text()
     page.locator("input[type=search]").fill("<script>alert")
-    assert entries.count() == 1
+    assert entries.count() == 2
     page.locator("input[type=search]").fill("")
     page.locator("select[name=model]").select_option(label="incontext")
     assert entries.count() == 1 and page.locator(".board-part:visible").count() == 1
@@ -292,6 +311,8 @@ UNKNOWN = ("evil", {"evil": 1.0})
         ("sampling.seeds", make_package("b", sampling={"seeds": (1 << 80,)})),
         ("not a date", make_package("b", date="2026-99-99")),
         ("not a date", make_package("b", withdrawn=form.Withdrawal(reason="r", date="2026-02-31"))),
+        ("in the future", make_package("b", withdrawn=form.Withdrawal(reason="r", date="9999-12-31"))),
+        ("in the future", make_package("b", date="9999-12-31")),
         ("other samples", make_package("b", repos="ijklmnop")),
         ("copyable_bits", make_package("b", scores={"copyable_bits": 1e300}, profile="context")),
     ],

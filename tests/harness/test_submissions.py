@@ -20,6 +20,7 @@ from ctxbench.bench.concurrency import silent
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
+from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.incontext import VERSION
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import run
@@ -218,6 +219,7 @@ LINES: dict[str, tuple[Change, dict[str, str]]] = {
     "another protocol": (manifest(set__protocol="projbench"), differs("samples")),
     "another title": (manifest(title="<b>best</b>", authors=("B",)), {"description": "trusted"}),
     "other costs": (manifest(cost__tokens_in=1, cost__price=0.0), {"description": "trusted"}),
+    "a standard set's name": (manifest(set__name="ctxbench-2-lite"), differs("samples")),
     "a smaller limit": (manifest(set__limit=3), differs("samples")),
     "another day": (manifest(set__after="2030-01-01"), differs("samples")),
     "another kind": (manifest(set__kind="function"), differs("samples")),
@@ -257,6 +259,7 @@ LINES: dict[str, tuple[Change, dict[str, str]]] = {
     "a prompt's flag": (record("completions", flags=("odd",)), differs("prompts")),
     "a draft's prompt": (record("completions", calls=first(prompt=OTHER)), differs("prompts")),
     "a draft's answer": (record("completions", calls=first(answer="other")), differs("prompts")),
+    "a thousand drafts": (record("completions", calls=lambda old: old * 1000), differs("prompts")),
     "a draft less": (record("completions", calls=()), differs("prompts")),
     "a completion": (
         record("completions", completions=first(text="apply_tax(cart_0, 1)")),
@@ -270,6 +273,10 @@ LINES: dict[str, tuple[Change, dict[str, str]]] = {
     "a sample's status": (record("completions", status="model-failed"), differs("completions")),
     "a score": (
         record("scores", scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "es": 1.0}}),
+        differs("scores", "means"),
+    ),
+    "a score without a value": (
+        record("scores", scores=lambda old: {**old, "ctxbench": {**old["ctxbench"], "es": None}}),
         differs("scores", "means"),
     ),
     "a score left out": (
@@ -328,6 +335,13 @@ REFUSED = {
     "a path in a strategy": manifest(strategy__spec="mine.py@mine(top=../x)"),
     "an engine in a file": manifest(strategy__spec="mine.py@mine(engine=evil.toml)"),
     "a file as a built-in": manifest(strategy__source="built-in", strategy__file=None, strategy__spec="x.py@evil"),
+    "a set in another folder": manifest(set__name="../../etc"),
+    "a set that looks like another": manifest(set__name="d\u0435mo"),
+    "a strategy that looks like another": manifest(strategy__spec="mine.py@min\u0435"),
+    "a model that looks like the built-in one": manifest(model__spec="inc\u043entext"),
+    "a coder that looks like the built-in one": manifest(versions__coder=f"inc\u043entext {VERSION}"),
+    "the year 0": manifest(date="0000-01-01"),
+    "a score for a completion that is not there": record("scores", completion=1),
     "a language": record("samples", language="klingon"),
     "a mark of a line": record("samples", marks=("broken",)),
     "a day": record("samples", day="2026-99-99"),
@@ -393,6 +407,12 @@ def line(change: Callable[[str], str]) -> Callable[[Path], None]:
     return edit(files.COMPLETIONS, changed)
 
 
+def score(value: str, beside: str = '"repetition": 0') -> Callable[[Path], None]:
+    """Write a score into the first line of the scores, and a field beside the scores."""
+    head = f'{beside}, "scores": {{"ctxbench": {{"es": {value}}}}}'
+    return edit(files.SCORES, lambda text: re.sub(r'"scores": .*', f"{head}}}", text, count=1))
+
+
 REASONED = '{"verdict": "FAILED", "reason": "the set is wrong", "tests_run": 900}'
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a link to a file": (swap(files.SCORES, lambda path: path.symlink_to("/etc/passwd")), "not part of a package"),
@@ -430,7 +450,17 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no number in TOML": (toml("temperature = 0.0", "temperature = nan"), "temperature"),
     "an infinite number in TOML": (toml("temperature = 0.0", "temperature = inf"), "temperature"),
     "a date in TOML": (toml('date = "', 'date = 2026-01-01 # "'), "date"),
-    "a large manifest": (toml("format = 1", f"# {'x' * (1 << 20)}\nformat = 1"), "larger than"),
+    "a manifest of 50 MB": (toml("format = 1", f"# {'x' * (50 << 20)}\nformat = 1"), "larger than"),
+    "nested tables": (toml("[set]", "\n".join(f"[{'a.' * 1_990}b{n}]" for n in range(30)) + "\n[set]"), "TOML|a"),
+    "many tables": (toml("[set]", "[[a]]\n" + "[[a.b]]\n" * 9_000 + "[set]"), "field a"),
+    "a link in place of the package": (
+        lambda folder: (folder.rename(folder.parent / "real"), folder.symlink_to(folder.parent / "real")),
+        "not a folder",
+    ),
+    "a table of another format": (lambda folder: (folder / "scores.parquet").write_bytes(b"PAR1"), "not part of"),
+    "NaN as a score": (score("NaN"), "NaN"),
+    "a whole number of 300 digits as a score": (score("9" * 300), "scores.ctxbench.es"),
+    "a metric twice": (score('1.0, "es": 0.0'), "twice"),
     "many keys": (
         toml("format = 1", "format = 1\n" + "\n".join(f"a.{'b.' * 60}c{n} = 1" for n in range(1500))),
         "TOML|a",
@@ -461,18 +491,9 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a sample less": (edit(files.COMPLETIONS, lambda text: text.partition("\n")[2]), "once"),
     "samples less": (edit(files.SAMPLES, lambda text: text.partition("\n")[2]), "once"),
     "scores in another order": (edit(files.SCORES, lambda text: "\n".join(text.split("\n")[1::-1]) + "\n"), "once"),
-    "a verdict with its reason and tests": (
-        edit(files.SCORES, lambda text: text.replace('"scores"', f'"verdict": {REASONED}, "scores"', 1)),
-        "field verdict",
-    ),
-    "a reason beside a verdict": (
-        edit(files.SCORES, lambda text: text.replace('"scores"', '"verdict": "FAILED", "reason": "no", "scores"', 1)),
-        "field reason",
-    ),
-    "a verdict that no test gives": (
-        edit(files.SCORES, lambda text: text.replace('"scores"', '"verdict": "BROKEN", "scores"', 1)),
-        "field verdict",
-    ),
+    "a verdict with its reason and tests": (score("1.0", f'"verdict": {REASONED}'), "field verdict"),
+    "a reason beside a verdict": (score("1.0", '"verdict": "FAILED", "reason": "no"'), "field reason"),
+    "a verdict that no test gives": (score("1.0", '"verdict": "BROKEN"'), "field verdict"),
     "an empty line": (edit(files.SCORES, lambda text: "\n" + text), "JSON"),
     "an unfinished line": (edit(files.SCORES, lambda text: text + "{"), "unfinished"),
     "a long line": (edit(files.SCORES, lambda text: f'{{"sample": "{"x" * (5 << 20)}"}}\n' + text), "unfinished"),
@@ -558,6 +579,12 @@ def test_a_package_holds_nothing_of_the_machine(packages: dict[str, Made]) -> No
         "aim(lc.infile, encoder=~/e)": "aim(lc.infile, encoder=e)",
     }.items():
         assert public(spec) == shown
+
+
+def test_no_source_of_a_stranger_runs_unconfined(packages: dict[str, Made], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InlineCells, "describe", lambda _: {"isolation": "process"})
+    verification = packages["line"].verify()
+    assert states(verification) == states(verification) | TRUSTED | {"strategy": "trusted"}
 
 
 @pytest.mark.slow
