@@ -17,6 +17,7 @@ from ctxbench.bench import formats
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
 from ctxbench.bench.codereval.predictions import NO_RESULT
 from ctxbench.bench.concurrency import Progress, silent
+from ctxbench.bench.dates import dates_of
 from ctxbench.bench.files import sha256
 from ctxbench.bench.formats import RecordedAnswer, Table
 from ctxbench.bench.languages.base import Language
@@ -28,11 +29,11 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.run.batching import Answer as ModelAnswer
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion
 from ctxbench.harness.run.scoring import EMPTY, SampleScorer
-from ctxbench.harness.run.spec import RunSpec
+from ctxbench.harness.run.spec import RunSpec, planned_samples
 from ctxbench.harness.store import notes
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
-from ctxbench.harness.store.write import Finished, Imported, StoredCompletion, StoredGeneration, StoredVerdict
+from ctxbench.harness.store.write import Finished, Imported, Mark, StoredCompletion, StoredGeneration, StoredVerdict
 from ctxbench.harness.submissions import records as form
 from ctxbench.strategies.api import Prompt
 
@@ -305,6 +306,26 @@ def remarks(run: Matched, source: Imported) -> tuple[str, ...]:
     if absent:
         sentences.append(f"{file} lacks {absent} of {len(run.basis.samples)} samples; they are missing.")
     return tuple(sentences)
+
+
+def sample_records(
+    sample_set: SampleSet, limit: int | None, after: str | None, marks: Sequence[Mark] = ()
+) -> tuple[form.SampleRecord, ...]:
+    """Return the public facts of the samples of a run over a set."""
+    days, day = dates_of(sample_set), None if after is None else date.fromisoformat(after)
+    eligible = [s for s in sample_set.samples if day is None or (s.id in days and days[s.id] > day)]
+    return tuple(
+        form.SampleRecord(
+            **{name: getattr(sample, name) for name in ("id", "benchmark", "repo", "path")},
+            language=str(sample.language),
+            level=sample.subkind,
+            line=sample.cursor.line,
+            column=sample.cursor.column,
+            day=days[sample.id].isoformat() if sample.id in days else None,
+            marks=tuple(mark.mark for mark in marks if mark.sample_id == sample.id),  # type: ignore[misc]
+        )
+        for sample in planned_samples(eligible, limit)
+    )
 
 
 def samples_of(records: Iterable[form.SampleRecord], kind: Kind) -> tuple[list[Sample], dict[str, date]]:

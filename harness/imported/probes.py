@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ctxbench.bench.files import sha256
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
 from ctxbench.harness import diagnostics, metrics
@@ -97,3 +99,8 @@ def _task(language: Language, head: str) -> Sample:
         prefix=head,
         name="total",
     )
+
+
+def metrics_digest(languages: Sequence[str]) -> str:
+    """Return the digest of what all metrics say of fixed texts: another one means other metrics."""
+    return sha256(json.dumps(probes_of([Language(name) for name in languages]), sort_keys=True))

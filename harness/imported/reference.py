@@ -33,7 +33,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.cells.process import REFERENCE_FOLDER
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.generators.incontext import VERSION
-from ctxbench.harness.imported import ImportSummary, add_records, samples_of
+from ctxbench.harness.imported import ImportSummary, add_records, sample_records, samples_of
 from ctxbench.harness.imported.probes import probes_of
 from ctxbench.harness.metrics import COPY_MODEL
 from ctxbench.harness.results import Origin
@@ -52,7 +52,6 @@ from ctxbench.harness.submissions.records import (
     SampleRecord,
     ScoreRecord,
 )
-from ctxbench.harness.submissions.stored import sample_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,22 +16,20 @@ from typing import Any
 from sqlalchemy import select
 
 from ctxbench.bench import spec as specs
-from ctxbench.bench.dates import dates_of
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.files import read_text, sha256, write_atomic
-from ctxbench.bench.languages.base import Language
+from ctxbench.bench.files import read_text, write_atomic
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import open_cells
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.imported import add_records, samples_of
-from ctxbench.harness.imported.probes import probes_of
+from ctxbench.harness.imported import add_records, sample_records, samples_of
+from ctxbench.harness.imported.probes import metrics_digest
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.results import Origin
 from ctxbench.harness.run.runner import card_of
 from ctxbench.harness.run.sample import FINAL
-from ctxbench.harness.run.spec import RunSpec, planned_samples
+from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.details import RunRows, rows_of
@@ -153,11 +151,6 @@ def public(text: str) -> str:
     return plain.replace(host, "local") if len(host) > 3 and host != "localhost" else plain
 
 
-def metrics_digest(languages: Sequence[str]) -> str:
-    """Return the digest of what all metrics say of fixed texts: another one means other metrics."""
-    return sha256(json.dumps(probes_of([Language(name) for name in languages]), sort_keys=True))
-
-
 def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
     """Return the strategy of a run, and its source if it is one file."""
     spec, strategy_version = run.choices.strategy, run.versions["strategy"]
@@ -201,26 +194,6 @@ def placed(strategy: form.StrategyPart, sources: Mapping[str, str], folder: Path
     folder.chmod(0o755)
     write_atomic(folder / strategy.file, sources[strategy.file])
     return f"{folder}/{strategy.spec}"
-
-
-def sample_records(
-    sample_set: SampleSet, limit: int | None, after: str | None, marks: Sequence[Mark] = ()
-) -> tuple[form.SampleRecord, ...]:
-    """Return the public facts of the samples of a run over a set."""
-    days, day = dates_of(sample_set), None if after is None else date.fromisoformat(after)
-    eligible = [s for s in sample_set.samples if day is None or (s.id in days and days[s.id] > day)]
-    return tuple(
-        form.SampleRecord(
-            **{name: getattr(sample, name) for name in ("id", "benchmark", "repo", "path")},
-            language=str(sample.language),
-            level=sample.subkind,
-            line=sample.cursor.line,
-            column=sample.cursor.column,
-            day=days[sample.id].isoformat() if sample.id in days else None,
-            marks=tuple(mark.mark for mark in marks if mark.sample_id == sample.id),  # type: ignore[misc]
-        )
-        for sample in planned_samples(eligible, limit)
-    )
 
 
 def _contents(

@@ -28,6 +28,8 @@ from ctxbench.harness.cells import open_cells
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response
 from ctxbench.harness.generators.incontext import VERSION
+from ctxbench.harness.imported import sample_records
+from ctxbench.harness.imported.probes import metrics_digest
 from ctxbench.harness.metrics import COPY_MODEL
 from ctxbench.harness.results import BITS, EVERY, GAINS, Measurement
 from ctxbench.harness.run.batching import Answer
@@ -80,37 +82,6 @@ class Replay(Generator):
         keys = [(request.prompt.digest, request.index, request.sampling.max_tokens) for request in requests]
         texts = [self._answers.get(key, "") for key in keys]
         return [Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0) for text in texts]
-
-
-@dataclass(slots=True, kw_only=True)
-class ComparedPart:
-    """A part of a package while it is compared; its fields become those of `PartCheck`."""
-
-    name: PartName
-    of: int
-    state: PartState = PartState.DERIVED
-    note: str = ""
-    checked: int = 0
-    differing: int = 0
-    difference: ValueDifference | None = None
-
-    def compare(self, sample: str, what: str, expected: object, got: object, *, counts: bool = True) -> None:
-        """Compare the package's value with the one made here; `counts` is false for what is not one of the `of`."""
-        self.checked += counts
-        if not same(expected, got):
-            self.differing += 1
-            texts = str(expected)[:_SHOWN], str(got)[:_SHOWN]
-            self.difference = self.difference or ValueDifference(
-                sample=sample, what=what, expected=texts[0], got=texts[1]
-            )
-
-    def trust(self, note: str) -> None:
-        """Say that nobody can check the part here, and why."""
-        self.state, self.note = PartState.TRUSTED, note
-
-    def check(self) -> PartCheck:
-        """Return how the comparison came out."""
-        return PartCheck(**{name: getattr(self, name) for name in self.__slots__})
 
 
 def same(expected: object, got: object) -> bool:
@@ -199,15 +170,36 @@ class Verifier:
         return {(p, m) for line in self.submission.scores for p, values in line.scores.items() for m in values}
 
     @cached_property
-    def _parts(self) -> dict[str, ComparedPart]:
-        of = len(self.submission.completions)
-        parts = {name: ComparedPart(name=name, of=of) for name in get_args(PartName)}
-        parts["answers"].of = sum(len((*record.calls, *record.completions)) for record in self.submission.completions)
-        parts["completions"].of = len(self.submission.completions) * self._manifest.sampling.completions
-        parts["verdicts"].of = sum(line.verdict is not None for line in self.submission.scores)
-        parts["scores"].of = sum(len(values) for line in self.submission.scores for values in line.scores.values())
-        parts["strategy"].of = parts["description"].of = 1
-        return parts
+    def _parts(self) -> dict[PartName, PartCheck]:
+        """The parts as they were compared so far."""
+        records, scores = self.submission.completions, self.submission.scores
+        of: dict[PartName, int] = dict.fromkeys(get_args(PartName), len(records)) | {
+            "samples": len(self.submission.samples),
+            "answers": sum(len((*record.calls, *record.completions)) for record in records),
+            "completions": len(records) * self._manifest.sampling.completions,
+            "verdicts": sum(line.verdict is not None for line in scores),
+            "scores": sum(len(values) for line in scores for values in line.scores.values()),
+            **dict.fromkeys(("strategy", "description"), 1),
+        }
+        return {name: PartCheck(name=name, state=PartState.DERIVED, checked=0, of=of[name]) for name in of}
+
+    def _put(self, name: PartName, **changes: Any) -> None:
+        self._parts[name] = replace(self._parts[name], **changes)
+
+    def _trust(self, name: PartName, note: str) -> None:
+        """Say that nobody can check a part here, and why."""
+        self._put(name, state=PartState.TRUSTED, note=note)
+
+    def _compare(
+        self, name: PartName, sample: str, what: str, expected: object, got: object, *, counts: bool = True
+    ) -> None:
+        """Compare the package's value with the one made here; `counts` is false for what is not one of the `of`."""
+        part = self._parts[name]
+        self._put(name, checked=part.checked + counts)
+        if not same(expected, got):
+            texts = {"expected": str(expected)[:_SHOWN], "got": str(got)[:_SHOWN]}
+            first = part.difference or ValueDifference(sample=sample, what=what, **texts)
+            self._put(name, differing=part.differing + 1, difference=first)
 
     def verify(self) -> PackageVerification:
         """Compare everything.
@@ -224,26 +216,24 @@ class Verifier:
             ctxbench=version("ctxbench"),
             samples=len(self._drawn),
             of=len(self.submission.samples),
-            parts=tuple(part.check() for part in self._parts.values() if part.of),
+            parts=tuple(part for part in self._parts.values() if part.of),
         )
 
     def _compare_rest(self) -> None:
         """Compare everything but the samples."""
         self._check_means()
         self._check_completions()
-        languages = sorted({record.language for record in self.submission.samples})
-        own_metrics = stored.metrics_digest(languages)
-        scores = self._parts["scores"]
-        scores.compare("", "versions.metrics", self._manifest.versions.metrics, own_metrics, counts=False)
+        versions = self._manifest.versions
+        own_metrics = metrics_digest(sorted({record.language for record in self.submission.samples}))
+        self._compare("scores", "", "versions.metrics", versions.metrics, own_metrics, counts=False)
         note = "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
         if self._manifest.supersedes:
             note += f"; it wants to replace {self._manifest.supersedes}, so check that both have the same authors"
-        self._parts["description"].trust(note)
+        self._trust("description", note)
         if self._copies:
-            own_coder = f"{COPY_MODEL} {VERSION}"
-            scores.compare("", "versions.coder", self._manifest.versions.coder, own_coder, counts=False)
+            self._compare("scores", "", "versions.coder", versions.coder, f"{COPY_MODEL} {VERSION}", counts=False)
         else:
-            self._parts["answers"].trust("only the model's owner can say what it answers")
+            self._trust("answers", "only the model's owner can say what it answers")
         reason = not_derivable(self._manifest)
         # The strategy's folder is readable by its cell; the database beside it would not be hidden.
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as own:
@@ -259,9 +249,8 @@ class Verifier:
 
     def _check_samples(self) -> bool:
         """Compare the public facts of all samples; return whether the rest can be compared. Marks are trusted."""
-        part, manifest = self._parts["samples"], self._manifest
-        part.of = len(self.submission.samples)
-        own = stored.sample_records(self.sample_set, manifest.set.limit, manifest.set.after)
+        manifest = self._manifest
+        own = sample_records(self.sample_set, manifest.set.limit, manifest.set.after)
         published = {
             digest: standard.samples_name(name, kind)
             for name in standard.names()
@@ -276,54 +265,52 @@ class Verifier:
             "limit": None if len(own) == len(self.sample_set.samples) else manifest.set.limit,
         }
         for name, value in facts.items():
-            part.compare("", f"set.{name}", getattr(manifest.set, name), value, counts=False)
+            self._compare("samples", "", f"set.{name}", getattr(manifest.set, name), value, counts=False)
         for packed, record in zip(self.submission.samples, own, strict=False):
-            part.compare(record.id, "sample", asdict(replace(packed, marks=())), asdict(record))
+            self._compare("samples", record.id, "sample", asdict(replace(packed, marks=())), asdict(record))
         marked = sum(bool(record.marks) for record in self.submission.samples)
         if marked:
-            part.note = f"that {marked} samples do not count is the author's word"
+            self._put("samples", note=f"that {marked} samples do not count is the author's word")
         if [record.id for record in own] == [record.id for record in self.submission.samples]:
             return True
         for name in self._parts.keys() - {"samples"}:
-            self._parts[name].trust("the samples are not those of the set")
+            self._trust(name, "the samples are not those of the set")
         return False
 
     def _check_means(self) -> None:
-        part = self._parts["means"]
         own = stored.means(self.submission)
-        part.of = max(len(own), len(self._manifest.mean))
+        self._put("means", of=max(len(own), len(self._manifest.mean)))
         means = [{(mean.language, mean.metric): asdict(mean) for mean in some} for some in (self._manifest.mean, own)]
         for key in sorted(means[0].keys() | means[1].keys()):
-            part.compare("", " ".join(key), *(some.get(key) for some in means))
+            self._compare("means", "", " ".join(key), *(some.get(key) for some in means))
 
     def _check_completions(self) -> None:
         """Compare each text with what follows from the model's answer."""
-        part, samples = self._parts["completions"], {sample.id: sample for sample in self._set.samples}
+        samples = {sample.id: sample for sample in self._set.samples}
         for (sample, repetition), record in self._records.items():
             states = []
             for index, answer in enumerate(record.completions):
                 raw = Response(text=answer.written, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0)
                 text = clean(completion(samples[sample], Answer("", raw)).text)
                 states.append("scored" if text.strip() else "model-failed")
-                part.compare(sample, f"text {repetition}.{index}", answer.text, text)
-                part.compare(sample, "status", answer.status, states[-1], counts=False)
+                self._compare("completions", sample, f"text {repetition}.{index}", answer.text, text)
+                self._compare("completions", sample, "status", answer.status, states[-1], counts=False)
             if states:
                 whole = "scored" if "scored" in states else "model-failed"
-                part.compare(sample, "status", record.status, whole, counts=False)
+                self._compare("completions", sample, "status", record.status, whole, counts=False)
 
     def _check_strategy(self, spec: str) -> str:
         """Compare the strategy's version; return why it cannot run here."""
-        part = self._parts["strategy"]
         try:
             with open_cells([self.home.root], 1) as cells:
                 if self._manifest.strategy.file and cells.describe()["isolation"] == "process":
                     return "this machine's kernel cannot confine a stranger's source"
                 own = card_of(spec, cells).version
         except InputFault as fault:
-            part.compare("", "strategy", self._manifest.strategy.spec, stored.public(fault.what))
+            self._compare("strategy", "", "strategy", self._manifest.strategy.spec, stored.public(fault.what))
             return "the strategy cannot be read here"
-        part.compare("", "strategy.version", self._manifest.strategy.version, own)
-        return "the strategy has another version here" if part.differing else ""
+        self._compare("strategy", "", "strategy.version", self._manifest.strategy.version, own)
+        return "the strategy has another version here" if self._parts["strategy"].differing else ""
 
     def _derive(self, store: Store, spec: str, repetition: int) -> None:
         """Run the strategy over the drawn samples, and compare prompts, answers, scores and verdicts."""
@@ -339,10 +326,9 @@ class Verifier:
             measure=EVERY if self._priced and (CONTEXT, BITS) in self._columns else EVERY - {Measurement.GAIN},
         )
         own = decoding(choices, self._set.samples)
-        prompts = self._parts["prompts"]
         for name in ("max_tokens", "stop"):
             if getattr(own, name) != getattr(sampling, name):
-                prompts.compare("", f"sampling.{name}", getattr(sampling, name), getattr(own, name))
+                self._compare("prompts", "", f"sampling.{name}", getattr(sampling, name), getattr(own, name))
         # The package's name of the model is never read as a spec.
         replay = Replay(self._manifest, records.values())
         generator = COPY_MODEL if self._copies else "none"
@@ -362,41 +348,40 @@ class Verifier:
         faults = {fault.sample_id: fault.message for fault in summary.faults}
         for sample, record in records.items():
             if sample not in rows.results:
-                prompts.compare(sample, "prompt", record.prompt, stored.public(faults.get(sample, "")))
+                self._compare("prompts", sample, "prompt", record.prompt, stored.public(faults.get(sample, "")))
                 continue
             self._compare_prompts(record, stored.completion_of(rows, sample, repetition))
-        if prompts.checked <= 0:
-            prompts.state = PartState.TRUSTED
+        if self._parts["prompts"].checked <= 0:
+            self._put("prompts", state=PartState.TRUSTED)
         self._compare_scores(rows, repetition, only_text=False)
 
     def _compare_prompts(self, record: form.AnsweredRecord, own: form.AnsweredRecord) -> None:
-        part, sample = self._parts["prompts"], record.sample
+        sample = record.sample
         trimmed = {TRIMMED, FAILED} & {*record.flags} and not self._copies
         if trimmed:
-            part.note = "prompts that were cut to the model's window are the author's word"
+            self._put("prompts", note="prompts that were cut to the model's window are the author's word")
         names = () if trimmed else ("prompt", "context_tokens", "flags")
         facts: list[dict[str, Any]] = [
             {"calls": [(call.role, call.prompt) for call in some.calls]} | {name: getattr(some, name) for name in names}
             for some in (record, own)
         ]
         what = next((name for name in facts[0] if facts[0][name] != facts[1][name]), "prompt")
-        part.compare(sample, what, *(json.dumps(some.get(what)) for some in facts), counts=not trimmed)
+        self._compare("prompts", sample, what, *(json.dumps(some.get(what)) for some in facts), counts=not trimmed)
         if self._copies:
             for name in ("calls", "completions"):
                 texts = [[answer.written for answer in getattr(some, name)] for some in (record, own)]
                 for index in range(max(map(len, texts))):
                     pair = [some[index] if index < len(some) else None for some in texts]
-                    self._parts["answers"].compare(sample, f"{name} {index}", *pair)
+                    self._compare("answers", sample, f"{name} {index}", *pair)
 
     def _rescore(self, store: Store, reason: str) -> None:
         """Compute the scores and verdicts of the package's own completions, without its prompts."""
-        self._parts["prompts"].trust(reason)
+        self._trust("prompts", reason)
         if not self._parts["strategy"].checked:
-            self._parts["strategy"].trust(reason)
-        self._parts["scores"].state = PartState.RESCORED
-        self._parts["scores"].note = "scores of the prompts are the author's word"
+            self._trust("strategy", reason)
+        self._put("scores", state=PartState.RESCORED, note="scores of the prompts are the author's word")
         if self._copies:
-            self._parts["answers"].trust(reason)
+            self._trust("answers", reason)
         ids = {sample.id for sample in self._set.samples}
         part = replace(
             self.submission,
@@ -430,10 +415,10 @@ class Verifier:
         columns = self._columns
         trusted = {(CONTEXT, metric) for metric in GAINS} if not self._priced else set()
         if trusted & columns and not only_text:
-            self._parts["scores"].note = "bits are the word of the model that measured them"
+            self._put("scores", note="bits are the word of the model that measured them")
         if self.sandbox == NO_SANDBOX:
             trusted |= {(PROFILE, PASS)}
-            self._parts["verdicts"].trust("no sandbox ran the tests")
+            self._trust("verdicts", "no sandbox ran the tests")
         drawn = set(self._drawn)
         for line in self.submission.scores:
             if line.sample not in drawn or line.repetition != repetition or line.sample not in rows.results:
@@ -445,7 +430,7 @@ class Verifier:
                 if only_text and (key[0] == CONTEXT or key not in flat[1]):
                     continue
                 if key in flat[0] or key in flat[1]:
-                    self._parts["scores"].compare(line.sample, ".".join(key), *(some.get(key, "none") for some in flat))
+                    self._compare("scores", line.sample, ".".join(key), *(some.get(key, "none") for some in flat))
             verdict = rows.verdicts.get((line.sample, line.completion))
             if self.sandbox != NO_SANDBOX and (line.verdict or verdict):
-                self._parts["verdicts"].compare(line.sample, "verdict", line.verdict, verdict)
+                self._compare("verdicts", line.sample, "verdict", line.verdict, verdict)
