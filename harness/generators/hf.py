@@ -26,9 +26,13 @@ from ctxbench.harness.generators.base import Request, Response, generator
 from ctxbench.harness.generators.fim import unmarked
 from ctxbench.harness.generators.local import (
     AUTO,
+    BatchSize,
     Local,
     LocalModel,
     LocalRequest,
+    NumberFormat,
+    UseOfTemplate,
+    Window,
     configured_dtype,
     is_chat,
     model_digest,
@@ -57,10 +61,10 @@ def hf(
     model: str,
     revision: str = "",
     device: str = AUTO,
-    dtype: str = AUTO,
-    batch: int = 8,
-    window: int = 0,
-    chat: str = AUTO,
+    dtype: NumberFormat = "auto",
+    batch: BatchSize = 8,
+    window: Window = 0,
+    chat: UseOfTemplate = "auto",
 ) -> HF:
     """Run a model's weights by transformers; short: hf:MODEL.
 
@@ -86,7 +90,7 @@ def hf(
         dtype=dtype,
         batch=batch,
         window=window,
-        chat=is_chat(chat, model, by="hf"),
+        chat=is_chat(chat, model),
     )
     return HF(settings, device=device)
 

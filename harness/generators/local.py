@@ -12,11 +12,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from ctxbench.bench.code_tokens import utf8
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, read_text
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.retrieval.encoders.weights import WEIGHTS, weight_files
@@ -29,7 +30,10 @@ from ctxbench.harness.generators.openai.settings import follows_instructions
 from ctxbench.strategies.api import BlockKind, Prompt
 
 AUTO = "auto"
-DTYPES = ("float32", "bfloat16", "float16", AUTO)
+UseOfTemplate = Literal["on", "off", "auto"]
+NumberFormat = Literal["float32", "bfloat16", "float16", "auto"]
+BatchSize = Annotated[int, AtLeast(1)]
+Window = Annotated[int, AtLeast(0)]
 _CACHED = "models--"
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _STRETCHES, _STRETCH = 16, 4096
@@ -51,31 +55,17 @@ class LocalModel:
     """Maximum tokens of prompt and answer; 0 for the model's configured length."""
     chat: bool
 
-    def __post_init__(self) -> None:
-        if not self.model.strip():
-            raise InputFault("the model has no name", where=self.by, cure="name a folder, or a model on the hub")
-        if self.dtype not in DTYPES:
-            raise InputFault(f"dtype={self.dtype} is invalid", where=self.by, cure=f"use {', '.join(DTYPES)}")
-        for name, number, least in (("batch", self.batch, 1), ("window", self.window, 0)):
-            if number < least:
-                raise InputFault(f"{name}={number} is invalid", where=self.by, cure=f"use {least} or more")
-
     @property
     def where(self) -> str:
         """The generator and its model, for messages."""
         return f"{self.by} {self.model}"
 
 
-def is_chat(chat: str, model: str, *, by: str) -> bool:
+def is_chat(chat: UseOfTemplate, model: str) -> bool:
     """Return whether prompts use the model's chat template. `AUTO` decides by the table of models, or the model's name.
 
     The existence of a template does not decide, because models that only continue text may have one too.
-
-    Raises:
-        InputFault: if `chat` is not ``on``, ``off`` or `AUTO`.
     """
-    if chat not in ("on", "off", AUTO):
-        raise InputFault(f"chat={chat} is invalid", where=by, cure=f"use on, off, {AUTO}")
     if chat != AUTO:
         return chat == "on"
     if (entry := models.known(model)) is not None:

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import read_jsonl, sha256, sha256_file
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
 
 _CONDITIONS = ("prompt_digest", "contains", "index")
@@ -89,7 +90,13 @@ class _Line:
 
 
 @generator("scripted")
-def scripted(*, answers: str = "", text: str = "", mode: str = "fixed", delay: float = 0.0) -> Scripted:
+def scripted(
+    *,
+    answers: str = "",
+    text: str = "",
+    mode: Literal["fixed", "echo"] = "fixed",
+    delay: Annotated[float, AtLeast(0)] = 0.0,
+) -> Scripted:
     """Answer from a file (answers=FILE), with one text (text=…), or with the prompt's last line (mode=echo).
 
     Args:
@@ -99,10 +106,6 @@ def scripted(*, answers: str = "", text: str = "", mode: str = "fixed", delay: f
         mode: ``fixed``, or ``echo`` to answer with the last line of the prompt that is not blank.
         delay: seconds that each call takes.
     """
-    if mode not in ("fixed", "echo"):
-        raise InputFault(f"mode={mode} is unknown", where="scripted", cure="use fixed or echo")
-    if delay < 0:
-        raise InputFault(f"delay={delay} is negative", where="scripted", cure="use 0 or more seconds")
     if answers and (text or mode == "echo"):
         raise InputFault("answers cannot be combined with text or mode", where="scripted", cure="use one of them")
     if mode == "echo":

@@ -20,19 +20,20 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ctxbench.bench.concurrency import cores
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.escaping import visible
 from ctxbench.bench.files import explained
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import models
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
 from ctxbench.harness.generators.fim import Template
-from ctxbench.harness.generators.local import AUTO, is_chat
+from ctxbench.harness.generators.local import UseOfTemplate, is_chat
 from ctxbench.harness.generators.openai import PROTOCOL, OpenAI
 from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.settings import OpenAISettings
@@ -56,7 +57,14 @@ _PASSED_BEGINNINGS = ("LC_", "OMP_", "GGML_")
 
 
 @generator("serve", machine=("threads",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
-def serve(*, model: str, window: int = 8192, chat: str = AUTO, tools: bool = False, threads: int = 0) -> Serve:
+def serve(
+    *,
+    model: str,
+    window: Annotated[int, AtLeast(64)] = 8192,
+    chat: UseOfTemplate = "auto",
+    tools: bool = False,
+    threads: Annotated[int, AtLeast(0)] = 0,
+) -> Serve:
     """Ask a GGUF file through llama.cpp's server, started for the run; short: serve:MODEL.
 
     Args:
@@ -66,16 +74,11 @@ def serve(*, model: str, window: int = 8192, chat: str = AUTO, tools: bool = Fal
         tools: whether a strategy's tools are sent natively; needs chat=on.
         threads: processors to use; 0 for all. Leave some for other work, because its threads wait for each other.
     """
-    for name, number, least in (("window", window, 64), ("threads", threads, 0)):
-        if number < least:
-            raise InputFault(f"{name}={number} is invalid", where="serve", cure=f"use {least} or more")
-    if not model.strip():
-        raise InputFault("the model has no name", where="serve", cure="use a name of `ctxbench model list`")
     weights.need(("xllamacpp",), where="serve", cure=CURE)
     settings = OpenAISettings(
         model=Path(model).stem,
         url="http://127.0.0.1",
-        chat=is_chat(chat, model, by="serve"),
+        chat=is_chat(chat, model),
         concurrency=1,
         timeout=_LONGEST,
         retries=8,

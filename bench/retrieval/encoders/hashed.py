@@ -7,19 +7,17 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from ctxbench.bench.elementary import log
-from ctxbench.bench.errors import InputFault
+from ctxbench.bench.parameters import AtLeast, AtMost
 from ctxbench.bench.retrieval.encoders import encoder
 from ctxbench.bench.retrieval.rankers import words
 
 if TYPE_CHECKING:
     from ctxbench.bench.retrieval.encoders import Floats
-
-_LEAST, _MOST = 16, 1 << 12
 
 
 class Hashed:
@@ -71,12 +69,10 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
 
 
 @encoder("hashed")
-def hashed(*, width: int = 512) -> Hashed:
+def hashed(*, width: Annotated[int, AtLeast(16), AtMost(4096)] = 512) -> Hashed:
     """Hashed words: needs nothing and knows spelling only; a stand-in, no paper's encoder.
 
     Args:
         width: the length of a vector, from 16 to 4096.
     """
-    if not _LEAST <= width <= _MOST:
-        raise InputFault(f"width={width} does not fit", where="hashed", cure=f"give {_LEAST} to {_MOST}")
     return Hashed(width)

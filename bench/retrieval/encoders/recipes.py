@@ -16,15 +16,16 @@ import json
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import numpy as np
 
 from ctxbench.bench.code_tokens import utf8
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import read_text
+from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.retrieval.encoders import encoder, weights
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 Architecture = Literal["BertModel", "RobertaModel", "MPNetModel", "T5EncoderModel"]
 CURE = "pip install 'ctxbench[hf]'"
+BatchSize = Annotated[int, AtLeast(1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +158,8 @@ def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str
     """Return the encoder of a model in a folder, computed by torch.
 
     Raises:
-        InputFault: if torch or transformers are not installed, or a number is out of range.
+        InputFault: if torch or transformers are not installed.
     """
-    if batch < 1:
-        raise InputFault(f"batch={batch} does not fit", where=name, cure="give a whole number from 1")
     weights.need(("torch", "transformers"), where=name, cure=CURE)
 
     def load() -> EncoderModel:
@@ -180,7 +180,6 @@ def unit_length(vectors: Floats) -> Floats:
     return scaled
 
 
-BATCH = 1
 CODET5P = EncoderRecipe(
     model="Salesforce/codet5p-110m-embedding",
     limit=512,
@@ -225,7 +224,7 @@ def _encoder(name: str, recipe: EncoderRecipe, path: str, revision: str, device:
 
 
 def _paper_encoder(name: str, recipe: EncoderRecipe, summary: str) -> None:
-    def make(*, path: str = "", revision: str = "", device: str = "auto", batch: int = BATCH) -> RecipeEncoder:
+    def make(*, path: str = "", revision: str = "", device: str = "auto", batch: BatchSize = 1) -> RecipeEncoder:
         return _encoder(name, recipe, path, revision, device, batch)
 
     make.__doc__ = summary
@@ -247,7 +246,7 @@ def unixcoder(
     path: str = "",
     revision: str = "",
     device: str = "auto",
-    batch: int = BATCH,
+    batch: BatchSize = 1,
     pooling: Literal["mean", "first"] = "mean",
 ) -> RecipeEncoder:
     """UniXcoder base in encoder-only mode: 512 tokens, mean of the vectors (768 numbers); used by both papers.
@@ -260,13 +259,4 @@ def unixcoder(
             depending on the batch's other texts.
         pooling: ``mean``, or ``first`` as InferCom's first release has it.
     """
-    if pooling not in ("mean", "first"):
-        raise InputFault(f"pooling={pooling} does not fit", where="unixcoder", cure="give mean or first")
-    recipe = EncoderRecipe(
-        model=UNIXCODER.model,
-        limit=UNIXCODER.limit,
-        architecture=UNIXCODER.architecture,
-        mode=UNIXCODER.mode,
-        pooling=pooling,
-    )
-    return _encoder("unixcoder", recipe, path, revision, device, batch)
+    return _encoder("unixcoder", replace(UNIXCODER, pooling=pooling), path, revision, device, batch)

@@ -6,12 +6,13 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from ctxbench.bench import code_tokens
 from ctxbench.bench.elementary import running_sum
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.languages.base import Language
+from ctxbench.bench.parameters import AtLeast, AtMost
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
@@ -28,6 +29,8 @@ _A_CHARACTER = 512
 """Maximum bytes per character sent, in a reply with log-probabilities. A character may be three tokens."""
 # A model and its server's address. The model's name may contain an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
+_Count = Annotated[int, AtLeast(0)]
+_DAY = 86_400
 _MACHINE = ("concurrency", "timeout", "retries", "backoff", "key_env", "insecure")
 
 
@@ -36,21 +39,21 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     *,
     model: str,
     url: str = options.OFFICIAL,
-    endpoint: str = options.AUTO,
+    endpoint: Literal["auto", "chat", "completions"] = "auto",
     revision: str = "",
     bits: bool = False,
-    window: int = 0,
+    window: _Count = 0,
     tokenizer: str = "",
     fim: str = options.AUTO,
     tools: bool = False,
     extra: str = "",
-    thinking: int = 0,
+    thinking: _Count = 0,
     whole: bool = True,
     headers: str = "",
-    concurrency: int = 16,
-    timeout: float = 300.0,
-    retries: int = 8,
-    backoff: float = 0.5,
+    concurrency: Annotated[int, AtLeast(1)] = 16,
+    timeout: Annotated[float, AtLeast(0.01), AtMost(_DAY)] = 300.0,
+    retries: _Count = 8,
+    backoff: Annotated[float, AtLeast(0), AtMost(_DAY)] = 0.5,
     key_env: str = "",
     insecure: bool = False,
 ) -> OpenAI:

@@ -57,7 +57,7 @@ def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bool) -> None:
-    assert package.hf(model=model).capabilities.instructs is is_chat("auto", model, by="hf") is chat
+    assert package.hf(model=model).capabilities.instructs is is_chat("auto", model) is chat
     assert (
         package.hf(model=model, chat="on").capabilities.instructs
         and not package.hf(model=model, chat="off").capabilities.instructs

@@ -77,11 +77,11 @@ def test_a_wrong_entry_is_named_with_its_cure(old: str, new: str, message: str) 
         models.find("tiny")
 
 
-@pytest.mark.parametrize(("by", "chat"), [("hf", "on"), ("vllm", "off"), ("hf", "auto")])
-def test_the_table_says_whether_a_named_model_is_asked_by_its_template(by: str, chat: str) -> None:
+@pytest.mark.parametrize("chat", ["on", "off", "auto"])
+def test_the_table_says_whether_a_named_model_is_asked_by_its_template(chat: local.UseOfTemplate) -> None:
     write_table(ENTRY.format(sha="0" * 64).replace("window", "chat = true\nwindow"))
-    assert local.is_chat(chat, "tiny", by=by) == (chat != "off")
-    assert not local.is_chat("auto", "qwen2.5-coder-1.5b", by=by)
+    assert local.is_chat(chat, "tiny") == (chat != "off")
+    assert not local.is_chat("auto", "qwen2.5-coder-1.5b")
 
 
 def test_a_named_model_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
