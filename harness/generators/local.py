@@ -61,7 +61,7 @@ class LocalModel:
         return f"{self.by} {self.model}"
 
 
-def is_chat(chat: UseOfTemplate, model: str) -> bool:
+def is_chat(chat: str, model: str) -> bool:
     """Return whether prompts use the model's chat template. `AUTO` decides by the table of models, or the model's name.
 
     The existence of a template does not decide, because models that only continue text may have one too.

@@ -78,7 +78,7 @@ def test_a_wrong_entry_is_named_with_its_cure(old: str, new: str, message: str) 
 
 
 @pytest.mark.parametrize("chat", ["on", "off", "auto"])
-def test_the_table_says_whether_a_named_model_is_asked_by_its_template(chat: local.UseOfTemplate) -> None:
+def test_the_table_says_whether_a_named_model_is_asked_by_its_template(chat: str) -> None:
     write_table(ENTRY.format(sha="0" * 64).replace("window", "chat = true\nwindow"))
     assert local.is_chat(chat, "tiny") == (chat != "off")
     assert not local.is_chat("auto", "qwen2.5-coder-1.5b")
