@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from ctxbench.bench.checking import Own, checked
 from ctxbench.bench.code_tokens import count, pieces
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import read_jsonl, sha256, sha256_file
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
 
-_CONDITIONS = ("prompt_digest", "contains", "index")
 _FORM = 'write {"contains": "…", "text": "…"}; prompt_digest, contains and index are optional'
 
 
@@ -74,12 +74,11 @@ class Scripted(Generator):
         self.closed = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Own):
     text: str
-    prompt_digest: str | None
-    contains: str | None
-    index: int | None
+    prompt_digest: str | None = None
+    contains: str | None = None
+    index: int | None = None
 
     def fits(self, request: Request) -> bool:
         return (
@@ -113,7 +112,7 @@ def scripted(
     if not answers:
         return Scripted(lambda _: text, version="1", delay=delay)
     path = Path(answers)
-    lines = _load(path)
+    lines = [checked(_Line, record, where=f"{path}:{number}", cure=_FORM) for number, record in read_jsonl(path)]
     return Scripted(lambda request: _find(lines, path, request), version=f"1-{sha256_file(path)[:12]}", delay=delay)
 
 
@@ -155,21 +154,3 @@ def _find(lines: Sequence[_Line], path: Path, request: Request) -> str:
         where=str(path),
         cure='add a last record without conditions: {"text": ""}',
     )
-
-
-def _load(path: Path) -> list[_Line]:
-    lines = []
-    for number, record in read_jsonl(path):
-        unknown = record.keys() - {"text", *_CONDITIONS}
-        text, index = record.get("text"), record.get("index")
-        words = [record.get(key) for key in ("prompt_digest", "contains")]
-        if unknown or not isinstance(text, str) or not all(w is None or isinstance(w, str) for w in words):
-            raise InputFault("is not a scripted answer", where=f"{path}:{number}", cure=_FORM)
-        if index is not None and type(index) is not int:
-            raise InputFault("index is not a whole number", where=f"{path}:{number}", cure=_FORM)
-        lines.append(_line(record))
-    return lines
-
-
-def _line(record: dict[str, Any]) -> _Line:
-    return _Line(record["text"], *(record.get(key) for key in _CONDITIONS))
