@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib
 import json
 import logging
@@ -25,7 +24,7 @@ from typing import Annotated, Any
 from ctxbench.bench.concurrency import cores
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.escaping import visible
-from ctxbench.bench.files import explained
+from ctxbench.bench.files import sha256_file
 from ctxbench.bench.languages.base import Language
 from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.retrieval.encoders import weights
@@ -39,7 +38,6 @@ from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 CURE = "pip install 'ctxbench[llamacpp]'"
-_TELL_SECONDS = 30.0
 _LIBRARY = "install the library that it names (libgomp.so.1 is in Debian's package libgomp1)"
 _AGAIN = "run the same command again; if this repeats, set a smaller window, or check that the file is complete"
 _LOG = logging.getLogger(__name__)
@@ -101,8 +99,6 @@ class Serve(Generator):
         self._lock = threading.Lock()
         self._server: _Server | None = None
         self._starts = 0
-        self._answered = self._read = self._written = 0
-        self._told = time.monotonic()
         self._closed = threading.Event()
         self.capabilities = Capabilities(
             concurrent=True, instructs=settings.chat, fills=True, tools=settings.tools, service=True
@@ -111,8 +107,7 @@ class Serve(Generator):
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
         """Versions of the protocol and of llama.cpp's package, and the file's SHA-256."""
-        with explained(self._file), self._file.open("rb") as handle:
-            digest = hashlib.file_digest(handle, "sha256").hexdigest()[:12]
+        digest = sha256_file(self._file)[:12]
         try:
             return f"{PROTOCOL}-{digest}-xllamacpp{version_of('xllamacpp')}"
         except PackageNotFoundError:
@@ -157,18 +152,7 @@ class Serve(Generator):
                 for number, outcome in zip(waiting, answered, strict=True)
                 if isinstance(outcome, Response) or not died
             }
-        self._tell([outcome for outcome in outcomes.values() if isinstance(outcome, Response)])
         return [outcomes[number] for number in range(len(requests))]
-
-    def _tell(self, answers: Sequence[Response]) -> None:
-        with self._lock:
-            self._answered += len(answers)
-            self._read += sum(answer.tokens_in for answer in answers)
-            self._written += sum(answer.tokens_out for answer in answers)
-            if (now := time.monotonic()) - self._told < _TELL_SECONDS:
-                return
-            self._told, answered, read, written = now, self._answered, self._read, self._written
-        _LOG.info("%s: %d answered, %d tokens in, %d out", self._where, answered, read, written)
 
     def close(self) -> None:
         """End the server and its child processes. Waiting calls fail at once."""

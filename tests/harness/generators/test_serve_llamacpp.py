@@ -61,17 +61,6 @@ def test_it_answers_and_leaves_no_process(folder: Path, model: Generator) -> Non
         model.generate([make_request("x = one")])
 
 
-def test_it_says_now_and_then_how_much_was_answered(
-    model: Generator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    model.generate([make_request("x = one")])
-    assert "answered" not in caplog.text
-    monkeypatch.setattr(serve, "_TELL_SECONDS", 0)
-    model.generate([make_request("x = one"), make_request("x = one")])
-    assert "3 answered, 120 tokens in, 3 out" in caplog.text
-
-
 def test_the_version_is_of_the_bytes(folder: Path, model: Generator) -> None:
     first = model.version
     (folder / "tiny.gguf").write_bytes(b"GGUG")
