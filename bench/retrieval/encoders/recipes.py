@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -53,22 +53,6 @@ class EncoderRecipe:
     """Whether the pooled vector is multiplied by a matrix (``proj``), which determines its width."""
 
 
-class EncoderModel(Protocol):
-    """A loaded model: the part that needs torch."""
-
-    def tokens(self, text: str) -> list[int]:
-        """Return a text's token ids, without special tokens."""
-        ...
-
-    def special(self, name: str) -> int:
-        """Return the id of ``first``, ``last`` or another special token; -1 if the model lacks it."""
-        ...
-
-    def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
-        """Return one vector per text of a batch. All texts have the same number of tokens."""
-        ...
-
-
 def framed(tokens: Sequence[int], first: Sequence[int], last: Sequence[int], limit: int) -> list[int]:
     """Return tokens between special tokens, truncated at the end to `limit` tokens in total."""
     return [*first, *tokens[: limit - len(first) - len(last)], *last]
@@ -88,7 +72,7 @@ class RecipeEncoder:
     """A model with its recipe."""
 
     def __init__(
-        self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], EncoderModel]
+        self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], weights.TorchModel]
     ) -> None:
         """Store the model's folder. `load` is called for the first text."""
         self._name, self._recipe, self.folder, self._batch, self._load = name, recipe, folder, batch, load
@@ -114,7 +98,7 @@ class RecipeEncoder:
         return width
 
     @functools.cached_property
-    def _model(self) -> EncoderModel:
+    def _model(self) -> weights.TorchModel:
         return self._load()
 
     @functools.cached_property
@@ -161,12 +145,7 @@ def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str
         InputFault: if torch or transformers are not installed.
     """
     weights.need(("torch", "transformers"), where=name, cure=CURE)
-
-    def load() -> EncoderModel:
-        from ctxbench.bench.retrieval.encoders.weights import TorchModel  # noqa: PLC0415 - seconds
-
-        return TorchModel(name, recipe, folder, device=device)
-
+    load = functools.partial(weights.TorchModel, name, recipe, folder, device=device)
     return RecipeEncoder(name, recipe, folder, batch=batch, load=load)
 
 
