@@ -65,8 +65,6 @@ class Problem:
     """The same request with the other name of its token limit, if the server refuses this name."""
     turned_away: bool = False
     """Whether the server refuses the key, the model or the address, and so every request."""
-    nobody: bool = False
-    """Whether the host's name is unknown, or no server listens there."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
@@ -205,8 +203,6 @@ NEXT_LINE_AFTER = 10.0
 _QUOTED_CHARACTERS = 300
 _LONGEST = 30.0
 """Maximum seconds between tries, unless the server asks for more."""
-_NOBODY_THERE = 3.0
-"""Seconds after which an address that was never reached counts as wrong."""
 
 
 class Client:
@@ -224,8 +220,6 @@ class Client:
         self._long = False  # whether the model accepts only the long name of the token limit
         self._answered = False  # whether the service has accepted key, model and address
         self._reached = False  # whether anything ever answered at the address
-        self._sought: float | None = None  # time of the first failure to reach the address
-        self._nobody: Problem | None = None  # the fault of every request once the address is certainly wrong
 
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or fails permanently.
@@ -245,7 +239,7 @@ class Client:
         tries = 0
         while True:
             with self._slot():
-                outcome = self._try(path, body, read, largest) if self._nobody is None else self._nobody
+                outcome = self._try(path, body, read, largest)
             if not isinstance(outcome, Problem):
                 self._answered = True
                 return outcome
@@ -254,9 +248,7 @@ class Client:
                 continue
             self._pause(outcome.wait)
             seconds = max(outcome.wait, _backoff(self._settings.backoff, tries))
-            if outcome.nobody and self._is_vain(seconds):
-                self._nobody = outcome
-            if outcome is self._nobody or not outcome.again or tries >= self._settings.retries:
+            if not outcome.again or tries >= self._settings.retries:
                 raise self._redacted(self._final(outcome, tries)) from None
             tries += 1
             self._say(outcome.fault, tries, seconds)
@@ -290,12 +282,6 @@ class Client:
             with self._changed:
                 self._free += 1
                 self._changed.notify_all()
-
-    def _is_vain(self, seconds: float) -> bool:
-        with self._changed:
-            now = time.monotonic()
-            self._sought = self._sought or now
-            return now + seconds > self._sought + _NOBODY_THERE
 
     def _pause(self, seconds: float) -> None:
         with self._changed:
@@ -346,11 +332,11 @@ class Client:
             return self._broken(f"the reply is larger than {largest >> 20} MiB")
         except httpx.ConnectError as error:
             broken = self._broken(f"no connection ({reason(error)})")
-            if self._reached:
+            if self._reached or self._closed.is_set():
                 return broken
+            # Nothing ever answered there, so the address is probably wrong.
             cure = f"check its address and {AGAIN.removeprefix('check ')}"
-            fault = MachineFault(broken.fault.what, where=settings.where, cure=cure)
-            return Problem(fault=fault, again=True, nobody=True)
+            return Problem(fault=MachineFault(broken.fault.what, where=settings.where, cure=cure))
         except httpx.ConnectTimeout as error:
             return self._broken(f"no connection ({reason(error)})")
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:

@@ -13,7 +13,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.generators import base, openai
 from ctxbench.harness.generators.base import Request, Response, TooLong
 from ctxbench.harness.generators.conformance import check
-from ctxbench.harness.generators.openai import OpenAI, client
+from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.strategies.api import BlockKind
 from tests.helpers.openai_server import LLAMA_CPP, OPENAI, VLLM, VLLM_OLD, Fault, Server, rate_limited, raw, serving
 from tests.helpers.requests import make_request
@@ -224,25 +224,16 @@ def test_no_server_and_then_one() -> None:
             server.stop()
 
 
-def test_a_host_where_nobody_ever_was_is_given_up_soon_and_for_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_NOBODY_THERE", 0.2)
+def test_a_host_where_nobody_ever_was_is_given_up_at_once() -> None:
     server = Server()
     server.start()
     server.stop()
-    with model(server, backoff=0.05, retries=99) as made:
+    with model(server, retries=99) as made:
         first = str(fault(made))
-        assert "no connection" in first and "check its address" in first
-        assert 2 <= int(first.partition(" tries")[0].rpartition("(")[2]) <= 6
-        server.start()
-        try:
-            # Nothing is sent any more: a run of a thousand samples ends as soon as one of one sample.
-            assert "no connection" in str(fault(made)) and not server.calls
-        finally:
-            server.stop()
+        assert "no connection" in first and "check its address" in first and "tries" not in first
 
 
-def test_a_server_that_was_there_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_NOBODY_THERE", 0.0)
+def test_a_server_that_was_there_is_waited_for() -> None:
     server = Server()
     server.start()
     with model(server, backoff=0.05, retries=3) as made:

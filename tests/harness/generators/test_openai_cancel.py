@@ -70,8 +70,11 @@ def hanging(work: Hang, backlog: int = 64) -> Iterator[tuple[str, threading.Even
                 connection.close()
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("work", [silent, half_a_head, half_a_body, one_byte_in_a_while])
+# Plain words end an encrypted greeting at once, so only silence keeps one waiting.
+@pytest.mark.parametrize(
+    ("scheme", "work"),
+    [("https", silent), *(("http", work) for work in (silent, half_a_head, half_a_body, one_byte_in_a_while))],
+)
 def test_closing_ends_every_request_that_waits(work: Hang, scheme: str) -> None:
     with hanging(work) as (place, begun):
         made = openai.openai(model="tiny", url=f"{scheme}://{place}", timeout=600, bits=True, concurrency=AT_ONCE)
