@@ -32,10 +32,10 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def scratch(parent: Path) -> Iterator[Path]:
+def scratch(parent: Path, prefix: str = LOCKED, suffix: str = PART) -> Iterator[Path]:
     """Yield an empty folder in `parent`, locked while this process lives. Remove it at the end."""
     parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=LOCKED, suffix=PART, dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=parent))
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

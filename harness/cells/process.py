@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import glob
 import importlib.util
 import os
@@ -14,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -28,6 +26,7 @@ from ctxbench.bench.files import explained
 from ctxbench.harness.cells import protocol
 from ctxbench.harness.cells.protocol import END, ORDER, START
 from ctxbench.sandbox.bubblewrap import host
+from ctxbench.sandbox.ownership import abandoned, scratch
 
 _START_TIMEOUT = 120.0
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
@@ -40,8 +39,6 @@ _SET_VARIABLES = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 _PREFIX = "ctxbench-cells-"
-_SURELY_LOCKED = 60.0
-"""Seconds after which a running process has certainly locked its folder."""
 _USERS = 64
 """Maximum number of concurrent cells that have a user each."""
 MOST_OF_CELL = 1 << 12
@@ -69,7 +66,8 @@ class ForkServer:
     ) -> None:
         """Start the server. Each process of a cell may use `memory` bytes; `common` is as for `open_cells`."""
         self._lock = threading.Lock()
-        self.scratch = Scratch()
+        self._open = contextlib.ExitStack()
+        self.scratch = self._open.enter_context(scratch_folder())
         self._control, theirs = socket.socketpair()
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ctxbench.harness.cells.server", str(theirs.fileno())],
@@ -81,7 +79,7 @@ class ForkServer:
         )
         theirs.close()
         setup = {
-            "scratch": str(self.scratch.path),
+            "scratch": str(self.scratch),
             "hidden": [str(Path(path).absolute()) for path in hidden],
             "visible": list(visible),
             "memory": memory,
@@ -142,7 +140,7 @@ class ForkServer:
         if not self.ended(10):
             self.process.kill()
             self.process.wait()
-        self.scratch.remove()
+        self._open.close()
 
 
 def _environment() -> dict[str, str]:
@@ -151,34 +149,15 @@ def _environment() -> dict[str, str]:
     return {**variables, **_SET_VARIABLES, "PYTHONPATH": path}
 
 
-class Scratch:
-    """A temporary folder of this run, locked until the process ends."""
-
-    def __init__(self) -> None:
-        sweep()
-        with explained(tempfile.gettempdir()):
-            self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-            self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def remove(self) -> None:
-        """Remove the folder and its content."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
-
-
-def sweep() -> None:
-    """Remove the temporary folders of runs that have ended."""
-    for path in Path(tempfile.gettempdir()).glob(_PREFIX + "*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime < _SURELY_LOCKED:
-                continue
-            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path)
-            finally:
-                os.close(lock)
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Provide a temporary folder of this run, locked until the process ends. Remove those of runs that have ended."""
+    temporary = Path(tempfile.gettempdir())
+    for path in temporary.glob(f"{_PREFIX}*"):
+        if abandoned(path):
+            shutil.rmtree(path, ignore_errors=True)
+    with explained(temporary), scratch(temporary, _PREFIX, "") as folder:
+        yield folder
 
 
 class Remarks:

@@ -107,8 +107,8 @@ def test_scratch_folders_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = (
         "import os, sys, time, tempfile; tempfile.tempdir = sys.argv[1]\n"
-        "from ctxbench.harness.cells.process import Scratch\n"
-        "s = Scratch(); os.utime(s.path, (0, 0)); print(s.path, flush=True); time.sleep(600)"
+        "from ctxbench.harness.cells.process import scratch_folder\n"
+        "with scratch_folder() as path: os.utime(path, (0, 0)); print(path, flush=True); time.sleep(600)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout

@@ -23,7 +23,7 @@ from ctxbench.bench.retrieval.retrieval import NoRanker
 from ctxbench.bench.types import Kind
 from ctxbench.harness.cells import InlineCells, StrategyFault, copies, open_cells, pool, wire
 from ctxbench.harness.cells.pool import ForkedCells
-from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, SHIPPED_ANSWERS, Remarks, Scratch
+from ctxbench.harness.cells.process import MOST, MOST_OF_CELL, SHIPPED_ANSWERS, Remarks, scratch_folder
 from ctxbench.harness.cells.protocol import StrategyBounds
 from ctxbench.harness.cells.server import _ABSENT, _JUDGED, _NEWEST, _REFUSED_CALLS
 from ctxbench.sandbox.guest import landlock, seccomp
@@ -409,7 +409,7 @@ def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -
             folder = Path(f"/proc/{children[0]}")  # the one that forks, in a namespace of its own
         assert len(os.listdir(folder / "fd")) <= 6
         _until_empty((folder / "task" / folder.name / "children").read_text)
-        _until_empty(functools.partial(os.listdir, server.scratch.path))
+        _until_empty(functools.partial(os.listdir, server.scratch))
 
 
 def _until_empty(look: object) -> None:
@@ -443,7 +443,7 @@ def test_a_killed_server_is_started_again(monkeypatch: pytest.MonkeyPatch) -> No
     lost.process.kill()
     lost.process.wait()
     _run(cells, "lc.infile")
-    assert cells._server() is not lost and not lost.scratch.path.exists()
+    assert cells._server() is not lost and not lost.scratch.exists()
     # One that is killed again and again is left alone, and the samples stay missing.
     monkeypatch.setattr(pool, "_MOST_RESTARTS", 1)
     cells._server().process.kill()
@@ -458,7 +458,7 @@ def test_a_cell_that_cannot_be_made_is_a_machine_fault(
     without_namespaces: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
-    cells._server().scratch.path.rmdir()  # as if no folder could be made: a full disk
+    cells._server().scratch.rmdir()  # as if no folder could be made: a full disk
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
@@ -473,12 +473,10 @@ def test_a_folder_that_a_killed_run_left_is_removed_by_the_next(
     (left / "7").mkdir(parents=True)
     fresh.mkdir()
     os.utime(left, (0, 0))
-    mine = Scratch()
-    os.utime(mine.path, (0, 0))
-    other = Scratch()
-    assert sorted(tmp_path.iterdir()) == sorted([fresh, mine.path, other.path])
-    mine.remove()
-    other.remove()
+    with scratch_folder() as mine:
+        os.utime(mine, (0, 0))
+        with scratch_folder() as other:
+            assert sorted(tmp_path.iterdir()) == sorted([fresh, mine, other])
     assert list(tmp_path.iterdir()) == [fresh]
 
 
