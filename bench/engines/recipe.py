@@ -233,16 +233,12 @@ def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
 
 
 def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
-    arguments = bind((_MODE, _REMOTE), spec)
+    arguments = bind((_REMOTE,), spec)
     if not arguments.get("remote"):
         raise InputFault(
             "asks a server elsewhere, which may remember what it is sent",
             where=spec.name,
             cure=f"allow it by the spec, which marks its rows: {spec.name}(remote=on)",
-        )
-    if arguments.get("mode", _MODE.default) != _MODE.default:
-        raise InputFault(
-            "asks a server elsewhere, which is sent no target file whole", where=spec.name, cure="leave mode= out"
         )
     return Recipe(
         spec=str(Spec(spec.name, {"remote": True})),

@@ -164,7 +164,7 @@ def test_it_is_asked_by_an_explicit_word_only(tmp_path: Path, service: Elsewhere
     spec = described(tmp_path, service.url)
     with pytest.raises(InputFault, match=r"remote=on\)"):
         recipe.read(spec)
-    with pytest.raises(InputFault, match="no target file whole"):
+    with pytest.raises(InputFault, match="has no parameter 'mode'"):
         recipe.read(f"{spec}(remote=on, mode=shared)")
     assert recipe.read(f"{spec}(remote=yes)").spec.endswith("far.toml(remote=true)")
     shown = run_cli("engine", "show", f"{spec}(remote=on)")
