@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
+import socket
 import threading
 import urllib.request
 from collections.abc import Mapping
@@ -25,6 +26,23 @@ class NetworkClosed(Exception):
 
 class TooLarge(Exception):
     """Raised for a reply that exceeds its limit."""
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that looks up names in daemon threads, because a pool's threads would delay the exit."""
+
+    async def getaddrinfo(self, *address: Any, **options: Any) -> Any:
+        addresses: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        addresses.set_running_or_notify_cancel()
+
+        def look_up() -> None:
+            try:
+                addresses.set_result(socket.getaddrinfo(*address, **options))
+            except (OSError, UnicodeError) as error:
+                addresses.set_exception(error)
+
+        threading.Thread(target=look_up, daemon=True).start()
+        return await asyncio.wrap_future(addresses, loop=self)
 
 
 class Connections:
@@ -49,7 +67,7 @@ class Connections:
             raise InputFault("the environment's proxy cannot be used", where=where, cure=cure) from None
         self._lock = threading.Lock()
         self._closed = False
-        self._loop = asyncio.new_event_loop()
+        self._loop = _Loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="openai", daemon=True)
         self._thread.start()
 

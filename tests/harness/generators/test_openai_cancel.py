@@ -131,6 +131,8 @@ def test_a_name_that_is_not_resolved_keeps_nobody(monkeypatch: pytest.MonkeyPatc
     def slow(host: str | bytes, *given: Any, **more: Any) -> object:
         if host not in ("nowhere.invalid", b"nowhere.invalid"):
             return real(host, *given, **more)
+        # Others are waited for when the process ends.
+        assert threading.current_thread().daemon
         asked.set()
         over.wait(60)
         raise socket.gaierror("no such name")
