@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -267,14 +266,34 @@ R = TypeVar("R")
 def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
     """Run `work` on every item in at most `width` threads; return the results in order.
 
+    The threads are daemons, because Python would wait at exit for a standard pool's threads.
+
     Raises:
-        BaseException: the first exception of `work`, at once. Items that no thread has begun are skipped.
+        BaseException: the first exception of `work`. The remaining items are skipped.
     """
-    if len(items) < 2:
+    if len(items) < 2 or width < 2:
         return [work(item) for item in items]
-    threads = ThreadPoolExecutor(width)
-    try:
-        return list(threads.map(work, items))
-    finally:
-        # Do not wait: after an interrupt, `close` ends the requests that are still running.
-        threads.shutdown(wait=False, cancel_futures=True)
+    results: dict[int, R] = {}
+    errors: list[BaseException] = []
+    waiting = iter(enumerate(items))
+    lock = threading.Lock()
+
+    def worker() -> None:
+        while not errors:
+            with lock:
+                number, item = next(waiting, (-1, items[0]))
+            if number < 0:
+                return
+            try:
+                results[number] = work(item)
+            except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+                errors.append(error)
+
+    threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(width, len(items)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(items))]
