@@ -14,6 +14,7 @@ A file has one table ``[[cutoff]]`` per entry:
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -54,6 +55,14 @@ class Cutoffs:
 
 
 NO_CUTOFFS = Cutoffs()
+
+
+def advice(generator: str) -> str:
+    """Return what to write into the user's file to state the cutoff of a generator, given its leaderboard label."""
+    spec = spec_of_label(generator)
+    match = json.dumps(base.settings_of(spec).get("model") or spec)
+    lines = f"the two lines match = {match} and day = 2024-06-01, with its day"
+    return f"State it in {FILE} in the home folder: below a line [[cutoff]], {lines}."
 
 
 @functools.cache

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ctxbench.harness import cutoffs
 from ctxbench.harness.leaderboard import scales, selection
 from ctxbench.harness.leaderboard.columns import label
 from ctxbench.harness.leaderboard.repetitions import variance_text
@@ -207,7 +208,7 @@ def _ages(group: Group) -> list[str]:
     if ages.cutoff is None:
         return [
             f"The last day of the model's training data is unknown: the model may have read these samples, of {days}"
-            f"{unknown}. State it in cutoffs.toml in the home folder."
+            f"{unknown}. {cutoffs.advice(group.generator)}"
         ]
     trained = f"The model was trained on code up to {ages.cutoff}"
     if not ages.after:

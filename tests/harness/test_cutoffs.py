@@ -1,6 +1,7 @@
 """Up to which day models were trained: whose table holds, and what a board says of samples before and after it."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -49,6 +50,15 @@ def test_a_homes_own_cutoffs_come_before_the_shipped_ones(tmp_path: Path) -> Non
     assert own.day(mini) == own.day(f"{mini} [fim]") == date(2024, 1, 2)
     assert own.day("hf(model=/models/any)") == date(2024, 3, 4)
     assert own.day("openai(model=gpt-4o)") == date(2023, 10, 1) and own.day("a label (of an import") is None
+
+
+@pytest.mark.parametrize("label", ["hf(model=smollm2-135m)", "openai(model=org/own-model) [fim]", "scripted"])
+def test_the_advice_for_an_unknown_cutoff_can_be_typed(tmp_path: Path, label: str) -> None:
+    [sentence] = [line for line in notes(group((OLD,), Cutoffs(), generator=label)) if "unknown" in line]
+    lines = re.search(r"(\[\[cutoff\]\]), the two lines (match = .+) and (day = [\d-]+),", sentence)
+    assert lines is not None and "\n" not in sentence
+    (tmp_path / "cutoffs.toml").write_text("\n".join(lines.groups()))
+    assert of_home(Home(tmp_path)).day(label) == date(2024, 6, 1)
 
 
 @pytest.mark.parametrize(
