@@ -247,14 +247,24 @@ def _built(
     from ctxbench.harness.leaderboard.pairs import LEAST_FILES
 
     options = {"per_repo": count, "seed": choices["seed"], "workers": os.cpu_count() or 1, "force": True}
-    # A repository's name may be longer than a set's.
-    name = f"decide-{manifest.name}"[:80]
+    name = _set_name(manifest, kind, home, since, count, choices["seed"])
     if kind == "function":
         return samples.build_functions([manifest], home, name, choices["sandbox"], **options)
     sample_set = samples.build_lines([manifest], home, name, since, _PROTOCOL, **options)
     if (files := len({sample.path for sample in sample_set.samples})) < LEAST_FILES:
-        say(f"{name}: no difference can be significant: a test needs {LEAST_FILES} files with samples, and has {files}")
+        places = f"samples are in {files} files, and a test needs {LEAST_FILES}"
+        say(f"{manifest.name}: no difference can be significant: {places}")
     return sample_set
+
+
+def _set_name(manifest: RepoManifest, kind: str, home: Home, since: Since | None, count: int, seed: int) -> str:
+    """Name a set by what two sets of a repository differ in: the commit or content, and the choices of samples."""
+    from ctxbench.bench.repositories.checkout import fetch
+
+    choices = [*["functions"] * (kind == "function"), *[f"since-{since}"[:18]] * (since is not None)]
+    parts = [fetch(manifest, home, report=say).key[-10:], *choices, *[f"seed{seed}"] * bool(seed), f"limit{count}"]
+    # A repository's name may be longer than a set's.
+    return f"decide-{manifest.name}"[: 79 - len("-".join(parts))] + "-" + "-".join(parts)
 
 
 def _within(
@@ -276,16 +286,20 @@ def _within(
 
 def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], time_budget: TimeBudget) -> Runs:
     """Time a few samples, and return the runs over as many samples as fit."""
+    from ctxbench.bench.lines.build import beginning
     from ctxbench.harness.time_budget import PILOT, WARM
 
     whole = runs.sample_set
     time_budget.start(time.monotonic(), WARM + PILOT)
     for count in (WARM, PILOT):
-        seconds = _pilot(_over(home, runs, whole, count), cards, time_budget.counting(progress))
+        part = replace(runs, choices=replace(runs.choices, limit=count), planned=whole.samples[:count])
+        seconds = _pilot(part, cards, time_budget.counting(progress))
     count = time_budget.planned(time.monotonic(), seconds, most=len(whole.samples))
     named = ", ".join(f"{card.spec} {of:.2g} s" for card, of in zip(cards, seconds, strict=True))
     say(f"seconds per sample: {named}; {count} samples take about {count * sum(seconds):.0f} s")
-    return _over(home, runs, whole, count)
+    named_whole = replace(whole, name=f"{whole.name.rpartition('limit')[0]}limit{count}")
+    planned_set = beginning(home, named_whole, count)
+    return replace(runs, sample_set=planned_set, planned=planned_set.samples)
 
 
 def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[float]:
@@ -310,14 +324,6 @@ def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[f
     if (fault := fault_of(summaries)) is not None:
         raise fault
     return seconds
-
-
-def _over(home: Home, runs: Runs, whole: SampleSet, count: int) -> Runs:
-    """Limit the runs to the first samples of a set, under the same set name."""
-    from ctxbench.bench.lines.build import beginning
-
-    part = beginning(home, whole, count)
-    return replace(runs, sample_set=part, planned=part.samples)
 
 
 def _text(answer: DecisionReport) -> str:
