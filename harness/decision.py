@@ -20,7 +20,7 @@ from ctxbench.harness.leaderboard.compare import compare, largest_differences
 from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable
 from ctxbench.harness.leaderboard.render import records
 from ctxbench.harness.leaderboard.rows import listed, pair_verdict
-from ctxbench.harness.metrics import COPYABLE
+from ctxbench.harness.metrics import COPYABLE, FIRST, FOUND
 from ctxbench.harness.results import RunTable, only_copies
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.store import Store
@@ -135,9 +135,17 @@ class DecisionReport:
         verdict_text = pair_verdict(difference, unit)
         return (
             f"{label(row)} {verdict} {label(base)}: {group.metric} {interval} {unit}, p "
-            f"{scales.p_value(difference.p)}, over {difference.n_common} samples{units}"
+            f"{scales.p_value(difference.p)}, over {difference.n_common} samples{units}{self._uncounted}"
             f"{f', with {listed(more)} per sample' if more else ''}{f' ({verdict_text})' if verdict_text else ''}."
         )
+
+    @property
+    def _uncounted(self) -> str:
+        """Return how many planned samples have no difference, and why; empty if all have one."""
+        metric = self.group.metric
+        left_out = self.prospect.samples - self.leader.difference[metric].n_common
+        needs = "definition found in another file" if metric.startswith((FOUND, FIRST)) else metric
+        return f" ({left_out} left out: no {needs})" if left_out else ""
 
     @property
     def claim(self) -> str:

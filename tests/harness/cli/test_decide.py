@@ -127,10 +127,14 @@ def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: 
         STRATEGIES + "\n@strategy('core')\ndef core(query, repo):\n"
         "    return Context(snippets=(Snippet(path='shop/core.py', text=repo.read('shop/core.py'), end=48),))\n"
     )
+    (shop / "shop" / "module.py").write_text("import shop.core\n\n\nprint(shop.core, 'only the module', 1)\n")
     found = record(run(shop, "--generator", "none", "--format", "json", strategies=("nothing", "core")))
     assert found["metric"] == "definition_recall@1024" and "without a model" in found["claim"]
     # Anything is better than nothing: that decides no question, in CI either.
     assert (found["decision"], found["exit_code"]) == ("not_shown", 10) and "shows no definition" in found["claim"]
+    assert (
+        f"over {2 * COUNT} samples in {COUNT} files of shop (1 left out: no definition found in " in found["sentence"]
+    )
     answers_of = [list(sample["answers"].values()) for sample in found["largest_differences"]]
     assert answers_of == [["shows nothing", "shop/core.py:1-48"]] * 3
     assert run(shop, "--generator", "none", strategies=("core", "nothing")).code == 11
