@@ -117,7 +117,7 @@ class DecisionReport:
 
     @property
     def sentence(self) -> str:
-        """Whether the leader is better than the first strategy, by how much and at what cost, in one sentence."""
+        """What is shown and what is not, by how much and at what cost, in one sentence that fits `decision`."""
         group, row = self.group, self.leader
         base = group.base
         assert base is not None
@@ -125,6 +125,11 @@ class DecisionReport:
         verdict = {_BETTER: "is better than", _WORSE: "is worse than"}.get(
             _verdict(group, row), "is not shown to differ from"
         )
+        compared = f"{label(row)} {verdict} {label(base)}"
+        if self.baseline_shows_nothing and _verdict(group, row) == _BETTER:
+            compared = (
+                f"{label(row)} finds definitions but is not shown to help more than {label(base)}, which finds none"
+            )
         interval = scales.interval(difference.mean, difference.low, difference.high, sign=True)
         units = "" if difference.unit.refusal else f" in {difference.unit.count(difference.units)}"
         more = [
@@ -134,7 +139,7 @@ class DecisionReport:
         ]
         verdict_text = pair_verdict(difference, unit)
         return (
-            f"{label(row)} {verdict} {label(base)}: {group.metric} {interval} {unit}, p "
+            f"{compared}: {group.metric} {interval} {unit}, p "
             f"{scales.p_value(difference.p)}, over {difference.n_common} samples{units}{self._uncounted}"
             f"{f', with {listed(more)} per sample' if more else ''}{f' ({verdict_text})' if verdict_text else ''}."
         )
@@ -170,10 +175,7 @@ class DecisionReport:
     def _advice(self) -> str:
         """Return what to do if the answer decides nothing; empty if it decides."""
         if self.baseline_shows_nothing:
-            return (
-                f" {label(self.leader)} is compared with a strategy that shows no definition, so this only says "
-                "whether it finds any. Compare two engines, or name a model by --generator."
-            )
+            return " To learn whether it helps, compare two engines, or name a model by --generator."
         [entry] = self.sample_set.manifest["repositories"].values()
         usable, drawn = entry.get("usable"), len(self.sample_set.samples)
         if self.decision is not Decision.NOT_SHOWN or usable is None:
@@ -267,10 +269,10 @@ def _verdict(group: Group, row: Row) -> str:
     return str(COLUMNS["verdict"].value(group, row))
 
 
-def _lead(group: Group, row: Row) -> tuple[bool, float]:
-    difference = row.difference.get(group.metric)
+def _lead(group: Group, row: Row) -> tuple[bool, bool, float]:
+    difference, verdict = row.difference.get(group.metric), _verdict(group, row)
     mean = (difference.mean if difference else None) or 0.0
-    return _verdict(group, row) == _BETTER, -mean if group.scales[group.metric].lower_is_better else mean
+    return verdict == _BETTER, verdict != _WORSE, -mean if group.scales[group.metric].lower_is_better else mean
 
 
 def _brought(store: Store, run: str, sample: str) -> str:

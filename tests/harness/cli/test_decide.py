@@ -131,7 +131,8 @@ def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: 
     found = record(run(shop, "--generator", "none", "--format", "json", strategies=("nothing", "core")))
     assert found["metric"] == "definition_recall@1024" and "without a model" in found["claim"]
     # Anything is better than nothing: that decides no question, in CI either.
-    assert (found["decision"], found["exit_code"]) == ("not_shown", 10) and "shows no definition" in found["claim"]
+    assert (found["decision"], found["exit_code"]) == ("not_shown", 10) and "compare two engines" in found["claim"]
+    assert "core finds definitions but is not shown to help" in found["sentence"]
     assert (
         f"over {2 * COUNT} samples in {COUNT} files of shop (1 left out: no definition found in " in found["sentence"]
     )
