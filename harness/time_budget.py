@@ -54,6 +54,8 @@ class TimeBudget:
     began: float
     """Start of the command, in `time.monotonic` seconds like all times here."""
     strategies: int
+    asks_model: bool = True
+    """Whether a model completes, which could be a smaller one."""
     finished: int = 0
     """Completions since `start`, summed over all strategies."""
     _since: float = 0.0
@@ -102,7 +104,7 @@ class TimeBudget:
             fewest = min(_FEWEST, most)
             what = f"{fewest} samples take about {fewest * per_sample:.0f} s, and {max(0.0, left):.0f} s are left"
             needed = now - self.began + fewest * per_sample / _MARGIN
-            raise InputFault(what, where="--budget", cure=_cure(needed))
+            raise InputFault(what, where="--budget", cure=self._cure(needed))
         return count
 
     def too_slow(self, now: float) -> InputFault:
@@ -110,23 +112,22 @@ class TimeBudget:
         fewest, spent = _FEWEST * self.strategies, now - self.began
         if not self.finished:
             what = f"no completion was finished in {spent:.0f} s, and {fewest} are the fewest for an answer"
-            return InputFault(what, where="--budget", cure=_cure(0.0))
+            return InputFault(what, where="--budget", cure=self._cure(0.0))
         seconds = (now - self._since) / self.finished * fewest
         what = f"{self.finished} completions took {now - self._since:.0f} s; an answer needs {fewest}, in about"
         # The pilot comes first.
         whole = self._since - self.began + seconds * (1 + PILOT / _FEWEST) / _MARGIN
-        return InputFault(f"{what} {seconds / 60:.0f} min", where="--budget", cure=_cure(whole))
+        return InputFault(f"{what} {seconds / 60:.0f} min", where="--budget", cure=self._cure(whole))
 
     def unfinished(self, now: float) -> InputFault:
         """Return the fault for a run that exceeded its time."""
         what = f"{self.finished} of {self._total} completions were finished in {(now - self.began) / 60:.1f} min"
         return InputFault(what, where="--budget", cure="run the same command again: it does only what is missing")
 
-
-def _cure(needed: float) -> str:
-    """Return the advice for a command that needs `needed` seconds; 0 if unknown."""
-    longer = f"--budget {math.ceil(needed / 60 + 0.5)}m" if needed else "a much longer --budget"
-    return f"give {longer}, a smaller model, or --generator none"
+    def _cure(self, needed: float) -> str:
+        """Return the advice for a command that needs `needed` seconds; 0 if unknown."""
+        longer = f"--budget {math.ceil(needed / 60 + 0.5)}m" if needed else "a much longer --budget"
+        return f"give {longer}{', a smaller model, or --generator none' * self.asks_model}"
 
 
 @dataclass(frozen=True, slots=True)

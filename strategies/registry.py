@@ -338,7 +338,7 @@ def get(name: str) -> Strategy:
             )
         if name not in names():
             specs.check_no_file(name, _declared, noun="strategy")
-            engines = (f"engine({engine})" for engine in recipe.names())
+            engines = (f"engine({engine})" for engine in (*recipe.names(), *[name] * name.endswith(".toml")))
             raise UnknownName("strategy", name, {*names(), *CONTROLS, *engines}, command=COMMAND)
         return _REGISTRY.get(name)
     strategies = _load_file(Path(path).expanduser().absolute(), path)

@@ -133,9 +133,9 @@ def decide(
 
     specs = [spec_of(spec) for text in strategies for spec in expand(text)]
     _check_kind(kind, since=since, budget=budget, limit=limit)
-    _check_metric(generator, metric)
+    asks_model = _check_metric(generator, metric)
     _check_strategies(home, specs)
-    time_budget = TimeBudget(seconds=budget, began=time.monotonic(), strategies=len(specs))
+    time_budget = TimeBudget(seconds=budget, began=time.monotonic(), strategies=len(specs), asks_model=asks_model)
     with time_limit() as end_at:
         if budget:
             end_at(time_budget.pilot_end, time_budget.too_slow)
@@ -164,8 +164,8 @@ def decide(
     return int(answer.decision)
 
 
-def _check_metric(generator: str, metric: str | None) -> None:
-    """Check that the generator exists, and that its runs have the metric."""
+def _check_metric(generator: str, metric: str | None) -> bool:
+    """Check that the generator exists, and that its runs have the metric. Return whether it completes."""
     from ctxbench.bench.spec import parse
     from ctxbench.harness.decision import WITHOUT_MODEL
     from ctxbench.harness.generators import base
@@ -177,6 +177,7 @@ def _check_metric(generator: str, metric: str | None) -> None:
         names = (*declared, *(retrieval.name for retrieval in RETRIEVAL))
         if metric not in names:
             raise UnknownName("metric" if asks else "metric without a model", metric, names)
+    return asks
 
 
 def _check_kind(kind: str, *, since: Since | None, budget: float | None, limit: int | None) -> None:

@@ -227,7 +227,7 @@ def test_faults(shop: Path, words: list[str], strategies: tuple[str, ...], said:
     assert_fault(run(shop, *words, strategies=strategies), said)
 
 
-@pytest.mark.parametrize("name", ["lc.repocoderr", "engine(rgrep)", "ripgrep"])
+@pytest.mark.parametrize("name", ["lc.repocoderr", "engine(rgrep)", "ripgrep", "mine.toml"])
 def test_a_misspelt_name_is_found_before_samples_are_built(shop: Path, name: str) -> None:
     result = run_cli("decide", "--home", str(shop.parent / "home"), "--repo", str(shop), "lc.infile", name)
     assert result.code == 1 and result.err.count("\n") == 1 and "did you mean" in result.err
