@@ -67,12 +67,6 @@ def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bo
 # Files
 
 
-def test_nothing_is_read_before_it_is_asked_for() -> None:
-    made = package.hf(model="/no/such/folder", batch=4)
-    assert made.capabilities.prices and made.capabilities.batch_size == 4
-    made.close()
-
-
 def test_the_version_follows_everything_that_decides_answers(tmp_path: Path) -> None:
     one = folder(tmp_path / "one", max_position_embeddings=64)
     same = folder(tmp_path / "same", max_position_embeddings=64)
@@ -166,9 +160,6 @@ def test_a_model_that_is_nowhere_is_named_with_its_cure(tmp_path: Path, monkeypa
     cached(tmp_path / "hub", monkeypatch)
     with pytest.raises(InputFault, match=r"hf org/none.*name its folder"):
         _ = package.hf(model="org/none").version
-
-
-# Where answers end
 
 
 # What is priced

@@ -122,9 +122,14 @@ def test_a_line_ends_where_it_ends_for_weights_on_this_machine(text: str) -> Non
         ("sum(cart)\n```python\n0\n```", "sum(cart)\n```python\n0\n```"),
         ("`sum`", "`sum`"),
         ("```", "```"),
+        ("Here:\n<output_start>\n1;\n</output_end>bye", "\n1;\n"),
+        ("<output_start>1;</output_start>", "1;"),
+        ("<output_start>1;", "1;"),
+        ("1;<output_end>", "1;"),
+        ("", ""),
     ],
 )
-def test_a_chat_models_line_is_taken_out_of_its_fence(said: str, code: str) -> None:
+def test_a_chat_models_line_is_taken_out_of_its_fence_and_its_marks(said: str, code: str) -> None:
     with serving(answer=lambda *_: said) as server:
         assert one(server, ask(), endpoint="chat").text == code
         function = Request(prompt=ask().prompt, language=PYTHON, kind=Kind.FUNCTION)

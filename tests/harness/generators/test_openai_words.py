@@ -10,7 +10,7 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import answers, base, openai
+from ctxbench.harness.generators import base, openai
 from ctxbench.harness.generators.base import Request, TooLong
 from ctxbench.harness.generators.openai.client import Problem, refused
 from ctxbench.harness.generators.openai.settings import OpenAISettings, follows_instructions
@@ -179,22 +179,6 @@ def test_a_model_of_another_server_may_have_any_name() -> None:
 
 def request(last: BlockKind = BlockKind.INFILE, kind: Kind = Kind.LINE) -> Request:
     return make_request("int a = ", block=last, kind=kind, language=JAVA)
-
-
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [
-        ("<output_start>1;<output_end>", "1;"),
-        ("Here:\n<output_start>\n1;\n</output_end>bye", "\n1;\n"),
-        ("<output_start>1;</output_start>", "1;"),
-        ("<output_start>1;", "1;"),
-        ("1;<output_end>", "1;"),
-        ("1;", "1;"),
-        ("", ""),
-    ],
-)
-def test_the_code_in_a_chat_models_answer(said: str, code: str) -> None:
-    assert answers.line_answer(request(), said) == code
 
 
 def test_openai_itself_knows_the_limit_by_another_name() -> None:

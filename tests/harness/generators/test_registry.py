@@ -16,12 +16,6 @@ def answer(made: Generator, text: str, **changes: object) -> str:
     return made.generate([ask(text, **changes)])[0].text
 
 
-def test_names_summaries_and_parameters() -> None:
-    assert "scripted" in base.names()
-    assert base.summary("scripted").startswith("Answer from a file")
-    assert ("delay", 0.0) in [(parameter.name, parameter.default) for parameter in base.parameters("scripted")]
-
-
 def test_canonical_sorts_and_leaves_defaults_out() -> None:
     assert base.canonical("scripted( text='x = 1', mode=fixed, delay=0 )") == "scripted(text='x = 1')"
     assert base.canonical("scripted(mode=echo,delay=1)") == "scripted(delay=1.0, mode=echo)"
