@@ -47,8 +47,7 @@ METHOD = "public int area(int width, int height) {\n    return width * height;\n
     ],
 )
 def test_a_body_goes_on_with_the_head(answer: str) -> None:
-    assert extract(make(), answer).text == WHOLE
-    assert extract(make(), answer).flags == ()
+    assert extract(make(), answer) == Extracted(text=WHOLE)
 
 
 def test_braces_in_strings_and_comments_do_not_count() -> None:

@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind
 from ctxbench.harness.generators.answers import NO_CODE_TAGS, PARSE_FAILED, Extracted, after_cursor, body, extract
@@ -31,9 +32,11 @@ BODY = "    return width * height"
 WHOLE = HEAD + BODY
 
 
+@pytest.mark.parametrize("tail", ["", "    "])
 @pytest.mark.parametrize(
     "answer",
     [
+        BODY,
         f"{BODY}\n",
         f"{BODY}\n\n\ndef other():\n    pass\n",
         f"{BODY}\n\n\nclass Other:\n    def area(self):\n        return 1\n",
@@ -43,14 +46,8 @@ WHOLE = HEAD + BODY
         " return width * height",
     ],
 )
-def test_a_body_goes_on_with_the_head(answer: str) -> None:
-    assert extract(make(), answer).text == WHOLE
-    assert extract(make(), answer).flags == ()
-
-
-@pytest.mark.parametrize("answer", ["return width * height", "    return width * height\n\nprint(1)", BODY])
-def test_a_cursor_behind_the_indentation(answer: str) -> None:
-    assert extract(make(tail="    "), answer).text == WHOLE
+def test_a_body_goes_on_with_the_head_also_behind_the_indentation(answer: str, tail: str) -> None:
+    assert extract(make(tail=tail), answer) == Extracted(text=WHOLE)
 
 
 FUNCTION = "def area(width, height):\n    return width * height"
@@ -207,8 +204,11 @@ def test_of_an_answer_the_function_alone_is_taken(name: str) -> None:
     assert extract(sample, answer).text == text
 
 
-def test_a_docstring_alone_is_a_body_where_there_was_none() -> None:
-    assert extract(make("def area(width, height):\n"), '    """Return it."""\n\n\nx = 1\n').flags == ()
+@pytest.mark.parametrize(
+    ("head", "answer"), [("def area():\n", '    """Return it."""\n\n\nx = 1\n'), (HEAD, '    return "\\d"')]
+)
+def test_a_docstring_where_there_was_none_and_what_python_warns_of_are_bodies(head: str, answer: str) -> None:
+    assert extract(make(head), answer).flags == ()
 
 
 @pytest.mark.parametrize("answer", ["I cannot do that.", "    return (width *", "Sorry", "```\nwidth *\n```"])
@@ -220,10 +220,6 @@ def test_what_is_no_function_says_so(answer: str) -> None:
 @pytest.mark.parametrize("answer", ["", "  \n\t", "[CODE][/CODE]", "A plan.\n[CODE]\n```python\n```\n[/CODE]"])
 def test_nothing_is_nothing(answer: str) -> None:
     assert extract(make(), answer) == Extracted(text="", flags=(PARSE_FAILED,))
-
-
-def test_warnings_of_the_code_are_its_own() -> None:
-    assert extract(make(), '    return "\\d"').flags == ()
 
 
 @pytest.mark.parametrize(
@@ -399,3 +395,41 @@ def test_of_a_body_that_was_cut_off_strings_stay_too() -> None:
     found = extract(made, DEEP.replace("return text", "return (text"))
     assert found.flags[-1] == PARSE_FAILED
     assert body(made, found.text) == body(made, target).replace("return text", "return (text")
+
+
+class Kotlin(Language):
+    """Lines only."""
+
+
+PLAIN_HEAD = "/** Doubles. */\nfun twice(n: Int): Int {\n"
+PLAIN_BODY = "    return 2 * n\n}"
+PLAIN = make_sample(
+    language=Kotlin("kotlin"),
+    kind=Kind.FUNCTION,
+    subkind="untested",
+    name="twice",
+    path="twice.kt",
+    prefix=PLAIN_HEAD,
+    cursor=Cursor(line=2, column=0),
+    span=(1, 4),
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        PLAIN_BODY,
+        f"Here:\n\n```kotlin\nfun twice(n: Int): Int {{\n{PLAIN_BODY}\n```",
+        f"[CODE]fun twice(n: Int): Int {{\n{PLAIN_BODY}[/CODE]",
+        f"{PLAIN_BODY}\n```",
+        f"{PLAIN_BODY}\n```\n\nUse it so:\n\n```kotlin\ntwice(1)\n```\n",
+    ],
+)
+def test_code_or_what_continues_the_prompt_is_taken_as_it_is(answer: str) -> None:
+    function = extract(PLAIN, answer).text.rstrip("\n")
+    assert function == f"fun twice(n: Int): Int {{\n{PLAIN_BODY}"
+    assert body(PLAIN, function) == PLAIN_BODY
+
+
+def test_blank_answers_are_no_function() -> None:
+    assert extract(PLAIN, " \n") == Extracted(text="", flags=("parse_failed",))
