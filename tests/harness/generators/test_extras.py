@@ -1,6 +1,5 @@
 """What a test needs and is not there: a skip, or a failure where tests must be complete."""
 
-import json
 import re
 from pathlib import Path
 
@@ -10,19 +9,14 @@ import tests
 from tests.helpers.extras import COMPLETE, needed
 
 
-def test_what_is_there_is_returned() -> None:
-    assert needed("json", "hf") is json
-
-
-def test_what_is_missing_is_skipped_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(COMPLETE, raising=False)
-    with pytest.raises(pytest.skip.Exception, match="`hf` is not installed"):
-        needed("no_such_module", "hf")
-
-
-def test_what_is_missing_fails_where_tests_must_be_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(COMPLETE, "1")
-    with pytest.raises(pytest.fail.Exception, match="`hf` is not installed"):
+@pytest.mark.parametrize(
+    ("complete", "outcome"), [("0", pytest.skip.Exception), ("1", pytest.fail.Exception)], ids=["here", "complete"]
+)
+def test_what_is_missing_is_skipped_but_fails_where_tests_must_be_complete(
+    complete: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMPLETE, complete)
+    with pytest.raises(outcome, match="`hf` is not installed"):
         needed("no_such_module", "hf")
 
 
