@@ -4,6 +4,7 @@ import functools
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -128,24 +129,16 @@ def test_sixty_four_requests_at_once() -> None:
 
 
 def test_callers_share_the_bound() -> None:
-    with serving(delay=0.05) as server, model(server, concurrency=3) as made:
-        threads = [threading.Thread(target=made.generate, args=([ask(str(n)), ask(f"x{n}")],)) for n in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
+    with serving(delay=0.05) as server, model(server, concurrency=3) as made, ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: made.generate([ask(str(n)), ask(f"x{n}")]), range(6)))
     assert len(server.calls) == 12 and server.most == 3
 
 
 @pytest.mark.slow
 def test_waiting_for_ones_turn_is_no_delay_of_the_server() -> None:
-    with serving(delay=0.5) as server, model(server, concurrency=1, timeout=2, retries=0) as made:
-        threads = [threading.Thread(target=lambda n=n: found.append(one(made, ask(str(n))))) for n in range(6)]
-        found: list[Response] = []
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
+    slow, pool = serving(delay=0.5), ThreadPoolExecutor(6)
+    with slow as server, model(server, concurrency=1, timeout=2, retries=0) as made, pool:
+        found = list(pool.map(lambda n: one(made, ask(str(n))), range(6)))
     assert len(found) == 6 and max(answer.seconds for answer in found) < 2
 
 

@@ -1,7 +1,6 @@
 """Prices of texts from a server's log-probabilities, and who is a coder."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,8 @@ from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import CutShort, Request, Response
 from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.strategies.api import Prompt
-from tests.helpers.openai_server import Fault, Server, bits_of, serving
+from tests.harness.generators import test_openai
+from tests.helpers.openai_server import Fault, bits_of, serving
 from tests.helpers.requests import make_prompt
 
 
@@ -21,11 +21,7 @@ def prompt(text: str) -> Prompt:
     return make_prompt(text) if text else Prompt(blocks=())
 
 
-@contextmanager
-def model(server: Server, **changes: Any) -> Iterator[OpenAI]:
-    with closing(openai.openai(model="tiny", url=server.url, bits=True, backoff=0.001, retries=1, **changes)) as made:
-        assert isinstance(made, OpenAI)
-        yield made
+model = functools.partial(test_openai.model, bits=True, retries=1)
 
 
 def price(made: OpenAI, *pairs: tuple[str, str]) -> list[float]:
@@ -187,58 +183,36 @@ def test_a_server_that_ignores_echo_is_found_out() -> None:
     assert "does not repeat the prompt" in str(caught.value)
 
 
-@pytest.mark.parametrize("missing", ["tokens", "usage", "cost"])
-def test_prices_that_do_not_fit_are_no_prices(missing: str) -> None:
-    def change(body: dict[str, Any]) -> None:
-        given = body["choices"][0]["logprobs"]
-        if missing == "usage":
-            del body["usage"]
-        elif missing == "cost":
-            given["token_logprobs"][-2] = None
-        else:
-            given[missing] = given[missing][:-1]
-
-    with serving(faults=[Fault(change=change)] * 2) as server, model(server) as made:
-        with pytest.raises(MachineFault, match="log-probabilit"):
-            price(made, ("a b", "c"))
-        assert price(made, ("a b", "c"))[0] > 0
-
-
 HUGE = 10**400
+SOUND = {"tokens": ["a ", "b", "c", "\n"], "token_logprobs": [None, -1.0, -1.0, -1.0], "text_offset": []}
+ABSENT = object()
+IMPOSSIBLE = (1.5, float("nan"), float("inf"), float("-inf"), -1e308, -HUGE, HUGE)
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "read"),
     [
-        *(
-            {"token_logprobs": [None, cost, cost, cost]}
-            for cost in (1.5, float("nan"), float("inf"), float("-inf"), -1e308, -HUGE, HUGE)
-        ),
-        *({"token_logprobs": [None, cost, cost, cost]} for cost in ("-1", True, None, [-1.0], {"logprob": -1.0})),
-        {"token_logprobs": [None] + [-1.0] * 9},
-        {"token_logprobs": [-1.0]},
-        {"tokens": ["no", "such", "text", "here"]},
-        {"tokens": [3, None, ["c"], {}]},
-        {"tokens": ["a ", "b", "d", "\n"]},
+        *(({"token_logprobs": [None, cost, cost, cost]}, 4) for cost in IMPOSSIBLE),
+        *(({"token_logprobs": [None, cost, cost, cost]}, 4) for cost in ("-1", True, None, [-1.0], {"logprob": -1.0})),
+        ({"token_logprobs": [None, -1.0, None, -1.0]}, 4),
+        ({"token_logprobs": [None] + [-1.0] * 9}, 4),
+        ({"token_logprobs": [-1.0]}, 4),
+        ({"tokens": ["a ", "b", "c"]}, 4),
+        ({"tokens": ["no", "such", "text", "here"]}, 4),
+        ({"tokens": [3, None, ["c"], {}]}, 4),
+        ({"tokens": ["a ", "b", "d", "\n"]}, 4),
+        *(({}, read) for read in (ABSENT, 10**30, -1, 0, 2.0, True, "4", None, [4])),
     ],
 )
-def test_prices_that_cannot_be_are_none(given: dict[str, Any]) -> None:
+def test_prices_that_cannot_be_are_none(given: dict[str, Any], read: object) -> None:
     def change(body: dict[str, Any]) -> None:
-        costs = {"tokens": ["a ", "b", "c", "\n"], "token_logprobs": [None, -1.0, -1.0, -1.0], "text_offset": []}
-        body["choices"][0]["logprobs"] = costs | given
-        body["usage"]["prompt_tokens"] = 4
+        body["choices"][0]["logprobs"] = SOUND | given
+        body["usage"]["prompt_tokens"] = read
+        if read is ABSENT:
+            del body["usage"]
 
     with serving(faults=[Fault(change=change)] * 2) as server, model(server) as made:
-        with pytest.raises(MachineFault, match="log-probabilit"):
-            price(made, ("a b", "c"))
-        assert price(made, ("a b", "c"))[0] > 0
-
-
-@pytest.mark.parametrize("read", [10**30, -1, 0, 2.0, True, "4", None, [4]])
-def test_tokens_read_that_cannot_be_have_no_price(read: object) -> None:
-    counted = Fault(change=lambda body: body["usage"].update(prompt_tokens=read))
-    with serving(faults=[counted] * 2) as server, model(server) as made:
-        with pytest.raises(MachineFault):
+        with pytest.raises(MachineFault, match="log-probabilit" if given else None):
             price(made, ("a b", "c"))
         assert price(made, ("a b", "c"))[0] > 0
 

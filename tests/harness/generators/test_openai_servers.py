@@ -1,17 +1,24 @@
 """What servers are documented to send, replayed: answers, thoughts, counts, refusals. Each case names its server."""
 
+import functools
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
-from ctxbench.harness.generators import openai
-from ctxbench.harness.generators.base import CutShort, Request, Response, TooLong
-from tests.helpers.openai_server import Body, Fault, raw, serving
+from ctxbench.bench.languages.python import PYTHON
+from ctxbench.harness.generators import base, openai
+from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling, TooLong
+from ctxbench.harness.generators.conformance import abilities, check
+from ctxbench.strategies.api import Prompt, text_block
+from ctxbench.strategies.chat import Chat, Message, Role, Tool, ToolParameter
+from tests.harness.generators.test_openai import model
+from tests.helpers.openai_server import Body, Fault, Server, raw, serving
 from tests.helpers.requests import make_request as ask
 
 Change = Callable[[Body], object]
@@ -23,16 +30,14 @@ def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
+chat_model = functools.partial(model, endpoint="chat")
+
+
 def replied(*replies: Change | Fault, request: Request | None = None, **changes: Any) -> Response | MachineFault:
     """Return what becomes of a request whose answers are changed so, or are these."""
     faults = [one if isinstance(one, Fault) else Fault(change=one) for one in replies]
-    with serving(faults=faults) as server:
-        given = {"model": "tiny", "url": server.url, "endpoint": "chat", "backoff": 0.001, "retries": 1, **changes}
-        made = openai.openai(**given)
-        try:
-            [found] = made.generate([request or ask()])
-        finally:
-            made.close()
+    with serving(faults=faults) as server, chat_model(server, retries=1, **changes) as made:
+        [found] = made.generate([request or ask()])
     return found
 
 
@@ -149,10 +154,9 @@ def test_thoughts_that_take_the_room_of_the_answer_end_the_run(message: Body, us
 
 
 def test_a_model_with_room_for_thoughts_that_does_not_come_to_an_answer_has_given_an_empty_one() -> None:
-    with serving(faults=[Fault(change=says(finish="length", content="", usage=THOUGHTS))]) as server:
-        made = openai.openai(model="tiny", url=server.url, endpoint="chat", thinking=1000)
+    cut = Fault(change=says(finish="length", content="", usage=THOUGHTS))
+    with serving(faults=[cut]) as server, chat_model(server, thinking=1000) as made:
         [found] = made.generate([ask(max_tokens=128)])
-        made.close()
     assert isinstance(found, Response) and (found.text, found.finish) == ("", "length")
     assert server.calls[0]["max_tokens"] == 1128
 
@@ -218,21 +222,18 @@ def test_counts_of_a_server(usage: Body, tokens: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": None}])
 def test_a_server_that_counts_nothing_is_named(usage: Body) -> None:
-    with serving(faults=[None, Fault(change=account(**usage)), Fault(change=account(**usage))]) as server:
-        made = openai.openai(model="tiny", url=server.url)
+    with serving(faults=[None, *[Fault(change=account(**usage))] * 2]) as server, model(server) as made:
         made.generate([ask()])
         assert made.served == ()
         [found] = made.generate([ask("a b c")])
-        made.close()
     assert isinstance(found, Response) and found.tokens_in == 3 and not found.counted
     assert made.served == ("tiny (counts no tokens; those of ctxbench stand in)",)
 
 
 def test_who_answered_behind_a_router_is_noted() -> None:
-    with serving(faults=[Fault(change=lambda body: body.update(provider="Fireworks", model="tiny:fp8"))]) as server:
-        made = openai.openai(model="tiny", url=server.url)
+    routed = Fault(change=lambda body: body.update(provider="Fireworks", model="tiny:fp8"))
+    with serving(faults=[routed]) as server, model(server) as made:
         made.generate([ask()])
-        made.close()
     assert made.served == ("tiny:fp8 (by Fireworks)",)
 
 
@@ -244,13 +245,10 @@ LONG = "def area(width, height):\n    return width * height\n" * 300
 
 @pytest.mark.parametrize("endpoint", ["chat", "completions"])
 def test_a_prompt_that_was_cut_without_a_word_has_no_answer(endpoint: str) -> None:
-    with serving(cuts=2050) as server:
-        made = openai.openai(model="tiny", url=server.url, endpoint=endpoint)
+    with serving(cuts=2050) as server, model(server, endpoint=endpoint) as made:
         whole, cut = made.generate([ask(LONG[:4000]), ask(LONG)])
-        made.close()
-        believed = openai.openai(model="tiny", url=server.url, endpoint=endpoint, whole=False)
-        [taken] = believed.generate([ask(LONG)])
-        believed.close()
+        with model(server, endpoint=endpoint, whole=False) as believed:
+            [taken] = believed.generate([ask(LONG)])
     assert isinstance(whole, Response) and isinstance(taken, Response)
     assert isinstance(cut, CutShort) and "it read 2050 of at least 2" in str(cut) and "whole=off" in cut.cure
 
@@ -274,10 +272,8 @@ def error(status: int, message: str, **more: Any) -> Fault:
 def test_the_limit_has_its_long_name_where_the_short_one_is_refused() -> None:
     words = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     refused = error(400, words, param="max_tokens", code="unsupported_parameter")
-    with serving(faults=[refused]) as server:
-        made = openai.openai(model="tiny", url=server.url, endpoint="chat", retries=0)
+    with serving(faults=[refused]) as server, chat_model(server, retries=0) as made:
         found = [made.generate([ask(max_tokens=99)])[0] for _ in range(2)]
-        made.close()
     assert all(isinstance(one, Response) for one in found)
     limits = [(call.get("max_tokens"), call.get("max_completion_tokens")) for call in server.calls]
     assert limits == [(99, None), (None, 99), (None, 99)]
@@ -419,3 +415,84 @@ def test_nobody_builds_a_syntax_tree_while_the_first_request_imports_what_builds
     """In CPython 3.11 both would end in a SystemError (gh-106905)."""
     done = subprocess.run([sys.executable, "-c", FIRST_REQUEST], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+TOOL = Tool(name="read", help="Read a file.", parameters=(ToolParameter(name="path", help="Its path."),))
+MARKED = 'I look. <tool_call>{"name": "read", "arguments": {"path": "a.py"}}</tool_call>'
+BROKEN = '<tool_call>{"name": "read", "arguments": "{"}</tool_call>'
+CHAT = Chat(
+    messages=(
+        Message(role=Role.USER, text="Begin."),
+        Message.read(MARKED + BROKEN),
+        Message(role=Role.TOOL, text="x = 1"),
+        Message(role=Role.TOOL, text="no JSON"),
+        Message.read(MARKED),
+        Message(role=Role.TOOL, text="x = 1"),
+    ),
+    tools=(TOOL,),
+)
+
+
+def ask_with_tools(server: Server, chat: Chat = CHAT, **settings: Any) -> Response | MachineFault:
+    [answer] = asked_in_turn(server, 1, chat, **settings)
+    return answer
+
+
+def asked_in_turn(server: Server, times: int, chat: Chat = CHAT, **settings: Any) -> list[Response | MachineFault]:
+    request = Request(
+        prompt=Prompt(blocks=(text_block(chat.text),)), language=PYTHON, chat=chat, sampling=Sampling(max_tokens=64)
+    )
+    given = {"model": "tiny", "url": server.url, "endpoint": "chat", "tools": True, "retries": 0} | settings
+    with closing(openai.openai(**given)) as made:
+        return [answer for _ in range(times) for answer in made.generate([request])]
+
+
+def test_a_chat_is_sent_as_such_and_calls_come_back_in_the_text_protocol() -> None:
+    with serving(answer=lambda *_: MARKED) as server:
+        answer = ask_with_tools(server)
+    assert isinstance(answer, Response) and Message.read(answer.text) == Message.read(MARKED)
+    assert answer.finish == "stop"
+    [body] = server.calls
+    assert [said["role"] for said in body["messages"]] == ["user", "assistant", "tool", "tool", "assistant", "tool"]
+    called = [call["id"] for said in body["messages"] for call in said.get("tool_calls", [])]
+    results = [said["tool_call_id"] for said in body["messages"] if said["role"] == "tool"]
+    assert called == results == ["call00000", "call00001", "call00002"]
+    # What is no JSON object would break a server's template.
+    assert [call["function"]["arguments"] for call in body["messages"][1]["tool_calls"]] == ['{"path": "a.py"}', "{}"]
+    assert body["tools"][0]["function"]["parameters"]["required"] == ["path"]
+
+
+def test_a_call_of_the_model_that_a_service_refuses_is_missing_and_ends_nothing() -> None:
+    error = {"message": "Failed to call a function.", "type": "invalid_request_error", "code": "tool_use_failed"}
+    with serving(answer=lambda *_: MARKED, faults=[Fault(status=400, text=json.dumps({"error": error}))]) as server:
+        first, second = asked_in_turn(server, 2)
+    assert isinstance(first, MachineFault) and "Failed to call a function" in first.what and "tools=" in first.cure
+    assert isinstance(second, Response)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["read", {"id": "1"}, {"function": {"name": "", "arguments": "{}"}}, {"function": {"name": "a", "arguments": {}}}],
+)
+def test_a_reply_with_a_call_that_is_none_is_a_fault_of_the_machine(call: object) -> None:
+    def change(reply: Any) -> None:
+        reply["choices"][0]["message"]["tool_calls"] = [call]
+
+    with serving(faults=[Fault(change=change)]) as server:
+        answer = ask_with_tools(server)
+    # Arguments that are an empty object are none.
+    if call == {"function": {"name": "a", "arguments": {}}}:
+        assert isinstance(answer, Response) and Message.read(answer.text).calls[0].name == "a"
+    else:
+        assert isinstance(answer, MachineFault) and "a tool call without a name" in answer.what
+
+
+def test_tools_take_a_chat_model_and_are_checked() -> None:
+    with pytest.raises(InputFault, match="tools=on needs a chat model"):
+        base.resolve("openai(model=tiny, endpoint=completions, tools=on)")
+    with serving(answer=lambda *_: MARKED) as server:
+        made = base.resolve(f"openai(model=tiny, url='{server.url}', endpoint=chat, tools=on)")
+        with closing(made):
+            assert dict(abilities(made))["tools"] == "calls them itself"
+            finding = next(finding for finding in check(made) if finding.name == "accepts a chat with tools")
+    assert finding.passed and "tool_call" in finding.detail
