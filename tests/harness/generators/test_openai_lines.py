@@ -1,17 +1,23 @@
-"""Answers of `openai` that end with their line: the same text as without it, and fewer tokens."""
+"""Where answers of `openai` end: with their line, or at the marks of the middle that they fill in."""
 
 import functools
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxbench.bench.errors import InputFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators import answers
+from ctxbench.harness.generators import answers, openai
 from ctxbench.harness.generators.answers import End
-from ctxbench.harness.generators.base import Request, Response
+from ctxbench.harness.generators.base import Request, Response, Sampling
+from ctxbench.harness.generators.fim import filled
+from ctxbench.harness.generators.openai import OpenAI
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.harness.generators.test_openai import model
 from tests.harness.generators.test_openai import one as answer
 from tests.helpers.openai_server import LLAMA_CPP, VLLM, Server, serving
@@ -51,13 +57,6 @@ def test_a_stopped_answer_is_the_whole_answer_cut_at_its_line(shape: str, keeps_
         assert (stopped.text, stopped.finish) == (whole.text, whole.finish)
         assert stopped.text == uncut.text[: End(line=True).find(uncut.text)]
         assert whole.tokens_out == uncut.tokens_out
-
-
-def test_what_is_not_wanted_is_not_made() -> None:
-    with serving(answer=lambda *_: ANSWERS[0]) as server:
-        assert one(server, ask()).tokens_out == 5
-        assert one(server, ask(one_line=False)).tokens_out == 10
-    assert [call.get("stop") for call in server.calls] == [["\n"], None]
 
 
 def test_a_blank_line_first_is_asked_for_again_and_both_are_counted() -> None:
@@ -134,3 +133,39 @@ def test_a_chat_models_line_is_taken_out_of_its_fence_and_its_marks(said: str, c
         assert one(server, ask(), endpoint="chat").text == code
         function = Request(prompt=ask().prompt, language=PYTHON, kind=Kind.FUNCTION)
         assert one(server, function, endpoint="chat").text == said
+
+
+AFTER = Block(kind=BlockKind.AFTER, text="\nprint(total)\n")
+
+
+def middle_model(**changes: Any) -> OpenAI:
+    return openai.openai(**{"model": "Qwen/Qwen2.5-Coder-7B", "url": "http://127.0.0.1:1", **changes})
+
+
+def ask_for_middle(**changes: Any) -> Request:
+    prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),))
+    how = Sampling(fim=True)
+    return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=how, one_line=True, **changes)
+
+
+def test_the_family_follows_from_the_name_or_the_spec() -> None:
+    assert middle_model().capabilities.fills and middle_model().infilling().name == "qwen"
+    assert middle_model(model="mine", fim="starcoder").infilling().name == "starcoder"
+
+
+def test_an_unknown_family_is_refused_at_once() -> None:
+    with pytest.raises(InputFault, match="fim=nonsense is unknown"):
+        middle_model(fim="nonsense")
+
+
+@pytest.mark.parametrize("said", ["sum(cart)<|fim_pad|>", "sum(cart)\nprint(total)\n", "sum(cart)"])
+def test_marks_go_out_and_an_answer_ends_before_one(said: str) -> None:
+    with (
+        serving(answer=lambda *_: said, model="mine") as server,
+        closing(middle_model(model="mine", fim="qwen", url=server.url)) as made,
+    ):
+        [found] = made.generate([filled(made, ask_for_middle(), AFTER)])
+        [as_is] = made.generate([replace(ask_for_middle(), sampling=Sampling(), one_line=False)])
+    assert isinstance(found, Response) and found.text == "sum(cart)"
+    assert server.calls[0]["prompt"] == "<|fim_prefix|>total = <|fim_suffix|>\nprint(total)\n<|fim_middle|>"
+    assert "suffix" not in server.calls[0] and isinstance(as_is, Response) and as_is.text == said
