@@ -1,4 +1,4 @@
-"""A whole body by the built-in model, and the shapes that lines can have."""
+"""How the built-in model reads texts, prompts and signatures, and the whole bodies that it writes."""
 
 import ast
 import hashlib
@@ -7,6 +7,8 @@ import json
 import textwrap
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ctxbench.bench import languages
 from ctxbench.bench.languages.base import Language
@@ -15,8 +17,19 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
 from ctxbench.harness.generators.base import Response
 from ctxbench.harness.generators.incontext import VERSION, InContext, weights_path
-from ctxbench.strategies.api import Block, BlockKind, Prompt
-from ctxbench.strategies.layout import closing
+from ctxbench.harness.generators.incontext.lexer import (
+    Frame,
+    TokenClass,
+    advance,
+    classify,
+    join,
+    lex,
+    space_before,
+    words,
+)
+from ctxbench.harness.generators.incontext.source import PromptRegion, call_forms, clean, read
+from ctxbench.strategies.api import Block, BlockKind, Context, Prompt, Snippet
+from ctxbench.strategies.layout import closing, render
 from tests.helpers.incontext import api, prompt, similar
 from tests.helpers.requests import make_prompt, make_request
 from tests.helpers.samples import make_query
@@ -176,3 +189,114 @@ def test_the_version_stands_for_the_same_answers_and_prices() -> None:
             bits = model.bits([shown], [line[len(line) // 2 : -1]], language)
             digest.update(json.dumps([answers, bits]).encode())
     assert (VERSION, digest.hexdigest()[:16]) == ("1-5dd647a939dc", "99f263a03cb8f66c")
+
+
+def texts(shown: Prompt, region: PromptRegion, language: Language = PYTHON) -> list[str]:
+    return [join(stretch.tokens) for stretch in read(shown, language).stretches if stretch.region is region]
+
+
+def test_retrieved_windows_lose_marks_headers_rules_and_paths() -> None:
+    shown = prompt("x = ", similar(("shop/a.py", "def f():\n    return 1"), ("shop/b.py", "y = f()")))
+    assert texts(shown, PromptRegion.SIMILAR) == ["def f():\n    return 1\n", "y = f()\n"]
+    assert texts(shown, PromptRegion.INFILE) == ["x ="]
+    assert read(shown, PYTHON).space == " "
+
+
+def test_the_layout_of_the_line_strategies_is_read() -> None:
+    snippets = (Snippet(path="a/b.py", text="def f(x):\n\n    return x", score=1.0), Snippet(path="c.py", text="y = 2"))
+    shown = render(make_query(prefix="import os\n\nz = "), Context(snippets))
+    assert texts(shown, PromptRegion.SIMILAR) == ["y = 2\n", "def f(x):\n    return x\n"]
+    assert texts(shown, PromptRegion.INFILE) == ["import os\nz ="]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('def f():\n    """Doc\n    string."""\n    a = 1\n', 'def f():\n    """\n    a = 1\n'),
+        ("a = 1  # why\n\n\n# alone\nb = 2\n", "a = 1\nb = 2\n"),
+        ('end of a text.\n    """\n    a = 1\n', "    a = 1\n"),
+    ],
+)
+def test_documentation_and_blank_lines_are_left_out(text: str, left: str) -> None:
+    assert join(clean(text, PYTHON, whole=True)) == left
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "forms"),
+    [
+        (PYTHON, "def apply_tax(amount: float, rate=0.2) -> float", ["apply_tax(amount, rate)\n"]),
+        (PYTHON, "class HTTPCart(Base):\n    def __init__(self, host, *, port: int = 1)", ["HTTPCart(host, port)\n"]),
+        (PYTHON, "class Cart:\n    \n    def load(self, user_id)", ["cart.load(user_id)\n"]),
+        (PYTHON, "def f()", ["f()\n"]),
+        (PYTHON, "def broken(a, (b", []),
+        (
+            JAVA_LANGUAGE,
+            "public class Cart {\n    public Invoice checkout(PaymentCard card, boolean b);\n}",
+            ["cart.checkout(card, b);\n"],
+        ),
+        (JAVA_LANGUAGE, "class Cart {\n    public Cart(Map<String, Item> items) {", ["new Cart(items);\n"]),
+        (JAVA_LANGUAGE, "return f(a, b);", []),
+    ],
+)
+def test_signatures_offer_calls(language: Language, text: str, forms: list[str]) -> None:
+    found = call_forms(lex(text + "\n", language, line_start=True)[0], language)
+    assert found[: len(forms)] == forms
+    assert bool(found) == bool(forms)
+
+
+def test_a_long_signature_offers_one_argument_a_line() -> None:
+    names = ", ".join(f"argument_number_{n}" for n in range(5))
+    shown = prompt("", api("a.py", f"def f({names})"))
+    assert texts(shown, PromptRegion.CALL)[1].startswith(
+        "f(\n    argument_number_0=argument_number_0,\n    argument_number_1"
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(BlockKind), st.text(max_size=200)), max_size=4),
+    st.sampled_from(languages.every()),
+)
+def test_any_prompt_is_read(blocks: list[tuple[BlockKind, str]], language: Language) -> None:
+    read(Prompt(blocks=tuple(Block(kind=kind, text=text) for kind, text in blocks)), language)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(st.characters(categories=None) | st.sampled_from("\"'\n \t#/*()abc=.")), st.sampled_from(languages.every())
+)
+def test_any_text_is_lexed_without_loss(text: str, language: Language) -> None:
+    tokens, tail = lex(text, language, line_start=True)
+    assert join(tokens, tail) == text
+    assert all(token.text or token.kind is TokenClass.INDENT for token in tokens)
+    # A token's class follows from its vocabulary entry, as generation needs it to.
+    assert [classify(token.entry, language) for token in tokens] == [token.kind for token in tokens]
+    for token in tokens:
+        assert "".join(words(token.text)) == token.text
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        (PYTHON, "total = store.load(user_id, *args, key=-1)[0][1:2] if not a == b else {'a': [1, 2]}  # why"),
+        (PYTHON, "return lambda x, **kw: (yield) ** -x and self.f().g"),
+        (PYTHON, "def pay(self, amount: int) -> None:"),
+        (PYTHON, "def pay(self, amount: tuple[int, ...] = (), rate=1, *, to: str = None):"),
+        (PYTHON, "pay(parts=[Part(text='a')], to=(), **{'a': -b})"),
+        (PYTHON, "@cache.get(1)"),
+        (PYTHON, "assert (a, b) in [c]"),
+        (JAVA_LANGUAGE, "final Map<String, List<Item>> items = new HashMap<>(size + 1);"),
+        (JAVA_LANGUAGE, "for (int i = 0; i < names.length; i++) {"),
+        (JAVA_LANGUAGE, "return (a != null && !b) ? x[i] : -1;"),
+        (JAVA_LANGUAGE, "items.forEach(Item::show);"),
+    ],
+)
+def test_usual_spacing_is_expected(language: Language, text: str) -> None:
+    tokens, _ = lex(text, language, line_start=False)
+    frame = Frame()
+    wanted = ""
+    for at, token in enumerate(tokens):
+        before, earlier = (tokens[at - k] if at >= k else None for k in (1, 2))
+        wanted += space_before(before, earlier, token.text, token.kind, frame, language) + token.text
+        frame = advance(frame, token)
+    assert wanted == text

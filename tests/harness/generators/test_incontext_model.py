@@ -12,16 +12,14 @@ from ctxbench.bench import languages
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
-from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
+from ctxbench.bench.languages.java import JAVA
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.manifest import builtin_names
 from ctxbench.harness.generators.base import Request, Sampling, resolve
 from ctxbench.harness.generators.incontext import InContext, context, features, trained_model, weights_path
 from ctxbench.harness.generators.incontext.lexer import lex
 from ctxbench.strategies.api import Prompt
 from tests.helpers.incontext import api, prompt, similar
-
-PYTHON, JAVA = PYTHON_LANGUAGE, JAVA_LANGUAGE
 
 STORE = "class Store:\n    def __init__(self, path):\n        self.path = path\n\n"
 INFILE = STORE + "    def total(self, user):\n        cart = self.load(user)\n        return "
@@ -66,11 +64,6 @@ def test_bits_are_finite_on_strange_texts(text: str) -> None:
     assert math.isfinite(trained_model(PYTHON).bits(prompt("a = "), text))
     assert math.isfinite(trained_model(PYTHON).bits(prompt(text), "a = 1"))
     assert math.isfinite(trained_model(PYTHON).bits(Prompt(blocks=()), text))
-
-
-def test_longer_texts_cost_more(inline: InContext) -> None:
-    first, second = inline.bits([prompt(INFILE)] * 2, ["cart", "cart.frobnicated_quux"], PYTHON)
-    assert second > first + 20
 
 
 @pytest.mark.parametrize("language", languages.every())
