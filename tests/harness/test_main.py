@@ -1,4 +1,4 @@
-"""The command line's edges: exit codes, one-line faults, cheap imports."""
+"""The command line's edges: exit codes, one-line faults, cheap imports, and options that many commands share."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.cli import main as module
+from ctxbench.harness.cli.options import format_by_ending, sandbox_choice
 from tests.helpers.cli import assert_fault, run_cli
 
 USURPER = {
@@ -65,29 +66,30 @@ def test_packages_register_commands_and_a_broken_table_takes_none_along(monkeypa
         module.commands.cache_clear()
 
 
-def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (InputFault("bad\nthing", where="here", cure="mend it"), 1, "ctxbench: here: bad thing; mend it\n"),
+        (InputFault("it says \x1b]0;owned\x07\u202e", cure="mend it"), 1, "it says ␛]0;owned␇⟨U+202E⟩; mend it\n"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ZeroDivisionError("oh"), 3, "internal error: ZeroDivisionError: oh"),
+        (OSError(28, "No space left on device", "/somewhere/file"), 1, "disk is full"),
+    ],
+    ids=["a fault", "a terminal's codes", "an interrupt", "a bug, with a log", "a full disk anywhere"],
+)
+def test_however_a_command_ends_it_says_so_in_one_line(
+    error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     @click.command()
     def command() -> None:
         """Raise."""
         raise error
 
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(module.LazyGroup, "get_command", lambda *_: command)
-
-
-def test_fault_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    raising(monkeypatch, InputFault("bad\nthing", where="here", cure="mend it"))
     result = run_cli("run")
-    assert (result.code, result.err) == (1, "ctxbench: here: bad thing; mend it\n")
-
-
-def test_a_fault_that_quotes_a_terminals_codes_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    raising(monkeypatch, InputFault("the server says \x1b]0;owned\x07\u202e", where="here", cure="mend it"))
-    assert run_cli("run").err == "ctxbench: here: the server says ␛]0;owned␇⟨U+202E⟩; mend it\n"
-
-
-def test_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    raising(monkeypatch, KeyboardInterrupt())
-    assert run_cli("run").code == 130
+    assert result.code == code and said in result.err and "Traceback" not in result.err
+    assert "\n" not in result.err.strip()
 
 
 HERE = """class Finder:
@@ -131,15 +133,69 @@ def test_a_cure_cures(command: str, cure: str, tmp_path: Path, monkeypatch: pyte
     assert "secret" not in result.err
 
 
-def test_bug_is_3_with_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    raising(monkeypatch, ZeroDivisionError("oh"))
-    result = run_cli("run")
-    assert result.code == 3
-    assert "internal error: ZeroDivisionError: oh" in result.err and "Traceback" not in result.err
+def sandbox(name: str | None, *beside: str) -> object:
+    """Return what a command receives of ``--sandbox``."""
+    command = click.command()(sandbox_choice("Where.", *beside)(lambda sandbox: sandbox))
+    return command.main([] if name is None else ["--sandbox", name], standalone_mode=False)
 
 
-def test_full_disk_anywhere_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    raising(monkeypatch, OSError(28, "No space left on device", "/somewhere/file"))
-    result = run_cli("run")
-    assert result.code == 1 and "disk is full" in result.err and "free some space" in result.err
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (["leaderbord"], "No such command 'leaderbord'. Did you mean 'leaderboard'? (see `ctxbench --help`)"),
+        (["samples", "biuld"], "No such command 'biuld'. Did you mean 'build'? (see `ctxbench samples --help`)"),
+        (["--bogus"], "No such option '--bogus' (see `ctxbench --help`)"),
+        (["run"], "Missing option '--samples' (see `ctxbench run --help`)"),
+        (
+            ["run", "--samples", "x", "--n", "0"],
+            "Invalid value for '--n': 0 is not in the range 1<=x<=9999 (see `ctxbench run --help`)",
+        ),
+        (["exec", "--samples", "x"], "give either --completions or --run (see `ctxbench exec --help`)"),
+    ],
+)
+def test_a_wrong_call_is_one_line_that_says_where_the_right_one_stands(call: list[str], said: str) -> None:
+    result = run_cli(*call)
+    assert (result.code, result.out, result.err) == (2, "", f"ctxbench: {said}\n")
+
+
+def test_a_group_without_a_command_says_what_it_has() -> None:
+    result = run_cli("samples")
+    assert result.code == 2 and "Commands:" in result.err and not result.err.startswith("ctxbench:")
+
+
+@pytest.mark.parametrize("name", ["docker", "bubblewrap", "docker(runtime=runsc)", "none", None])
+def test_a_back_end_is_named_with_its_runtime(name: str | None) -> None:
+    assert sandbox(name, "none") == name
+
+
+@pytest.mark.parametrize("name", ["podman", "", "docker(runsc)", "docker(runtime=)", "docker(runtime=a;b)", "none"])
+def test_another_name_is_refused_with_those_that_are_known(name: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"docker, docker\(runtime=NAME\), bubblewrap"):
+        sandbox(name)
+
+
+ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv"}
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "expected"),
+    [
+        ("a.tex", None, "latex"),
+        ("a.HTML", None, "html"),
+        ("a.xyz", "csv", "csv"),
+        (None, None, "html"),
+        (None, "csv", "csv"),
+    ],
+)
+def test_a_file_is_written_as_its_ending_says_unless_a_format_is_asked_for(
+    name: str | None, form: str | None, expected: str
+) -> None:
+    assert format_by_ending(Path(name) if name else None, form, ENDINGS) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("a.xyz", "the ending '.xyz' is not a known format"), ("answer", "has no ending")]
+)
+def test_an_ending_that_says_no_format_is_refused(name: str, words: str) -> None:
+    with pytest.raises(InputFault, match=rf"{words}.*use one of \.html, \.tex, \.csv, or give --format"):
+        format_by_ending(Path(name), None, ENDINGS)
