@@ -1,4 +1,4 @@
-"""`ctxbench leaderboard` as a user calls it."""
+"""`ctxbench leaderboard`, `compare` and `power` as a user calls them."""
 
 import contextlib
 import functools
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ctxbench.harness.results import Origin, RunTable
+from ctxbench.harness.results import Origin, RunTable, Status
 from tests.harness.leaderboard.test_board import noisy
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.helpers.cli import assert_fault, run_cli
-from tests.helpers.runs import put_runs
+from tests.helpers.runs import make_table, put_runs
 
 DB = "--db=sqlite:///anything.db"
 Fill = Callable[..., None]
@@ -88,8 +88,6 @@ def test_all_published_numbers_need_no_run(stored: Fill, tmp_path: Path) -> None
 
 def test_levels_of_codereval_are_shown_unasked_in_one_table(stored: Fill) -> None:
     stored(coder_eval())
-    rows = json.loads(run_cli("leaderboard", DB, "--published", "none", "--format", "json").out)
-    assert "class+file+project" in {row["level"] for row in rows}
     rows = json.loads(run_cli("leaderboard", DB, "--published", "none", "--no-by-level", "--format", "json").out)
     assert {row["level"] for row in rows} == {"all"}
     assert run_cli("leaderboard", DB, "--explain").out.count("Ranked by") == 1
@@ -146,3 +144,97 @@ def test_no_store_at_all_is_said_and_none_is_made(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert_fault(run_cli("leaderboard", "--home", str(home)), "no runs are stored", "ctxbench quickstart")
     assert not home.exists()
+
+
+POWERED = (
+    noisy("lc.infile", 0.3, id="aa11"),
+    noisy("lc.repocoder", 0.5, id="ab22"),
+    noisy("lc.infile", 0.3, id="cc33", language="java"),
+)
+COMMAND = ("power", DB, "--samples", "demo", "--effect", "3")
+
+
+@pytest.fixture
+def powered(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_runs(monkeypatch, *POWERED)
+
+
+@pytest.mark.slow
+def test_a_table_a_sentence_and_what_cannot_be_told(powered: None) -> None:
+    result = run_cli(*COMMAND, "--baseline", "lc.infile")
+    assert result.code == 0
+    assert "demo, python, scripted: power for es" in result.out and "repositories  5 samples each" in result.out
+    assert "A difference of 3.0 % needs about" in result.out and "beside lc.repocoder on 8 repositories" in result.out
+    assert "demo, java, scripted: " in result.err
+    [plan] = json.loads(run_cli(*COMMAND, "--baseline", "aa", "--format", "json").out)
+    assert plan["baseline"] == "lc.infile" and len(plan["table"]) == 28
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--baseline", "lc.infil"], ["did you mean lc.infile"]),
+        (["--baseline", "cc33"], ["no other run is paired", "ctxbench run --samples demo"]),
+        (["--baseline", "aa11", "--metric", "esx"], ["did you mean es"]),
+    ],
+)
+def test_what_power_cannot_tell_is_one_line(powered: None, arguments: list[str], words: list[str]) -> None:
+    assert_fault(run_cli(*COMMAND, *arguments), *words)
+
+
+COMPARED = (
+    noisy("lc.infile", 0.3, id="aa11"),
+    noisy("lc.repocoder", 0.5, id="ab22"),
+    noisy("lc.infile", 0.3, id="cc33", samples_digest="e" * 64),
+    noisy("bm25", 0.4, id="dd44"),
+    noisy("bm25", 0.4, id="dd44", language="java"),
+    noisy("aim", 0.4, id="ee55", language="java"),
+    make_table({}, "ab", status=[Status.INFRA_FAILED] * 2, strategy="begun", id="ff66"),
+)
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_runs(monkeypatch, *COMPARED)
+
+
+def test_two_runs_by_the_beginnings_of_their_ids(compared: None) -> None:
+    assert "lc.repocoder (ab22) minus lc.infile (aa11)" in run_cli("compare", DB, "aa", "ab22").out
+    rows = json.loads(run_cli("compare", DB, "aa", "ab", "--metric", "es", "--format", "json").out)
+    assert [(row["metric"], row["baseline"]) for row in rows] == [("es", "aa11")]
+    assert rows[0]["difference"]["mean"] > 10
+
+
+def test_two_strategies_by_their_names(compared: None) -> None:
+    assert "lc.repocoder (ab22) minus lc.infile (aa11)" in run_cli("compare", DB, "lc.infile", "lc.repocoder").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["aa11"], ["at least two runs"]),
+        (["aa11", "zz"], ["no stored run or strategy is called 'zz'", "known: aa11"]),
+        (["aa11", "bm26"], ["did you mean bm25"]),
+        (
+            ["aa11", "begun"],
+            ["no complete runs of begun are over the same samples, by the same generator as the other named run"],
+        ),
+        (["aa11", "ab23"], ["did you mean ab22"]),
+        (["a", "cc33"], ["2 run ids begin with 'a'", "aa11, ab22"]),
+        (["aa11", "cc33"], ["different sample sets"]),
+        (["aa11", "ee55"], ["no other run has samples in a language of the first run, aa11"]),
+        (["aa11", "ff66"], ["share no metric of profile ctxbench", "finish the runs with the same commands"]),
+        (["aa11", "ab22", "--metric", "esx"], ["did you mean es"]),
+        (["aa11", "ab22", "--profile", "infercom"], ["no runs with scores of profile infercom"]),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_named(compared: None, arguments: list[str], words: list[str]) -> None:
+    assert_fault(run_cli("compare", DB, *arguments), *words)
+
+
+def test_a_language_that_only_some_runs_have_is_left_out_with_a_word(compared: None) -> None:
+    result = run_cli("compare", DB, "aa", "dd", "ee", "--metric", "es", "--format", "json")
+    assert [(row["baseline"], row["run"], row["language"]) for row in json.loads(result.out)] == [
+        ("aa11", "dd44", "python")
+    ]
+    assert "left out: java" in result.err
