@@ -1,25 +1,35 @@
-"""Up to which day models were trained: whose table holds, and what a board says of samples before and after it."""
+"""The days of samples and of training: runs and boards over samples after a day, before and after a cutoff."""
 
 import json
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ctxbench.bench import samples
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.cutoffs import Cutoff, Cutoffs, builtin, of_home
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Group
+from ctxbench.harness.leaderboard.scales import after
 from ctxbench.harness.run.runner import run
+from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import run_tables
+from ctxbench.harness.store.runs import run_tables, runs_over
+from ctxbench.harness.store.samples import stored_sets
+from ctxbench.harness.store.work import works
 from tests.helpers.cells import open_inline
+from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
 from tests.helpers.sets import make_set
 
@@ -161,3 +171,100 @@ def test_every_generator_takes_a_cutoff_and_keeps_its_name() -> None:
     assert base.canonical("incontext(cutoff=2024-06)") == "incontext"
     assert base.canonical("hf:some/model(cutoff=2024-06)") == base.canonical("hf:some/model")
     assert base.cutoff("hf:some/model(cutoff=2023-02)") == "2023-02-28" and base.cutoff("incontext") is None
+
+
+RUN = ("run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "incontext")
+
+
+def dated_set(home: Home, days: Sequence[date | None]) -> SampleSet:
+    """Make a set whose samples have these days, the first ones first; None for those that nobody knows."""
+    plain = make_set(home, repos=2, per_repo=2)
+    assert len(plain.samples) == len(days)
+    dated = [replace(sample, dated=day) for sample, day in zip(plain.samples, days, strict=True)]
+    account = {key: value for key, value in plain.manifest.items() if key not in ("format", "samples", "files")}
+    references = [plain.references[sample.id] for sample in plain.samples]
+    return samples.save(home, plain.name, dated, references, account, force=True)
+
+
+DAYS = (date(2024, 1, 1), date(2024, 6, 1), date(2024, 6, 2), None)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    place = Home(tmp_path / "home")
+    dated_set(place, DAYS)
+    return place
+
+
+def records(home: Home, *options: str) -> list[dict[str, Any]]:
+    result = run_cli("leaderboard", "--home", str(home.root), "--format", "json", *options)
+    assert result.code == 0, result.err
+    records: list[dict[str, Any]] = json.loads(result.out)
+    return records
+
+
+@pytest.mark.slow
+def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
+    result = run_cli(*RUN, "--after", "2024-06-01", "--home", str(home.root))
+    assert result.code == 0 and "scored 1 " in result.out, result.err
+    [row] = records(home)
+    assert (row["samples"], row["n"]) == ("demo[after 2024-06-01]", 1)
+    # A run over the whole set is another run.
+    assert run_cli(*RUN, "--home", str(home.root)).code == 0
+    assert {(row["samples"], row["n"]) for row in records(home)} == {("demo", 4), ("demo[after 2024-06-01]", 1)}
+    with open_store(home.database) as store:
+        runs = {work.choices.after: work for work in works(store)}
+        sets = {stored.samples: stored for stored in stored_sets(store)}
+        part = sets["demo[after 2024-06-01]"]
+        chosen = runs_over(store, part.digest, part.samples)
+    assert runs.keys() == {None, "2024-06-01"} and sets.keys() == {"demo", part.samples}
+    assert (part.name, part.size) == ("demo", 1) and [run.id for run in chosen] == [runs["2024-06-01"].id]
+    # Its command, typed anew, makes the same run.
+    database = f"sqlite:///{home.root / 'again.db'}"
+    command = shlex.split(repeat_command(runs["2024-06-01"].choices, options=["--home", str(home.root)]))
+    assert run_cli(*command[1:], "--db", database).code == 0
+    with open_store(database) as store:
+        assert [work.id for work in works(store)] == [runs["2024-06-01"].id]
+
+
+def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:
+    result = run_cli(*RUN, "--after", "2024-06-02", "--home", str(home.root))
+    assert result.code == 1 and "the newest is dated 2024-06-02" in result.err and "use an earlier day" in result.err
+    assert run_cli(*RUN, "--after", "June", "--home", str(home.root)).code == 2
+
+
+@pytest.mark.slow
+def test_a_board_shows_only_samples_after_the_day(home: Home) -> None:
+    assert run_cli(*RUN, "--home", str(home.root)).code == 0
+    [row] = records(home, "--samples", "demo", "--after", "2024-05-31")
+    assert (row["samples"], row["n"]) == ("demo[after 2024-05-31]", 2)
+    assert row["remarks"] == ["1 sample without a known day are left out, as they may be older than 2024-05-31."]
+    [whole] = records(home, "--samples", "demo")
+    assert (whole["samples"], whole["n"]) == ("demo", 4)
+    result = run_cli("leaderboard", "--home", str(home.root), "--after", "2025-01-01")
+    assert result.code == 1 and "the newest is dated 2024-06-02" in result.err
+
+
+def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None:
+    days = ("2024-01-01", "2024-06-02")
+    whole = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"]), dated=days)
+    part = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"], samples="demo[after 2023-12-31]"), dated=days)
+    limited = replace(make_table({"es": [0.1]}, ["a"], samples="demo[after 2023-12-31][:1]"), dated=days[1:])
+    assert [after(table, "2024-06-01").run.samples for table in (whole, part, limited)] == [
+        "demo[after 2024-06-01]",
+        "demo[after 2024-06-01]",
+        "demo[after 2023-12-31][:1][after 2024-06-01]",
+    ]
+    # An earlier day leaves nothing more out.
+    assert after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
+
+
+@pytest.mark.slow
+def test_a_limit_is_of_what_is_left(home: Home) -> None:
+    run = (*RUN, "--after", "2024-05-31", "--home", str(home.root), "--limit")
+    assert run_cli(*run, "1").code == 0 and run_cli(*run, "3").code == 0
+    # Three of two are all of them.
+    assert {(row["samples"], row["n"]) for row in records(home)} == {
+        ("demo[after 2024-05-31][:1]", 1),
+        ("demo[after 2024-05-31]", 2),
+    }

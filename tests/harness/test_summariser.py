@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from ctxbench.bench.apis import SYSTEM
+from ctxbench.bench import code_tokens
+from ctxbench.bench.apis import MAX_TOKENS, SYSTEM, summary_prompt
+from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.repositories.snapshot import is_test_or_vendored
+from ctxbench.bench.retrieval.units import Unit
+from ctxbench.bench.types import Place
+from ctxbench.harness.generators.base import Request
+from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import COSTS, OFFLINE_COSTS, SUMMARY_COSTS, spec_of_label
+from ctxbench.harness.run.resources import Spent, Summaries
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
+from tests.harness.test_batcher import batching
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.openai_server import Server, serving
 from tests.helpers.sets import make_set
@@ -216,3 +225,63 @@ def test_an_option_without_use_is_refused(pair: Pair, option: tuple[str, ...]) -
 )
 def test_tests_and_vendored_files_are_told_by_their_paths(path: str, left_out: bool) -> None:
     assert is_test_or_vendored(path) == left_out
+
+
+def unit(name: str, code: str) -> Unit:
+    plain = name.replace(".", " ").lower()
+    return Unit(place=Place(path="a.py", start=0, end=1), text=name, name=name, code=code, summary=plain)
+
+
+PAY = unit("Cart.pay", "def pay(self): return 1")
+SHIP = unit("ship", "def ship(): return 2")
+
+
+def answer(request: Request) -> str:
+    return "" if "def ship" in request.prompt.text.rpartition("code:")[2] else "Summary: Pays THE bill"
+
+
+def test_where_the_model_says_nothing_the_plain_summary_stands() -> None:
+    with batching(Scripted(answer)) as batcher:
+        assert Summaries(batcher)(PYTHON, [SHIP, PAY]) == ["ship", "pays the bill"]
+
+
+def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
+    generator = Scripted(answer, instructs=False)
+    with batching(generator) as batcher:
+        summaries = Summaries(batcher)
+        assert summaries.plain
+        assert summaries(PYTHON, [PAY, SHIP]) == ["cart pay", "ship"]
+        assert summaries.spent == Spent()
+    assert generator.batches == []
+
+
+@pytest.mark.parametrize(("count", "tells"), [(200, False), (201, True)])
+def test_what_many_summaries_will_take_is_told_before_the_first(
+    count: int, tells: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    units = [unit(f"f{number}", f"def f{number}(): return {number}") for number in range(count)]
+    told: list[int] = []
+
+    def note(_: Request) -> str:
+        told.append(len(caplog.records))
+        return "Returns a number"
+
+    with caplog.at_level("INFO", logger="ctxbench"), batching(Scripted(note)) as batcher:
+        summaries = Summaries(batcher)
+        summaries.planned = lambda: [(PYTHON, units[:100]), (PYTHON, units[50:])]
+        summaries(PYTHON, units[:3])
+        summaries(PYTHON, units)
+        tokens = sum(code_tokens.count(summary_prompt(one.code, PYTHON)) for one in units)
+        later = Summaries(batcher)
+        later.planned = lambda: [(PYTHON, units)]
+        later(PYTHON, units)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{count} API summaries will be written by s: {count} calls, about {tokens} tokens in and at most "
+        f"{count * MAX_TOKENS} out; they are stored for later runs"
+    ] * tells
+    assert set(told) == {int(tells)}
+
+
+def test_a_model_that_is_lost_is_a_machine_fault() -> None:
+    with batching(Scripted(answer, faults=[1])) as batcher, pytest.raises(MachineFault):
+        Summaries(batcher)(PYTHON, [PAY])
