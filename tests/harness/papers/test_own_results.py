@@ -298,13 +298,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def charts(columns: dict[str, list[float]]) -> list[SolvedBy]:
-    fields = {"profile": "infercom", "samples": "some", "generator": "mine"}
+    fields = {"repos": ["one"] * len(next(iter(columns.values()))), "profile": "infercom", "samples": "some"}
     return list(
-        solved_by(
-            [make_table({"em": column}, ["one"] * len(column), strategy=name, **fields)
-             for name, column in columns.items()]
-        )
-    )  # fmt: skip
+        solved_by([make_table({"em": em}, strategy=name, generator="mine", **fields) for name, em in columns.items()])
+    )
 
 
 def with_solved(*solved: SolvedBy) -> ComparedTable:
