@@ -120,11 +120,6 @@ def test_bad_input(tmp_path: Path, arguments: Callable[[Path], list[str]], words
     assert_fault(run_cli("repo", *arguments(tmp_path)), *words)
 
 
-def test_fetch_of_nothing_is_a_usage_error() -> None:
-    result = run_cli("repo", "fetch")
-    assert result.code == 2 and "--set" in result.err
-
-
 DOCS = Path(__file__).parents[3] / "docs" / "repository.md"
 PROJECT = '[project]\nname = "till"\nversion = "1.4"\nlicense = "MIT"\n'
 PACKAGE = {
@@ -149,10 +144,14 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeSandbox:
     return sandbox
 
 
-def test_the_example_of_the_docs(fake: FakeSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_tree(
-        tmp_path / "shop", {**FILES, "till.py": "from shop import double\n\n\ndef ring():\n    return double(1)\n"}
-    )
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    """Return a folder with a package and its tests."""
+    till = "from shop import double\n\n\ndef ring():\n    return double(1)\n"
+    return str(write_tree(tmp_path / "shop", {**FILES, "till.py": till}))
+
+
+def test_the_example_of_the_docs(fake: FakeSandbox, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CTXBENCH_HOME")
     section = DOCS.read_text().partition("## Add a repository")[2].partition("\n## ")[0]
@@ -171,39 +170,36 @@ def test_the_example_of_the_docs(fake: FakeSandbox, tmp_path: Path, monkeypatch:
     assert run_cli("samples", "list").out.count(" samples  ") == 2
 
 
-def test_what_is_printed(fake: FakeSandbox, tmp_path: Path) -> None:
-    tree = write_tree(tmp_path / "shop", {**FILES, "till.py": "from shop import double\nx = double(1)\n"})
-    result = run_cli("repo", "add", str(tree), "--folder", str(tmp_path / "mine"))
+def test_what_is_printed(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
+    result = run_cli("repo", "add", shop, "--folder", str(tmp_path / "mine"))
     path = tmp_path / "mine" / "shop.toml"
     assert result.code == 0 and result.out.startswith(f"{path}: "), result
     assert "6 of 6 tests passed." in result.out and len(result.out.splitlines()) == 1
     assert "shop: please check: its files name no licence" in result.err
-    assert_fault(run_cli("repo", "add", str(tree), "--folder", str(tmp_path / "mine")), "exists already", "--force")
+    assert_fault(run_cli("repo", "add", shop, "--folder", str(tmp_path / "mine")), "exists already", "--force")
     assert run_cli("repo", "check", str(path)).code == 0
 
 
 @pytest.mark.parametrize(("words", "beside"), [((), " and in bubblewrap"), (("--sandbox", "docker"), "")])
 def test_unless_a_back_end_is_named_the_tests_run_in_both(
-    fake: FakeSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], beside: str
+    fake: FakeSandbox, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], beside: str
 ) -> None:
     other = in_process()
     other.name = "bubblewrap"
     monkeypatch.setattr(registry, "open_sandbox", lambda name, cache: other if name == "bubblewrap" else fake)
     for fault in ("docker_fault", "bubblewrap_fault"):
         monkeypatch.setattr(registry, fault, lambda *_: None)
-    tree = write_tree(tmp_path / "shop", {**FILES, "till.py": "from shop import double\nx = double(1)\n"})
-    result = run_cli("repo", "add", str(tree), "--folder", str(tmp_path), *words)
+    result = run_cli("repo", "add", shop, "--folder", str(tmp_path), *words)
     assert f"The tests ran in fake{beside}." in result.out and ("in fake only" in result.err) is not bool(beside)
 
 
-def test_without_tests_no_sandbox_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tests_no_sandbox_is_opened(shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "open_sandbox", lambda *_: pytest.fail("opened"))
-    tree = write_tree(tmp_path / "shop", {**FILES, "till.py": "from shop import double\nx = [double(1)]\n"})
-    result = run_cli("repo", "add", str(tree), "--no-tests", "--name", "mine", "--folder", str(tmp_path))
+    result = run_cli("repo", "add", shop, "--no-tests", "--name", "mine", "--folder", str(tmp_path))
     assert result.code == 0 and manifest.load(str(tmp_path / "mine.toml")).tests is None
 
 
-def test_where_no_test_runs_the_fault_says_what_to_write(fake: FakeSandbox, tmp_path: Path) -> None:
+def test_where_no_test_runs_the_fault_says_what_to_write(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
     inner = fake.answer
 
     def answer(job: Job) -> Outcome:
@@ -213,8 +209,7 @@ def test_where_no_test_runs_the_fault_says_what_to_write(fake: FakeSandbox, tmp_
         return inner(job)
 
     fake.answer = answer
-    tree = write_tree(tmp_path / "shop", {**FILES, "till.py": "from shop import double\nx = [double(1)]\n"})
-    result = run_cli("repo", "add", str(tree), "--folder", str(tmp_path))
+    result = run_cli("repo", "add", shop, "--folder", str(tmp_path))
     assert_fault(result, "shop.toml: no test of the repository ran", "loading conftest", "# [tests]", "samples build")
     assert manifest.load(str(tmp_path / "shop.toml")).tests is None
 
@@ -224,9 +219,12 @@ def test_a_wrong_source_is_one_line(ref: str) -> None:
     assert_fault(run_cli("repo", "add", ref), "give ")
 
 
-def test_a_sandbox_for_no_tests_is_a_wrong_use() -> None:
-    result = run_cli("repo", "add", "x", "--no-tests", "--sandbox", "bubblewrap")
-    assert result.code == 2 and "--no-tests runs no tests" in result.err
+@pytest.mark.parametrize(
+    ("words", "said"), [("fetch", "--set"), ("add x --no-tests --sandbox bubblewrap", "--no-tests runs no tests")]
+)
+def test_a_fetch_of_nothing_and_a_sandbox_for_no_tests_are_wrong_uses(words: str, said: str) -> None:
+    result = run_cli("repo", *words.split())
+    assert result.code == 2 and said in result.err
 
 
 @pytest.mark.slow
