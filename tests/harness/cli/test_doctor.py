@@ -10,7 +10,6 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -213,62 +212,52 @@ def image() -> Iterator[str]:
         yield f"{name}:{tag}"
 
 
-def remove(client: Any, containers: list[str]) -> None:
+Create = Callable[..., str]
+
+
+@pytest.fixture
+def create(image: str) -> Iterator[Create]:
+    """Let a test make containers of the image."""
+    import docker
     from docker.errors import NotFound
 
-    for each in containers:
+    client, made = docker.from_env(), []
+
+    def container(*command: str, **labels: str) -> str:
+        made.append(client.api.create_container(image, list(command), labels=labels)["Id"])
+        return made[-1][:12]
+
+    yield container
+    for each in made:
         with contextlib.suppress(NotFound):
             client.api.remove_container(each, force=True)
+    client.close()
 
 
-def test_containers_of_dead_owners_are_removed_and_those_of_living_ones_stay(image: str, only: Only) -> None:
-    import docker
-
+def test_containers_of_dead_owners_are_removed_and_those_of_living_ones_stay(create: Create, only: Only) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    client = docker.from_env()
-    made = []
     try:
-        for labels in (
-            {"ctxbench.owner": owner(child.pid)},
-            {"ctxbench.owner": owner()},
-            {"ctxbench.owner": "none"},
-            {},
-        ):
-            made += [client.api.create_container(image, ["/none"], labels=labels)["Id"]]
-        only([each[:12] for each in made])
+        dead, *others = [create("/none", **{"ctxbench.owner": who}) for who in (owner(child.pid), owner(), "none")]
+        others.append(create("/none"))
+        only([dead, *others])
         first = run_cli("doctor", "--clean")
-        assert first.code == 0 and not any(each[:12] in first.out for each in made)
-        child.kill()
-        child.wait()
-        second = run_cli("doctor", "--clean")
-        assert f"removed container {made[0][:12]}" in second.out
-        left = {each["Id"] for each in client.api.containers(all=True)}
-        assert made[0] not in left and set(made[1:]) <= left
+        assert first.code == 0 and not any(each in first.out for each in (dead, *others))
     finally:
         child.kill()
         child.wait()
-        remove(client, made)
-        client.close()
+    second = run_cli("doctor", "--clean")
+    assert f"removed container {dead}" in second.out and not any(each in second.out for each in others)
+    assert dead not in run_cli("doctor", "--clean").out, "it is gone"
 
 
 def test_stopped_steps_of_builds_are_removed_when_they_are_old(
-    image: str, only: Only, monkeypatch: pytest.MonkeyPatch
+    create: Create, only: Only, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import docker
-
-    client = docker.from_env()
-    made = []
-    try:
-        labels = {"ctxbench.image": "parts"}
-        step = client.api.create_container(image, ["/bin/sh", "-c", "make"], labels=labels)["Id"]
-        box = client.api.create_container(image, ["/none"], labels=labels)["Id"]
-        made = [step, box]
-        only([each[:12] for each in made])
-        assert step[:12] not in run_cli("doctor", "--clean").out
-        now = time.time()
-        monkeypatch.setattr("ctxbench.sandbox.leftovers.time.time", lambda: now + 7200)
-        out = run_cli("doctor", "--clean").out
-        assert f"removed half-built image's container {step[:12]}" in out and box[:12] not in out
-    finally:
-        remove(client, made)
-        client.close()
+    labels = {"ctxbench.image": "parts"}
+    step, box = create("/bin/sh", "-c", "make", **labels), create("/none", **labels)
+    only([step, box])
+    assert step not in run_cli("doctor", "--clean").out
+    now = time.time()
+    monkeypatch.setattr("ctxbench.sandbox.leftovers.time.time", lambda: now + 7200)
+    out = run_cli("doctor", "--clean").out
+    assert f"removed half-built image's container {step}" in out and box not in out
