@@ -1,5 +1,6 @@
 """What a strategy works, waits and holds is measured from outside; a busy machine is nobody's fault."""
 
+import contextlib
 import itertools
 import logging
 import os
@@ -184,26 +185,22 @@ def started(limits: StrategyBounds) -> Clock:
     return watch
 
 
-def test_a_cell_that_gets_no_processor_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, having(0.5, runnable=True))
+@pytest.mark.parametrize(
+    ("step", "used", "looks", "waits"),
+    [
+        pytest.param(1.0, having(0.5), 5, True, id="a cell that waits"),
+        pytest.param(1.0, having(0.5, runnable=True), 1000, False, id="a cell that gets no processor"),
+        pytest.param(1000.0, having(), 4, False, id="this side stood still"),
+    ],
+)
+def test_only_a_cell_that_waits_is_ended(
+    monkeypatch: pytest.MonkeyPatch, step: float, used: Usage, looks: int, waits: bool
+) -> None:
+    ticking(monkeypatch, step, used)
     watch = started(StrategyBounds(work=1.0, wait=5.0))
-    for _ in range(1000):
+    for _ in range(looks):
         watch.look()
-
-
-def test_a_cell_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, having(0.5))
-    watch = started(StrategyBounds(work=1.0, wait=5.0))
-    for _ in range(5):
-        watch.look()
-    with pytest.raises(TimeoutError):
-        watch.look()
-
-
-def test_that_this_side_stood_still_is_not_the_cells_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1000.0, having())
-    watch = started(StrategyBounds(work=1.0, wait=5.0))
-    for _ in range(5):
+    with pytest.raises(TimeoutError) if waits else contextlib.nullcontext():
         watch.look()
 
 
