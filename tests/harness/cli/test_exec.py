@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -42,25 +43,17 @@ class Fake:
         self.wanted.append(name)
         return self
 
-    def judge(self, home: Home, sample_set: Any, sandbox: object, *, width: int) -> Any:
+    @contextlib.contextmanager
+    def judge(self, home: Home, sample_set: Any, sandbox: object, *, width: int) -> Iterator[FakeJudge]:
         assert sandbox is self
-        self.judges.append(FakeJudge(sample_set, answer=self.answer))
-        return Entered(self.judges[-1])
+        made = FakeJudge(sample_set, answer=self.answer)
+        self.judges.append(made)
+        yield made
+        made.closed += 1
 
     @property
     def asked(self) -> int:
         return sum(len(judge.asked) for judge in self.judges)
-
-
-class Entered:
-    def __init__(self, judge: FakeJudge) -> None:
-        self.judge = judge
-
-    def __enter__(self) -> FakeJudge:
-        return self.judge
-
-    def __exit__(self, *_: object) -> None:
-        self.judge.closed += 1
 
 
 @pytest.fixture
@@ -137,18 +130,12 @@ def test_indices_are_counted_where_they_are_left_out(home: Home, fake: Fake) -> 
     assert [row["index"] for row in records(execute(home, "--completions", str(write(home, rows))))] == [0, 1] * 6
 
 
-def test_the_same_command_again_runs_nothing(home: Home, fake: Fake) -> None:
-    path = write(home, completions(home))
+def test_the_same_command_again_runs_nothing_also_into_a_file(home: Home, fake: Fake) -> None:
+    path, out = write(home, completions(home)), home.root / "verdicts.jsonl"
     first = execute(home, "--completions", str(path))
-    again = execute(home, "--completions", str(path), "--sandbox", "docker")
-    assert first.out == again.out and fake.asked == 6 and fake.wanted == [None, "docker"]
-
-
-def test_into_a_file(home: Home, fake: Fake) -> None:
-    out = home.root / "verdicts.jsonl"
-    result = execute(home, "--completions", str(write(home, completions(home))), "--out", str(out))
-    assert result.code == 0 and result.out == ""
-    assert [json.loads(line)["verdict"] for line in out.read_text().splitlines()] == ["PASSED"] * 6
+    again = execute(home, "--completions", str(path), "--sandbox", "docker", "--out", str(out))
+    assert again.out == "" and first.out == out.read_text()
+    assert fake.asked == 6 and fake.wanted == [None, "docker"]
 
 
 def _broken(*samples: str) -> Callable[..., Judgement]:
