@@ -113,9 +113,8 @@ def _changed(sample_set: SampleSet, field: str) -> SampleSet:
 
 def test_equal_work_at_the_same_moment_runs_once(bench: Bench) -> None:
     judge = FakeJudge(bench.set, delay=0.2)
-    found: list[StoredVerdict] = []
     with bench.open(judge, width=4) as executor, ThreadPoolExecutor(8) as pool:
-        found += pool.map(lambda _: executor.verdict(bench.sample, bench.right), range(8))
+        found = list(pool.map(lambda _: executor.verdict(bench.sample, bench.right), range(8)))
     assert len(judge.asked) == 1 and len(set(found)) == 1 and len(found) == 8
 
 
@@ -129,23 +128,17 @@ def test_no_more_than_width_at_once(bench: Bench) -> None:
 
 def test_two_processes_keep_one_verdict(bench: Bench) -> None:
     judges = [FakeJudge(bench.set, delay=0.1, answer=lambda *_, n=n: _judged(reason=str(n))) for n in range(2)]
-    found: list[StoredVerdict] = []
 
-    def work(judge: FakeJudge) -> None:
+    def work(judge: FakeJudge) -> StoredVerdict:
         with (
             open_store(bench.home.database) as store,
-            open_executor(
-                1, home=bench.home, store=store, sample_set=bench.set, sandbox=None, judges=judge.open
-            ) as executor,
+            Bench(bench.home, bench.set, store).open(judge, width=1) as executor,
         ):
-            found.append(executor.verdict(bench.sample, "x"))
+            return executor.verdict(bench.sample, "x")
 
-    threads = [threading.Thread(target=work, args=(judge,)) for judge in judges]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 2 and found[0] == found[1]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(work, judges)
+    assert first == second
     assert len(bench.rows("SELECT * FROM verdict")) == 1
 
 
@@ -273,6 +266,7 @@ def test_a_program_is_a_file_that_an_isolated_interpreter_runs() -> None:
     assert done == Execution(finished=True, output="4")
     assert job.action == Command(argv=("python3", "-I", "program.py")) and job.seconds == 10.0
     assert job.files == {"program.py": b"print(2 + 2)"}
+    assert run(EXITED, "x = '\ud800'")[1].files == {"program.py": b"x = '?'"}, "text that is no text is no fault"
 
 
 @pytest.mark.parametrize(
@@ -300,10 +294,6 @@ def test_a_lost_box_is_the_machines_fault() -> None:
 
     with pytest.raises(MachineFault, match="the box is gone"):
         run(lost)
-
-
-def test_text_that_is_no_text_is_no_fault() -> None:
-    assert run(EXITED, "x = '\ud800'")[1].files == {"program.py": b"x = '?'"}
 
 
 def test_a_huge_program_is_not_sent() -> None:
