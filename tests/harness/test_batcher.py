@@ -229,37 +229,28 @@ class Partly(Scripted):
         return [self._failing(request.prompt.text) or answer for request, answer in zip(requests, answers, strict=True)]
 
 
-def bad(text: str) -> MachineFault | None:
-    return MachineFault(f"no {text}") if "bad" in text else None
-
-
-def long(text: str) -> MachineFault | None:
-    return TooLong(f"no {text}") if "bad" in text else None
-
-
 def test_one_bad_request_spoils_none_of_its_batch() -> None:
-    generator, memory = Partly(bad, batch_size=64), Memory()
+    generator, memory = Partly(lambda text: MachineFault("no bad") if text == "bad" else None, batch_size=64), Memory()
     with batching(generator, memory) as batcher:
         texts = [f"t{n}" for n in range(63)] + ["bad"]
-        futures = in_threads(batcher, [lambda text=text: batcher.ask([ask(text)])[0].response.text for text in texts])
+        futures = in_threads(batcher, asking(batcher, texts))
     assert [future.result() for future in futures[:63]] == [f"T{n}" for n in range(63)]
     assert str(futures[63].exception()) == "no bad"
     assert len(memory.kept) == 63 and generator.batches == [8, 16, 32, 8]
 
 
-def test_an_answer_now_and_then_is_a_generator_alive() -> None:
-    with batching(Partly(bad)) as batcher:
-        for _ in range(GIVE_UP):
-            with pytest.raises(MachineFault):
-                batcher.ask([ask("bad"), ask("good")])
-        assert not batcher.lost
-
-
-def test_requests_that_are_too_long_say_nothing_against_a_generator() -> None:
-    with batching(Partly(long)) as batcher:
+@pytest.mark.parametrize(
+    ("fault", "texts"),
+    [
+        pytest.param(MachineFault("bad"), ["bad", "good"], id="an answer now and then"),
+        pytest.param(TooLong("too long"), ["bad"], id="requests that are too long"),
+    ],
+)
+def test_what_says_nothing_against_a_generator(fault: MachineFault, texts: Sequence[str]) -> None:
+    with batching(Partly(lambda text: fault if "bad" in text else None)) as batcher:
         for number in range(2 * GIVE_UP):
-            with pytest.raises(TooLong):
-                batcher.ask([ask(f"bad {number}")])
+            with pytest.raises(type(fault)):
+                batcher.ask([ask(f"{text} {number}") for text in texts])
         assert not batcher.lost
 
 
