@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -565,20 +566,10 @@ def test_no_thread_sees_an_answer(bench: Bench) -> None:
 
 def test_two_workers_do_not_double_a_sample(bench: Bench) -> None:
     stores = [open_for_test(bench.home.database) for _ in range(2)]
-    summaries: list[RunSummary] = []
-    refusals: list[str] = []
-
-    def work(store: Store) -> None:
-        try:
-            summaries.extend(bench.run(model(batch_size=2, delay=0.01), store=store))
-        except InputFault as refusal:
-            refusals.append(str(refusal))
-
-    threads = [threading.Thread(target=work, args=(store,)) for store in stores]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        works = [pool.submit(bench.run, model(batch_size=2, delay=0.01), store=store) for store in stores]
+    refusals = [str(refusal) for work in works if (refusal := work.exception())]
+    summaries = [summary for work in works if not work.exception() for summary in work.result()]
     # The second is refused, or comes when all is done.
     assert [summary.missing for summary in summaries] == [0] * (2 - len(refusals))
     assert all("is working on this run" in refusal for refusal in refusals) and len(refusals) < 2
