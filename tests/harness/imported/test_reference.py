@@ -231,19 +231,15 @@ def test_another_model_or_tokenizer_is_refused(
     assert_fault(imported(home, NAME), "were measured with", "this version uses", "2-other", "install ctxbench")
 
 
-def test_other_metrics_are_refused(written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes.metrics, "score", lambda *_, **__: {"em": 1.0})
-    assert_fault(imported(home, NAME), "scored with other versions of these metrics", "ctxbench, ", "install ctxbench")
-
-
 @pytest.mark.parametrize(
     ("where", "function", "gives", "said"),
     [
+        (probes.metrics, "score", {"em": 1.0}, "crosscodeeval, ctxbench, "),
         (probes.diagnostics, "context_waste", 0.5, "metrics: context;"),
         (probes, "extract", Extracted(text="def f(): ..."), "metrics: extraction;"),
     ],
 )
-def test_another_measure_of_prompts_or_answers_is_refused(
+def test_another_metric_or_measure_of_prompts_or_answers_is_refused(
     written: SampleSet,
     home: Home,
     monkeypatch: pytest.MonkeyPatch,
@@ -252,7 +248,7 @@ def test_another_measure_of_prompts_or_answers_is_refused(
     gives: object,
     said: str,
 ) -> None:
-    monkeypatch.setattr(where, function, lambda *_: gives)
+    monkeypatch.setattr(where, function, lambda *_, **__: gives)
     assert_fault(imported(home, NAME), "other versions of these metrics", said, "install ctxbench")
 
 
