@@ -14,6 +14,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ from ctxbench.harness.cells.server import _ABSENT, _JUDGED, _NEWEST, _REFUSED_CA
 from ctxbench.sandbox.guest import landlock, seccomp
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.tiny import query_for, view_for
-from tests.harness.cells.confined import granted
+from tests.harness.cells.confined import granted, switch_off
 from tests.helpers.extras import missing
 from tests.helpers.filters import run_filter
 from tests.helpers.models import Model
@@ -165,6 +166,14 @@ def needs_landlock() -> None:
         missing("no Landlock on this kernel")
 
 
+@pytest.fixture
+def without_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have cells without namespaces, as in most containers."""
+    folder = tmp_path / "less"
+    folder.mkdir()
+    switch_off(folder, monkeypatch, namespaces=True)
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("strategies") / "odd.py"
@@ -265,17 +274,12 @@ def test_waiting_for_the_model_is_not_the_strategys_time_or_slot(file: Path) -> 
         return f"{role} {max_tokens}"
 
     with open_cells([], 1, limits=StrategyBounds(wait=0.5)) as cells:
-        results: list[str] = []
 
-        def one() -> None:
-            results.append(cells.run(f"{file}@drafts", QUERY, view_for(QUERY), Model(answer)).text)
+        def one(_: int) -> str:
+            return cells.run(f"{file}@drafts", QUERY, view_for(QUERY), Model(answer)).text
 
-        threads = [threading.Thread(target=one) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert results == ["sketch 7", "sketch 7"]
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(one, range(2))) == ["sketch 7", "sketch 7"]
 
 
 @pytest.fixture(scope="module")
@@ -420,20 +424,10 @@ def _until_empty(look: object) -> None:
 
 
 def test_many_threads_get_their_own_answers(cells: ForkedCells) -> None:
-    limits = list(range(1, 25))
-    results: dict[int, str] = {}
-
-    def one(limit: int) -> None:
-        results[limit] = _run(cells, f"lc.infile(limit={limit})").text
-
-    threads = [threading.Thread(target=one, args=(limit,)) for limit in limits]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    inline = InlineCells()
-    for limit in limits:
-        assert results[limit] == inline.run(f"lc.infile(limit={limit})", QUERY, view_for(QUERY), _generate).text
+    specs = [f"lc.infile(limit={limit})" for limit in range(1, 25)]
+    with ThreadPoolExecutor(len(specs)) as pool:
+        found = list(pool.map(lambda spec: _run(cells, spec), specs))
+    assert found == [InlineCells().run(spec, QUERY, view_for(QUERY), _generate) for spec in specs]
 
 
 def test_a_killed_server_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
