@@ -99,6 +99,5 @@ def test_a_version_without_files_of_the_user_s_is_that_of_the_code(
         raise AssertionError("no encoder is needed to know the version")
 
     monkeypatch.setattr(encoders, "get", unwanted)
-    monkeypatch.setattr(encoders, "get", unwanted)
     for spec in (f"lc.infercom(encoder={encoder})", f"aim(lc.infile, encoder={encoder})"):
         assert version(spec) == InlineCells().card(spec).version

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.generators.base import Request, Response
 from ctxbench.harness.generators.scripted import Scripted
@@ -102,11 +101,6 @@ def test_what_draws_nothing_says_that_repetition_tells_nothing(bench: Bench, tem
     assert [summary.strategy for summary in summaries].count("gold") == 1
     again = bench.run(model, "lc.infile", "gold", choices=choices)
     assert [summary.run for summary in again] == [summary.run for summary in summaries]
-
-
-def test_seeds_that_do_not_last_are_refused(bench: Bench) -> None:
-    with pytest.raises(InputFault, match="there are fewer than 2 seeds"):
-        bench.run(Sampler(), choices=RunOptions(seed=2**63 - 1, repeat=2))
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging import judge as judging
+from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices, planned_samples, repeat_command, unfinished_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import RunWork, works
@@ -61,6 +62,8 @@ def test_missing_keeps_the_order() -> None:
         {"tokenizer": "u"},
         {"code": "1"},
         {"coder": "x"},
+        {"sampling": Sampling(temperature=0.5)},
+        {"sampling": Sampling(fim=True)},
     ],
 )
 def test_every_choice_is_another_run(change: dict[str, object]) -> None:

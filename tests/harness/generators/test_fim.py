@@ -1,6 +1,5 @@
 """Fill in the middle: which marks a model has, what is shown behind the cursor, and that nobody else sees it."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.lines.build import build_samples
 from ctxbench.bench.types import Cursor, Kind, Place, Sample, Use
 from ctxbench.harness.generators import fim
-from ctxbench.harness.generators.base import Capabilities, Generator, Request, Sampling, resolve
+from ctxbench.harness.generators.base import Capabilities, Generator, Request, resolve
 from ctxbench.harness.generators.fim import FAMILIES, Template
-from ctxbench.harness.run.spec import RunSpec, sampling_key
 from ctxbench.strategies.api import Block, BlockKind, Prompt
-from tests.harness.store.making import make_spec
 from tests.helpers.requests import make_request
 from tests.helpers.samples import make_sample
 from tests.helpers.trees import make_snapshot
@@ -208,29 +205,7 @@ def test_both_sides_are_cut_to_the_window() -> None:
     assert len(infile.text) > 200
 
 
-def test_a_window_that_holds_nothing_fails_and_says_so() -> None:
-    shown = fim.filled(Model(window=40), request(most=8), fim.after(sample())).prompt
-    assert "overflow_failed" in shown.flags
-
-
 def test_a_generator_that_cannot_is_named(tmp_path: Path) -> None:
     made = resolve("scripted(text=x)")
     with pytest.raises(InputFault, match="--fim: this generator cannot fill in the middle; leave --fim out"):
         fim.filled(made, request(), fim.after(sample()))
-
-
-# Identities
-
-
-def spec(**how: Any) -> RunSpec:
-    choices = {"samples_digest": "d", "generator": "hf(model=m)", "tokenizer": "ctxcode-1"}
-    return make_spec(**choices, sampling=Sampling(**how))
-
-
-def test_keys_of_runs_without_it_are_what_they_were() -> None:
-    old = '{"max_tokens": 128, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0}'
-    assert sampling_key(Sampling()) == old
-    assert json.loads(sampling_key(Sampling(fim=True))) == {**json.loads(old), "fim": True}
-    # As the version before it said.
-    assert spec().id == spec(temperature=0, top_p=1).id == "0d1fa81f3f4b"
-    assert spec(fim=True).id not in (spec().id, spec(seed=1).id)

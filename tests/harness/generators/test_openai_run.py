@@ -182,20 +182,3 @@ def test_a_run_whose_prompts_are_all_cut_is_given_up_and_scores_nothing(bench: B
     assert bench.rows("SELECT count(*) FROM generation") == [(0,)]
     bench.server.cuts = 0
     bench.assert_complete(bench.run())
-
-
-def test_thoughts_that_take_the_answers_room_end_a_run_and_score_nothing(bench: Bench) -> None:
-    def think(body: dict[str, Any]) -> None:
-        message = {"role": "assistant", "content": None, "reasoning": "hm"}
-        body["choices"][0] |= {"message": message, "finish_reason": "length"}
-
-    bench.server.faults = [Fault(change=think)] * SAMPLES
-    with pytest.raises(InputFault, match="the model's thoughts used"):
-        bench.run("endpoint=chat, concurrency=2")
-    assert len(bench.server.calls) <= 4 and bench.rows("SELECT count(*) FROM generation") == [(0,)]
-    # With room of its own a model that does not come to an end has answered, and is scored for it.
-    bench.server.faults = [Fault(change=think)] * (len(bench.server.calls) + SAMPLES)
-    summary = bench.run("endpoint=chat, thinking=500")
-    assert (summary.model_failed, summary.missing) == (SAMPLES, 0)
-    [table] = [table for table in run_tables(bench.store) if table.metrics]
-    assert table.metrics["em"] == (0.0,) * SAMPLES and bench.server.calls[-1]["max_tokens"] > 500

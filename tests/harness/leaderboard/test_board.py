@@ -322,13 +322,6 @@ def test_baseline(strategies: list[str], asked: str | None, expected: str) -> No
     assert {row.baseline for row in made.rows if row.run.strategy != expected} == {expected}
 
 
-def test_names_that_no_run_has() -> None:
-    with pytest.raises(UnknownName, match="did you mean es"):
-        board([noisy("lc.infile", 0.4)], metric="ess")
-    with pytest.raises(UnknownName, match="did you mean lc.infile"):
-        board([noisy("lc.infile", 0.4)], baseline="lc.infiel")
-
-
 def test_a_group_without_the_metric_is_not_ranked() -> None:
     made = board([make_table({"em": [1.0]}, "a"), noisy("b", 0.4, language="java")], metric="es")
     assert [group.rows[0].rank_low for group in made.groups] == [1, None]

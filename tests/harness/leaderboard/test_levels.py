@@ -83,12 +83,8 @@ def test_what_is_not_the_same_run_in_both_languages_has_no_mean_of_both(change: 
     assert board([python, java]).overall == ()
     assert board([python]).overall == board(both(), by_level=False).overall == ()
     assert board(both(benchmark="ctxbench"), by_level=True).overall == ()
-
-
-def test_two_sets_of_one_name_in_a_language_have_no_mean_of_both() -> None:
-    python, java = both()
-    again = coder_eval(samples_digest="e" * 64)
-    assert board([python, java, again]).overall == ()
+    # Nor have two sets of one name in a language.
+    assert board([*both(), coder_eval(samples_digest="e" * 64)]).overall == ()
 
 
 def test_a_person_sees_one_table_of_levels_and_rankings_of_each_on_demand() -> None:

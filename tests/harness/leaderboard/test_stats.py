@@ -77,17 +77,6 @@ def test_all_on_one_bound_does_not_claim_certainty() -> None:
     assert (top.low, top.high) == (pytest.approx(100 - wilson), 100.0)
 
 
-def test_constant_without_bounds_has_no_spread() -> None:
-    found = stats.estimate([0.0] * 12, list("abcdefabcdef"), seed="s")
-    assert (found.low, found.mean, found.high) == (0.0, 0.0, 0.0)
-
-
-def test_bootstrap_depends_on_its_seed_only() -> None:
-    values, repos = [float(i % 7) for i in range(60)], [f"r{i % 6}" for i in range(60)]
-    assert stats.estimate(values, repos, seed="a") == stats.estimate(values, repos, seed="a")
-    assert stats.estimate(values, repos, seed="a") != stats.estimate(values, repos, seed="b")
-
-
 @pytest.mark.parametrize("sizes", [[20] * 8, [30] * 23, [10, 20, 30, 30, 30, 30, 25, 30, 28, 30]])
 def test_coverage_with_the_even_sizes_that_sets_are_built_with(sizes: list[int]) -> None:
     assert 0.93 <= _coverage(np.array(sizes, dtype=np.float64)) <= 0.97
