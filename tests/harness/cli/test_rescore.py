@@ -1,17 +1,28 @@
-"""`ctxbench rescore` gives stored completions the metrics of a profile that came later."""
+"""`ctxbench score`, `rescore`, `diagnose` and `run --measure`: scores of files, and those that come later."""
 
+import contextlib
 import json
 import math
+import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from ctxbench.bench import samples as sets
+from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.home import Home
+from ctxbench.bench.languages.base import Language
 from ctxbench.harness import metrics
+from ctxbench.harness.generators.incontext import InContext
 from ctxbench.harness.metrics import profile
+from ctxbench.harness.results import GAINS, Measurement, without_parts
 from ctxbench.harness.run import stored as stored_runs
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.strategies.api import Prompt
 from tests.harness.leaderboard import test_contract
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
@@ -50,8 +61,8 @@ def expected(tmp_path: Path) -> Rows:
     return rows
 
 
-def cli(home: Home, *arguments: str) -> str:
-    result = run_cli(*arguments, "--home", str(home.root))
+def cli(home: Home, *arguments: str, db: str = "results.db") -> str:
+    result = run_cli(*arguments, "--home", str(home.root), "--db", f"sqlite:///{home.root / db}")
     assert result.code == 0, result
     return result.out
 
@@ -137,3 +148,249 @@ def test_a_set_that_is_gone_is_named_and_the_others_are_scored(home: Home) -> No
 
 def test_an_unknown_profile_is_one_line(home: Home) -> None:
     assert_fault(run_cli("rescore", "--profile", "repocode", "--home", str(home.root)), "repocoder")
+
+
+SAMPLES = 8
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    make_set(home, name="demo")
+    return home
+
+
+def run(home: Home, *arguments: str, db: str = "results.db") -> str:
+    choices = ("--samples", "demo", "--strategy", "lc.repocoder", "--generator", "scripted(mode=echo)")
+    return cli(home, "run", *choices, *arguments, db=db).split()[0]
+
+
+def rows(home: Home, query: str, db: str = "results.db") -> Rows:
+    with contextlib.closing(sqlite3.connect(home.root / db)) as connection:
+        return sorted(connection.execute(query))
+
+
+def board(home: Home, *arguments: str) -> tuple[set[str], str]:
+    """Return the metrics that the only run is shown with, and the board."""
+    with open_store(f"sqlite:///{home.root / 'results.db'}") as store:
+        [table] = run_tables(store)
+    return set(table.metrics), " ".join(cli(home, "leaderboard", "--samples", "demo", *arguments).split())
+
+
+SCORES = "SELECT sample_id, idx, profile, metric, value FROM score"
+
+
+@pytest.mark.slow
+def test_what_was_left_out_is_measured_later_to_the_same_numbers(measured: Home) -> None:
+    whole = run(measured, db="whole.db")
+    assert run(measured, "--measure", "scores") == whole  # no part of a run's identity
+    assert rows(measured, "SELECT DISTINCT profile FROM score") == [("ctxbench",)]
+    assert rows(measured, "SELECT * FROM bits") == []
+    shown, notes = board(measured)
+    assert "em" in shown and not {"copyable_bits", "context_waste"} & shown
+    assert "`ctxbench rescore --measure gain`" in notes and "`ctxbench rescore --measure diagnostics`" in notes
+    profiles = board(measured, "--profile", "infercom")[1]
+    assert "`ctxbench rescore --measure profiles`" in profiles and "measure profiles" not in notes
+    cli(measured, "rescore", "--measure", "gain")
+    shown, notes = board(measured)
+    assert "copyable_bits" in shown and "measure gain" not in notes and "measure diagnostics" in notes
+    cli(measured, "rescore")
+    assert rows(measured, SCORES) == rows(measured, SCORES, "whole.db")
+    assert "rescore" not in board(measured)[1] and "rescore" not in board(measured, "--profile", "infercom")[1]
+    assert "nothing to score" in cli(measured, "rescore")
+
+
+class OddCoder:
+    """`InContext.bits`, which answers oddly where a text is to be priced."""
+
+    def __init__(self, bad: str) -> None:
+        self.bad = bad
+
+    def __call__(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
+        if any(self.bad in text for text in texts):
+            raise MachineFault("it answers oddly", cure="mend it")
+        return [float(len(prompt.text)) for prompt in prompts]
+
+
+@pytest.mark.slow
+def test_what_cannot_be_priced_is_named_and_the_rest_is_measured(
+    measured: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = run(measured, "--measure", "scores")
+    references = sets.load(measured, "demo").references
+    text = references[min(references)].target
+    bad = sorted(sample for sample, reference in references.items() if reference.target == text)
+    line = f"not priced: {', '.join(f'{sample} of {id_}' for sample in bad)}; the first: it answers oddly; mend it"
+    where = ("--home", str(measured.root), "--db", f"sqlite:///{measured.root / 'results.db'}")
+    count = "SELECT count(DISTINCT sample_id) FROM score WHERE metric = 'copyable_bits'"
+    monkeypatch.setattr(InContext, "bits", OddCoder(""))
+    assert_fault(run_cli("rescore", "--measure", "gain", *where), "it answers oddly; mend it")
+    assert rows(measured, count) == [(0,)]
+    monkeypatch.setattr(InContext, "bits", OddCoder(text))
+    priced = SAMPLES - len(bad)
+    for scored in (priced, 0):
+        result = run_cli("rescore", "--measure", "gain", *where)
+        assert_fault(result, line)
+        assert f"gain  scored {scored}" in result.out and rows(measured, count) == [(priced,)]
+    diagnosed = run_cli("diagnose", id_, "--format", "json", *where)
+    assert_fault(diagnosed, line)
+    record = json.loads(diagnosed.out)
+    assert record["faults"] == dict.fromkeys(bad, "it answers oddly; mend it") and record["new"] == priced
+
+
+@pytest.mark.slow
+def test_a_mean_over_a_part_is_never_shown(measured: Home) -> None:
+    whole = run(measured, "--measure", "scores", "--measure", "diagnostics")
+    finished = rows(measured, "SELECT sample_id FROM result")
+    assert len(finished) == SAMPLES
+    with contextlib.closing(sqlite3.connect(measured.root / "results.db")) as connection, connection:
+        for metric in GAINS:
+            connection.execute("INSERT OR IGNORE INTO measure (profile, metric) VALUES ('context', ?)", (metric,))
+            connection.execute(
+                "INSERT INTO score_fact (run, measure, key, idx, value)"
+                " SELECT run.number, measure.number, result.key, 0, 1 FROM run, measure, result"
+                " WHERE run.id = ? AND profile = 'context' AND metric = ?"
+                " AND result.run_id = run.id ORDER BY result.key LIMIT 1",
+                (whole, metric),
+            )
+    shown, notes = board(measured)
+    assert "copyable_bits" not in shown and "measure gain" in notes and "context_waste" in shown
+
+
+def test_columns_without_a_remark_stay_as_they_are() -> None:
+    columns = {"em": {"a": 1.0, "b": 0.0}, "bits": {"a": 2.0}, "copyable_bits": {"a": 1.0}}
+    assert without_parts(columns, columns["em"], ("other",), profile="ctxbench") == (columns, ("other",))
+    left = (Measurement.GAIN.remark,)
+    assert without_parts(columns, columns["em"], left, profile="ctxbench") == ({"em": columns["em"]}, left)
+
+
+def test_a_run_without_results_is_one_line(measured: Home) -> None:
+    home = str(measured.root)
+    result = run_cli("diagnose", "abc", "--home", home)
+    assert (result.code, result.err.count("\n")) == (1, 1) and "no results yet" in result.err
+
+
+@pytest.mark.slow
+def test_blocks_are_priced_and_shown(measured: Home) -> None:
+    home = str(measured.root)
+    ran = run_cli("run", "--home", home, "--samples", "demo", "--generator", "incontext",
+                  "--strategy", "lc.repocoder(iterations=1)", "--strategy", "lc.infile")  # fmt: skip
+    assert ran.code == 0, ran.err
+    repocoder, infile = (line.split()[0] for line in ran.out.splitlines())
+    first = run_cli("diagnose", repocoder, "--home", home, "--limit", "1")
+    assert first.code == 0 and "samples 1  new 1  left 7" in first.out and "similar" in first.out, first
+    again = run_cli("diagnose", repocoder[:8], infile, "--home", home, "--format", "json")
+    one, other = map(json.loads, again.out.splitlines())
+    assert (one["new"], one["left"], len(one["samples"])) == (7, 0, 8) and other["samples"] == {}
+    assert any(block["gain"] > 0 for blocks in one["samples"].values() for block in blocks)
+    rows = json.loads(run_cli("leaderboard", "--home", home, "--format", "json").out)
+    shown = {row["strategy"]: row for row in rows}
+    assert shown["lc.repocoder(iterations=1)"]["block_gain"]["mean"] > 0 and "block_gain" not in shown["lc.infile"]
+    table = run_cli("leaderboard", "--home", home, "--diagnostics").out
+    assert "api_recall" not in table and "context_waste % [95%]" in table and "block_gain bits [95%]" in table
+    unknown = run_cli("diagnose", "zzz", "--home", home)
+    assert unknown.code == 1 and "zzz" in unknown.err
+
+
+GOOD = {"id": "a", "prompt": "x = ", "prediction": "f(a)  # no\nmore", "ground_truth": "f(a)"}
+BLANK = {"id": "b", "prompt": "x = ", "prediction": "g(b)", "ground_truth": " "}
+METRICS = ["em", "es", "id_em", "id_precision", "id_recall", "id_f1"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path / "predictions.jsonl", GOOD, BLANK)
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def parse(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_scores_go_to_stdout_in_order_and_means_to_stderr(file: Path) -> None:
+    result = run_cli("score", str(file), "--language", "python")
+    assert result.code == 0, result
+    rows = parse(result.out)
+    assert [row["id"] for row in rows] == ["a", "b"]
+    assert list(rows[0]) == ["id", *METRICS]
+    assert rows[0] == {"id": "a", **dict.fromkeys(METRICS, 1)}
+    assert "50.00" in result.err
+
+
+def test_the_official_profiles_keep_their_scale_and_leave_out_what_is_undefined(file: Path) -> None:
+    rows = parse(run_cli("score", str(file), "--language", "python", "--profile", "crosscodeeval").out)
+    assert rows[0]["es"] == 100 and rows[0]["es_difflib"] == 100 and rows[1]["es"] == 0
+    result = run_cli("score", str(file), "--language", "python", "--profile", "repocoder")
+    assert parse(result.out)[1] == {"id": "b", "em": 1}
+    assert "1 of 2 completions have a blank target" in result.err
+
+
+def test_out_is_written_whole_and_equals_stdout(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "scores.jsonl"
+    result = run_cli("score", str(file), "--language", "python", "--out", str(out))
+    assert result.code == 0 and result.out == ""
+    assert out.read_text() == run_cli("score", str(file), "--language", "python", "--workers", "1").out
+
+
+def test_all_profiles_side_by_side(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "all.jsonl"
+    result = run_cli("score", str(file), "--language", "python", "--profile", "all", "--out", str(out))
+    table = [line.split() for line in result.out.splitlines()]
+    assert table[0] == ["profile", "n", "em", "es", "id_em", "id_f1", "chrf"]
+    names = ["ctxbench", "context_collection", "crosscodeeval", "infercom", "repocoder", "rlcoder_repoeval"]
+    assert [row[0] for row in table[1:]] == names
+    assert table[5] == ["repocoder", "2", "0.00", "40.00", "-", "-", "-"]
+    assert list(parse(out.read_text())[0]) == ["id", *names]
+
+
+LINE = json.dumps(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ("predictions.jsonl", "no completion", "ground_truth")),
+        ("\n\n", ("no completion",)),
+        (LINE[:-9], (":1:", "not complete json", "nothing was scored")),
+        (f"{LINE}\n[1]\n", (":2:", "not a json object")),
+        (f"{LINE}\n{LINE}\n", (":2:", "'a'", "line 1")),
+        (json.dumps({**GOOD, "prompt": None}), (":1:", "field 'prompt' is not text")),
+        (json.dumps({**GOOD, "id": 3}), (":1:", "field 'id' is not text")),
+        (json.dumps({**GOOD, "id": "\ud800"}), (":1:", "unprintable")),
+        (json.dumps({"id": "a", "prompt": "", "prediction": ""}), ("field 'ground_truth' is missing",)),
+        ("[" * 100_000, (":1:",)),
+        ("{}\n{}\n", (":1: field 'id' is missing", "(and 3 more)", "a JSON object")),
+        (f'{LINE}\n{{"id"\n{LINE}\n', (":2:", ":3:", "nothing was scored")),
+    ],
+)
+def test_a_broken_file_is_one_line_with_every_place(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    file = tmp_path / "predictions.jsonl"
+    file.write_text(text, "utf-8")
+    out = tmp_path / "scores.jsonl"
+    result = run_cli("score", str(file), "--language", "python", "--out", str(out))
+    assert_fault(result, *words)
+    assert result.out == "" and not out.exists()
+
+
+def test_missing_folder_and_foreign_encoding(tmp_path: Path) -> None:
+    assert_fault(run_cli("score", str(tmp_path / "no.jsonl"), "--language", "python"), "no such file", "check the path")
+    assert_fault(run_cli("score", str(tmp_path), "--language", "python"), "folder", "path of a file")
+    latin = tmp_path / "latin.jsonl"
+    latin.write_bytes(b'{"id": "\xe9"}')
+    assert_fault(run_cli("score", str(latin), "--language", "python"), "UTF-8")
+
+
+def test_unknown_profile_and_a_place_that_cannot_be_written(file: Path, tmp_path: Path) -> None:
+    command = ("score", str(file), "--language", "python")
+    assert_fault(run_cli(*command, "--profile", "repocode"), "did you mean repocoder")
+    assert_fault(run_cli(*command, "--out", str(file / "below.jsonl")), "not a folder")
+    kept = tmp_path / "scores.jsonl"
+    kept.write_text("kept")
+    assert_fault(
+        run_cli("score", str(tmp_path / "no.jsonl"), "--language", "python", "--out", str(kept)), "no such file"
+    )
+    assert kept.read_text() == "kept"
