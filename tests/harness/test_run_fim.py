@@ -1,23 +1,28 @@
-"""Runs that fill in the middle: what the model is shown, what strategies are, and what is kept of it."""
+"""What a run may show beside the prefix: models what follows the cursor, strategies the masked import lines."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.types import Query
+from ctxbench.bench.types import Query, Sample
 from ctxbench.harness.cells import InlineCells
 from ctxbench.harness.generators.base import Capabilities, Request, Response
 from ctxbench.harness.generators.fim import REMARK, Template, family
 from ctxbench.harness.generators.scripted import Scripted
+from ctxbench.harness.run.sample import STILL_MASKED, UNMASKED_REMARK
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store.facts import prompt_text
+from ctxbench.harness.store.runs import run_tables
+from ctxbench.strategies import resolve
 from ctxbench.strategies.api import Block, BlockKind, Execute, Generate, Prompt
-from tests.harness.test_runner import Bench
+from tests.harness.test_runner import Bench, model, right
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.openai_server import serving
 
@@ -119,20 +124,11 @@ def test_a_strategy_cannot_pass_its_text_for_ours(bench: Bench) -> None:
     assert [kind for (kind,) in kinds] == ["mark", "text", "text", "infile", "mark", "after", "mark"]
 
 
-def refused(bench: Bench, model: Any = None) -> str:
-    with pytest.raises(InputFault) as caught:
-        bench.run(model or Middle(), choices=FIM)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 def test_sets_that_lack_what_follows_are_refused_before_anything_runs(tmp_path: Path) -> None:
     bench = Bench(tmp_path, suffix=None)
-    assert "was not recorded" in refused(bench) and bench.cells_run == 0
-
-
-def test_a_model_without_marks_is_refused(bench: Bench) -> None:
-    assert "cannot fill in the middle" in refused(bench, Scripted(lambda _: "x", version="1"))
+    with pytest.raises(InputFault, match="was not recorded"):
+        bench.run(Middle(), choices=FIM)
+    assert bench.cells_run == 0
 
 
 @pytest.mark.slow
@@ -157,3 +153,74 @@ def test_the_command_shows_it_and_keeps_it_apart(bench: Bench) -> None:
     board = json.loads(run_cli("leaderboard", "--samples", "demo", "--format", "json", "--home", home).out)
     said = {row["generator"]: row["remarks"] for row in board if row["origin"] == "run"}
     assert {name.endswith(" [fim]"): REMARK in remarks for name, remarks in said.items()} == {False: False, True: True}
+
+
+IMPORT = "from shop.tax import apply_tax"
+MASKED = ((0, 1),)
+STRATEGY = """
+from ctxbench.strategies import Block, BlockKind, Prompt, Query, Repository, Unmasked, strategy
+
+@strategy("curious")
+def curious(query: Query, repo: Repository, *, imports: Unmasked = False) -> Prompt:
+    assert repo.read(query.path) == query.prefix
+    return Prompt(blocks=(Block(kind=BlockKind.INFILE, text=query.prefix),))
+"""
+
+
+@pytest.fixture
+def masked(tmp_path: Path) -> Bench:
+    """Samples whose first line, an import, is masked."""
+    bench = Bench(tmp_path, repos=1)
+    samples = [
+        Sample(**{f: getattr(s, f) for f in s.__slots__} | {"prefix": s.prefix.removeprefix(IMPORT), "masked": MASKED})
+        for s in bench.set.samples
+    ]
+    manifest = {"repositories": bench.set.manifest["repositories"]}
+    bench.set = sets.save(bench.home, "demo", samples, bench.set.references.values(), manifest, force=True)
+    return bench
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrapper", ["{}", "aim({}, encoder=bm25)"])
+def test_the_strategy_that_asks_for_it_sees_the_import_and_its_row_says_so(
+    masked: Bench, tmp_path: Path, wrapper: str
+) -> None:
+    file = tmp_path / "curious.py"
+    file.write_text(STRATEGY)
+    specs = [resolve(wrapper.format(f"{file}@curious{switch}")) for switch in ("", "(imports=on)")]
+    assert [spec.unmasked for spec in specs] == [False, True]
+    prompts: dict[str, list[str]] = {}
+    for spec in specs:
+        asked = prompts.setdefault(spec.spec, [])
+
+        def answer(request: Request, asked: list[str] = asked) -> str:
+            asked.append(request.prompt.text)
+            return right(request)
+
+        [summary] = masked.run(model(answer), spec.spec)
+        assert (summary.scored, summary.faults) == (4, ())
+    hidden, shown = prompts.values()
+    assert not any(IMPORT in text for text in hidden) and all(f"{IMPORT}\n\n\ndef pay" in text for text in shown)
+    # The sample stays the same: what is asked for is what every other row is asked for.
+    assert {table.sample for table in run_tables(masked.store)} == {tuple(sample.id for sample in masked.set.samples)}
+    remarks = {table.run.strategy: table.run.remarks for table in run_tables(masked.store)}
+    assert remarks == {specs[0].spec: (), specs[1].spec: (UNMASKED_REMARK,)}
+
+
+@pytest.mark.slow
+def test_lines_that_nobody_recorded_stay_masked_and_are_flagged(masked: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "curious.py"
+    file.write_text(STRATEGY)
+    shutil.rmtree(masked.home.repos)
+    manifest = {"repositories": {}}
+    masked.set = sets.save(
+        masked.home, "demo", masked.set.samples, masked.set.references.values(), manifest, force=True
+    )
+    asked: list[Prompt] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request.prompt)
+        return right(request)
+
+    masked.run(model(answer), f"{file}@curious(imports=on)")
+    assert len(asked) == 4 and all(STILL_MASKED in prompt.flags and IMPORT not in prompt.text for prompt in asked)
