@@ -137,6 +137,8 @@ WHOLE: dict[str, Any] = {
         "flags": ["no_candidates"],
     }
 }
+PLAIN: dict[str, Any] = {"choices": [], "least": None, "most": None}
+PLAIN |= dict.fromkeys(("optional", "wraps", "unmasks", "asks_engine", "names_encoder"), False)
 REGISTERED: dict[str, Any] = {
     "name": "it",
     "kinds": ["line"],
@@ -147,32 +149,8 @@ REGISTERED: dict[str, Any] = {
     "source": "it.py",
     "version": "0123456789ab",
     "parameters": [
-        {
-            "name": "top",
-            "kind": "int",
-            "default": 3,
-            "choices": [],
-            "least": 1.0,
-            "most": 9.0,
-            "optional": True,
-            "wraps": False,
-            "unmasks": False,
-            "asks_engine": False,
-            "names_encoder": False,
-        },
-        {
-            "name": "mode",
-            "kind": "str",
-            "default": "a",
-            "choices": ["a", "b"],
-            "least": None,
-            "most": None,
-            "optional": False,
-            "wraps": False,
-            "unmasks": False,
-            "asks_engine": False,
-            "names_encoder": False,
-        },
+        {**PLAIN, "name": "top", "kind": "int", "default": 3, "least": 1.0, "most": 9.0, "optional": True},
+        {**PLAIN, "name": "mode", "kind": "str", "default": "a", "choices": ["a", "b"]},
     ],
 }
 ODD = st.one_of(
