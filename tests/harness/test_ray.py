@@ -21,6 +21,7 @@ from ctxbench.harness.store.work import works
 from tests.helpers.cli import run_cli
 from tests.helpers.mining import local_manifest
 from tests.helpers.openai_server import Server, serving
+from tests.helpers.plain_user import PROGRAM
 from tests.helpers.sandboxes import real
 from tests.helpers.sets import make_set
 
@@ -32,11 +33,6 @@ pytestmark = [
 ]
 SAMPLES = 60
 PATIENCE = 300.0
-# A shell that starts the tests in the background lets them inherit an ignored interrupt.
-MAIN = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from ctxbench.harness.cli.main import main; main()"
-)
 
 
 class TwoNodes:
@@ -56,7 +52,7 @@ class TwoNodes:
     def start(self, db: str) -> subprocess.Popen[str]:
         command = [*self.options(db), "--engine", "ray", "--address", self.cluster.address]
         return subprocess.Popen(
-            [sys.executable, "-c", MAIN, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
     def stored(self, db: str) -> int:
@@ -193,7 +189,7 @@ def test_a_lost_node_leaves_its_part_and_an_interrupted_run_goes_on(two: TwoNode
 
 
 def test_doctor_says_what_every_node_offers(two: TwoNodes) -> None:
-    asked = [sys.executable, "-c", MAIN, "doctor", "--engine", "ray", "--address", two.cluster.address]
+    asked = [sys.executable, "-c", PROGRAM, "doctor", "--engine", "ray", "--address", two.cluster.address]
     told = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert told.returncode in (0, 1), told.stderr
     heads = [line for line in told.stdout.splitlines() if line.startswith("node ")]

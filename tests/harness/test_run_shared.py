@@ -19,6 +19,7 @@ from ctxbench.harness.store.database import read_url
 from tests.harness.store import postgres_server
 from tests.helpers.extras import missing
 from tests.helpers.openai_server import Server, serving
+from tests.helpers.plain_user import PROGRAM
 from tests.helpers.sets import make_set
 
 pytestmark = pytest.mark.slow
@@ -41,14 +42,7 @@ class Shared:
         command = ["run", "--samples", "demo", "--strategy", strategy, "--home", str(self.home.root)]
         command += ["--generator", f"openai(model=tiny, url={server.url}, endpoint=completions, concurrency=4)"]
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                "from ctxbench.harness.cli.main import main; main()",
-                *command,
-                "--db",
-                self.database,
-            ],
+            [sys.executable, "-c", PROGRAM, *command, "--db", self.database],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.home import Home
+from tests.helpers.plain_user import PROGRAM
 from tests.helpers.sets import make_set
 
 pytestmark = pytest.mark.slow
@@ -29,17 +30,11 @@ class Bench:
         make_set(self.home, repos=2, per_repo=per_repo)
         self.database = self.home.root / "results.db"
 
-    # A shell that starts the tests in the background lets them inherit an ignored interrupt.
-    PROGRAM = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "from ctxbench.harness.cli.main import main; main()"
-    )
-
     def start(self, *more: str, delay: float = 0.15) -> subprocess.Popen[str]:
         command = ["run", "--samples", "demo", "--strategy", "lc.repocoder(iterations=1)"]
         command += ["--generator", f"scripted(mode=echo, delay={delay})", "--home", str(self.home.root), *more]
         return subprocess.Popen(
-            [sys.executable, "-c", self.PROGRAM, *command],
+            [sys.executable, "-c", PROGRAM, *command],
             env={**os.environ, "HOME": str(self.mark)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -156,15 +151,15 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> N
         "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2); main()"
     )
     command = ["run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x, delay=0.02)"]
-    run = [sys.executable, "-c", script]
-    ended = subprocess.run(
-        [*run, "250000", *command, "--home", str(bench.home.root)], capture_output=True, text=True, check=False
-    )
+
+    def ended_in(room: int) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-c", script, str(room), *command, "--home", str(bench.home.root)]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+    ended = ended_in(250_000)
     assert ended.returncode == 1, ended
     [line] = [line for line in ended.stderr.splitlines() if line.startswith("ctxbench: ")]
     assert "disk" in line and "run the same command again" in line and "Traceback" not in ended.stderr
     kept = bench.finished()
-    ended = subprocess.run(
-        [*run, "99000000", *command, "--home", str(bench.home.root)], capture_output=True, text=True, check=False
-    )
+    ended = ended_in(99_000_000)
     assert ended.returncode == 0 and "scored 60" in ended.stdout and kept <= 60, ended.stderr

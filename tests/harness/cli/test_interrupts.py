@@ -18,6 +18,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from tests.helpers.openai_server import Fault, Server, serving
+from tests.helpers.plain_user import PROGRAM
 from tests.helpers.sets import make_set
 from tests.sandbox.attacks import host
 
@@ -28,11 +29,6 @@ ATTEMPTS = 3
 """A busy machine may hold a command up. One that waits for something is late each time."""
 PER_REPO = 300
 """Samples of each of two repositories: more than a quick machine gets done before it is interrupted."""
-# A shell that starts the tests in the background lets them inherit an ignored interrupt.
-PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from ctxbench.harness.cli.main import main; main()"
-)
 BUSY = '''
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.registry import strategy
