@@ -127,18 +127,6 @@ def test_without_a_generator_the_papers_numbers_stand_alone(tmp_path: Path) -> N
         assert refused.code != 0 and f"{option[0]} needs --generator too" in refused.err
 
 
-@pytest.mark.long
-@pytest.mark.slow
-def test_section_6_4_is_counted_with_each_generator_and_repeated_if_asked(home: Home) -> None:
-    more = ("--generator", "scripted(text=other)", "--limit", "2", "--repeat", "2")
-    found = reproduce(home, *more, table="infercom-section6.4")
-    assert found.code == 0, found.err
-    assert "scripted(text=apply_tax) and scripted(text=other)" in found.out
-    assert found.out.count("ours: ctxbench-2-lite[:2], ") == 6 and "completed: tasks completed exactly" in found.out
-    assert "paper: sota_test, Claude 3.7 Sonnet" in found.out and "19" in found.out
-    assert "who solves what: ctxbench-2-lite[:2], python, scripted(text=other), by em" in found.out
-
-
 @pytest.mark.slow
 def test_a_preset_is_run_as_the_strategy_it_stands_for(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")

@@ -1,6 +1,5 @@
 """`openai` with a server that is not ours: transformers' own, of the same tiny model that `hf` reads."""
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -28,7 +27,6 @@ pytestmark = [
     # The libraries warn of themselves.
     pytest.mark.filterwarnings("ignore"),
 ]
-AT_ONCE = 64
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +55,6 @@ def prompts(count: int) -> list[str]:
     return [code[end - 50 - 9 * number : end] for number, end in enumerate(ends)]
 
 
-def ask(prefix: str, *, line: bool, most: int) -> Request:
-    return make_request(prefix, one_line=line, max_tokens=most)
-
-
 def answers(spec: str, asked: Sequence[Request]) -> list[Response]:
     with closing(base.resolve(spec)) as made:
         return requests.answers(made, *asked)
@@ -72,7 +66,7 @@ def answers(spec: str, asked: Sequence[Request]) -> list[Response]:
 def test_greedy_answers_are_those_of_the_weights_read_here(
     server: TransformersServer, line: bool, chat: bool, most: int
 ) -> None:
-    asked = [ask(prefix, line=line, most=most) for prefix in prompts(24)]
+    asked = [make_request(prefix, one_line=line, max_tokens=most) for prefix in prompts(24)]
     here = answers(f"hf(model={server.model}, chat={'on' if chat else 'off'})", asked)
     served = answers(f"{server.spec}(endpoint={'chat' if chat else 'completions'})", asked)
     assert [one.text for one in served] == [one.text for one in here]
@@ -82,17 +76,6 @@ def test_greedy_answers_are_those_of_the_weights_read_here(
     else:
         # Not ten times the tokens of the line, as an answer up to the limit has.
         assert sum(one.tokens_out for one in served) < 0.5 * most * len(asked)
-
-
-def test_as_many_in_flight_as_are_wanted(server: TransformersServer) -> None:
-    asked = [ask(prefix, line=False, most=4) for prefix in prompts(AT_ONCE)]
-    begun = time.perf_counter()
-    served = answers(f"{server.spec}(concurrency={AT_ONCE}, endpoint=completions)", asked)
-    wall = time.perf_counter() - begun
-    here = answers(f"hf(model={server.model}, chat=off)", asked)
-    assert [one.text for one in served] == [one.text for one in here]
-    # The server answers one after the other, so that each waits for those before it, if it is there to wait.
-    assert sum(one.seconds for one in served) > AT_ONCE / 8 * wall
 
 
 def test_a_tiny_model_that_writes_noise_explores_within_its_budgets(server: TransformersServer, tmp_path: Path) -> None:
