@@ -1,15 +1,19 @@
-"""Published numbers below the runs of their benchmark."""
+"""Published numbers below the runs of their benchmark, and CoderEval's recorded files beside them."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ctxbench.bench.home import Home
 from ctxbench.harness import paper_tables
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.published import REPORTED, same_model
+from ctxbench.harness.query import BoardQuery
 from ctxbench.harness.results import Origin, RunTable
 from tests.harness.leaderboard.test_levels import both, coder_eval
+from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
 
 
@@ -177,3 +181,40 @@ def test_what_is_no_recording_of_that_model_contradicts_nothing(change: dict[str
 )
 def test_models_are_known_by_their_names(model: str, generator: str, same: bool) -> None:
     assert same_model(model, generator) is same
+
+
+PRINTED = {
+    ("CodeGen", "python"): [5.82, 7.79, 3.91, 5.84],
+    ("CodeGen", "java"): [8.30, 0.00, 6.14, 4.81],
+    ("PanGu-Coder", "python"): [7.82, 9.41, 6.09, 7.77],
+    ("PanGu-Coder", "java"): [19.90, 0.00, 7.95, 9.28],
+}
+"""Class, file, project and their mean, as Table 3 of the ICL-strategies paper prints them."""
+MISPRINT = ("PanGu-Coder", "python")
+RECORDED_LEVELS = ("class_runnable", "file_runnable", "project_runnable")
+COMBINED = "class+file+project"
+
+
+@pytest.mark.slow
+def test_recorded_predictions_stand_beside_the_papers_numbers_and_tell_its_misprint(
+    shared: Path, tmp_path: Path
+) -> None:
+    files = [str(path) for path in sorted((shared / "codereval").glob("*_out.jsonl.gz"))]
+    result = run_cli("results", "import", "--format", "codereval", *files, "--home", str(tmp_path))
+    assert result.code == 0 and "CodeGen.Python.Raw_Input.jsonl_out.jsonl.gz lacks 3 of 2300 results" in result.err
+    tables = BoardQuery(home=Home(tmp_path)).tables()
+    assert {(len(table.sample), table.run.completions) for table in tables} == {(230, 10)}
+    assert len({(table.run.language, table.run.samples_digest) for table in tables}) == 2, "two models share a set"
+    made = board(tables, published="auto")
+    found = render.records(made)
+    ours = {(one["generator"], one["language"], one["level"]): one["pass@1"] for one in found if "source" not in one}
+    quoted = [one for one in found if one.get("source") == "quoted_from_CoderEval"]
+    theirs = {(one["generator"].rpartition("-")[0], one["language"], one["level"]): one["pass@1"] for one in quoted}
+    for model, printed in PRINTED.items():
+        for numbers, wanted in ((theirs, printed), (ours, [7.82, 9.56, 6.09, 7.82] if model == MISPRINT else printed)):
+            means = [round(numbers[*model, level]["mean"], 2) for level in RECORDED_LEVELS]
+            assert [*means, round(numbers[*model, COMBINED]["mean_of_levels"], 2)] == wanted
+    both = {generator: round(ours[generator, "both", COMBINED]["mean_of_levels"], 2) for generator, _ in PRINTED}
+    assert both == {"CodeGen": 5.33, "PanGu-Coder": 8.55}, "the paper prints 5.33, and 8.53 with its misprint"
+    said = " ".join(render.table(made).split())
+    assert "prints 9.41; the recorded predictions" in said

@@ -304,12 +304,7 @@ def test_three_strategies_five_times() -> None:
         assert [mine.mean, mine.low, mine.high] == pytest.approx([its.mean, its.low, its.high])
         if expected.difference:
             assert row.difference["es"].p == expected.difference["es"].p
-    _say_runs(made, names)
-
-
-def _say_runs(made: Any, names: Sequence[str]) -> None:
-    """Check every form of a board of three strategies with five runs each."""
-    [group] = made.groups
+    # Every form says it.
     text = table(made, width=200, explain=True)
     assert " runs " in text.splitlines()[3] and "their mean over them" not in text
     assert "one row; a sample's value is its mean over these runs: lc.repocoder 5," in text.replace("\n  ", " ")
