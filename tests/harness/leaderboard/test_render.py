@@ -1,4 +1,4 @@
-"""What a person, a spreadsheet and a program get to see."""
+"""What a person, a spreadsheet and a program get to see, and the curves over one parameter."""
 
 import csv
 import io
@@ -6,30 +6,32 @@ import itertools
 import json
 import random
 import re
+from typing import Any
 
 import pytest
 
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import board, render, scales
 from ctxbench.harness.leaderboard.columns import label
+from ctxbench.harness.leaderboard.latex import latex
 from ctxbench.harness.leaderboard.notes import notes
+from ctxbench.harness.leaderboard.render import markdown, table
 from ctxbench.harness.leaderboard.rows import Board
-from ctxbench.harness.leaderboard.sections import headline, screen_table, sections, short_names
+from ctxbench.harness.leaderboard.sections import (
+    Blank,
+    Curves,
+    curves,
+    headline,
+    parameters,
+    screen_table,
+    sections,
+    short_names,
+)
 from ctxbench.harness.results import Origin, RunTable, Status
+from ctxbench.strategies.registry import default_of
 from tests.harness.leaderboard.test_board import REPOS, noisy
+from tests.harness.leaderboard.test_latex import many
 from tests.helpers.runs import make_table
-
-
-def _many() -> list[RunTable]:
-    status = [Status.SCORED] * 79 + [Status.MODEL_FAILED]
-    begun = [Status.SCORED] * 78 + [Status.INFRA_FAILED] * 2
-    return [
-        noisy("lc.infile", 0.3, generator="incontext"),
-        noisy("lc.repocoder(iterations=2, window=20)", 0.45, generator="incontext", status=status),
-        noisy("random|windows", 0.25, generator="incontext"),
-        noisy("oracle", 0.9, generator="incontext", ranked=False),
-        noisy("lc.begun", 0.7, generator="incontext", status=begun),
-    ]
 
 
 def _notes(made: Board) -> str:
@@ -37,7 +39,7 @@ def _notes(made: Board) -> str:
 
 
 def test_the_table_has_the_answer_and_a_line_a_row() -> None:
-    text = render.table(board(_many()), width=100)
+    text = render.table(board(many()), width=100)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 100 and text.isascii() and "\x1b" not in text
     assert lines[0] == "demo, Python, by incontext"
@@ -46,12 +48,12 @@ def test_the_table_has_the_answer_and_a_line_a_row() -> None:
     [head] = [line for line in lines if line.startswith("rank ")]
     for words in ("rank", "strategy", "es %", "vs infile", "p", "tokens", "em %"):
         assert words in head
-    assert "group" not in head and " group " in render.table(board(_many(), all_pairs=True), width=100)
+    assert "group" not in head and " group " in render.table(board(many(), all_pairs=True), width=100)
     rows = [match[1] for line in lines if (match := re.match(r" *(?:\d+(?:-\d+)?|-)  (\S+)", line))]
     assert rows == ["repocoder", "infile", "random|windows", "oracle", "begun"]
     # What would mislead if left unsaid is said; how numbers are read is behind an option.
     assert "lc.begun 2. Cure: run the same command again" in " ".join(text.split())
-    assert "Ranked by" not in text and "Ranked by es (%" in render.table(board(_many()), explain=True)
+    assert "Ranked by" not in text and "Ranked by es (%" in render.table(board(many()), explain=True)
 
 
 def test_a_table_of_17_rows_has_at_most_30_lines_of_100_columns() -> None:
@@ -162,11 +164,11 @@ def test_a_column_that_one_group_lacks_is_left_out_there() -> None:
 
 
 def test_columns_that_are_asked_for_stand_in_place_of_the_usual_ones() -> None:
-    text = render.table(board(_many()), columns=["em", "n", "beats"])
+    text = render.table(board(many()), columns=["em", "n", "beats"])
     [head] = [line for line in text.splitlines() if line.startswith("rank")]
     assert head.split() == ["rank", "strategy", "em", "%", "[95%]", "n", "beats"]
     with pytest.raises(UnknownName, match="no column or metric of this board is called 'emm'.*did you mean em"):
-        render.table(board(_many()), columns=["emm"])
+        render.table(board(many()), columns=["emm"])
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -196,7 +198,7 @@ def _begins(cell: str, lines: list[str]) -> bool:
 
 
 def test_notes_of_a_full_board() -> None:
-    text = _notes(board(_many()))
+    text = _notes(board(many()))
     for words in (
         "Ranked by es (%; mean over samples",
         "Tested: each of 2 strategies against lc.infile. p: sign flips of whole repositories (8 repositories, exact), "
@@ -253,7 +255,7 @@ def test_nothing_is_nothing() -> None:
 
 
 def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
-    rows = json.loads(render.to_json(board(_many())))
+    rows = json.loads(render.to_json(board(many())))
     expected = [
         "samples", "language", "level", "strategy", "generator", "origin", "n", "missing",
         "em", "es", "context_tokens", "calls", "seconds", "rank_low", "rank_high",
@@ -277,7 +279,7 @@ def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
 
 
 def test_csv_has_a_line_a_row_and_a_column_a_number() -> None:
-    rows = list(csv.DictReader(io.StringIO(render.to_csv(board(_many())))))
+    rows = list(csv.DictReader(io.StringIO(render.to_csv(board(many())))))
     assert len(rows) == 5
     assert float(rows[0]["es_low"]) < float(rows[0]["es"]) < float(rows[0]["es_high"])
     assert float(rows[0]["difference_es_p"]) < 0.05 and rows[1]["difference_es_p"] == ""
@@ -285,7 +287,7 @@ def test_csv_has_a_line_a_row_and_a_column_a_number() -> None:
 
 
 def test_markdown_is_a_table_even_with_bars_in_names() -> None:
-    text = render.markdown(board(_many()))
+    text = render.markdown(board(many()))
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 2 * (5 + 2)
     assert len({line.replace("\\|", "").count("|") for line in lines[:6]}) == 1
@@ -364,3 +366,98 @@ def test_a_control_as_a_baseline_is_tested_against_nothing() -> None:
     differences = [found for row in made.rows for found in row.difference.values()]
     assert differences and all(found.p is None for found in differences if found.n_common)
     assert made.groups[0].family.pairs == 0 and board(runs, baseline="gold", all_pairs=True).groups[0].family.pairs == 1
+
+
+REPOS_OF_16 = [f"r{index % 8}" for index in range(16)]
+VALUES = {
+    "engine(repomap)": 0.5,
+    "engine(repomap, budget=256)": 0.2,
+    "engine(repomap, budget=1024)": 0.4,
+    "lc.random_windows(budget=256, seed=3)": 0.1,
+    "lc.random_windows(budget=1024, seed=3)": 0.15,
+    "lc.random_windows(budget=1024)": 0.16,
+    "lc.infile": 0.0,
+}
+
+
+def board_of(values: dict[str, float], **changes: Any) -> Board:
+    spread = [index / 1000 for index in range(16)]
+    return board(
+        [
+            make_table({"es": [value + more for more in spread]}, REPOS_OF_16, id=name, strategy=name, **changes)
+            for name, value in values.items()
+        ]
+    )
+
+
+def over_budget(values: dict[str, float], **changes: Any) -> Curves | Blank:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "ctxbench.harness.leaderboard.sections.default_of", lambda name, _: 4096 if name == "engine" else None
+        )
+        return curves(board_of(values, **changes).groups[0])
+
+
+def drawn(picture: Curves | Blank) -> Curves:
+    assert isinstance(picture, Curves), picture
+    return picture
+
+
+def test_a_curve_joins_what_differs_in_the_parameter_only() -> None:
+    picture = drawn(over_budget(VALUES))
+    points = {curve.strategy: [point.at for point in curve.points] for curve in picture.curves}
+    assert points == {"engine(repomap)": [256, 1024, 4096], "lc.random_windows(seed=3)": [256, 1024]}
+    assert picture.curves[0].strategy == "engine(repomap)", "what ranks best is first"
+    assert picture.values == (256, 1024, 4096) and picture.logarithmic
+    means = [point.row.metrics["es"].mean for point in picture.curves[0].points]
+    assert means == pytest.approx([20.75, 40.75, 50.75])
+
+
+def test_a_default_counts_only_where_it_is_known() -> None:
+    values = {"lc.random_windows": 0.1, "lc.random_windows(budget=1024)": 0.2}
+    nothing = over_budget(values)
+    assert isinstance(nothing, Blank) and "budget={256,512}" in nothing.why
+    assert drawn(curves(board_of(values).groups[0])).values == (1024, default_of("lc.random_windows", "budget"))
+
+
+def test_defaults_are_those_of_our_own_strategies() -> None:
+    assert default_of("lc.repocoder", "iterations") == 2
+    assert default_of("lc.repocoder", "none") is None and default_of("file.py@mine", "budget") is None
+    assert default_of("oracle-context", "budget") is None and default_of("nowhere", "budget") is None
+
+
+def test_origins_and_controls_stay_apart() -> None:
+    origins = {"a(budget=1)": Origin.RUN, "a(budget=2)": Origin.IMPORTED}
+    runs = [
+        make_table({"es": [0.1] * 16}, REPOS_OF_16, id=name, strategy=name, origin=origin)
+        for name, origin in origins.items()
+    ]
+    assert isinstance(curves(board(runs).groups[0]), Blank)
+    assert isinstance(over_budget({"a(budget=1)": 0.1, "a(budget=2)": 0.2}, ranked=False, control=True), Blank)
+
+
+def test_a_name_that_is_no_spec_and_a_value_that_is_no_number_are_passed_over() -> None:
+    assert isinstance(
+        over_budget({"what (ever": 0.1, "a(budget=x)": 0.1, "a(budget=true)": 0.2, "b(budget=1)": 0.1}), Blank
+    )
+
+
+def test_every_form_prints_the_table_by_a_parameter() -> None:
+    ranked = board_of(VALUES)
+    point = drawn(over_budget(VALUES)).curves[0].points[0].row.metrics["es"]
+    cell = scales.interval(point.mean, point.low, point.high)
+    assert re.search(r"es % \[95%\] +budget 256 +budget 1024", table(ranked, by="budget"))
+    assert f"| engine(repomap) | {cell} |" in markdown(ranked, by="budget")
+    assert "budget 256" in latex(ranked, by="budget") and "budget 256" not in latex(ranked)
+    # Bold are rows of the ranking, which these lines are not.
+    of_curves = latex(ranked, by="budget").split("budget 256")[1].split("tabular")[0]
+    assert "textbf" not in of_curves
+
+
+def test_an_unknown_parameter_is_one_line_with_the_nearest() -> None:
+    ranked = board_of(VALUES)
+    # lc.random_windows without a seed is that of the default one.
+    assert parameters(ranked.groups) == ["budget", "seed"]
+    with pytest.raises(UnknownName, match="budgt") as caught:
+        table(ranked, by="budgt")
+    assert "did you mean budget" in caught.value.cure
