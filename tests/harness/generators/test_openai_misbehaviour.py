@@ -1,29 +1,26 @@
 """Every misbehaviour of a server is met by the request that it happens to, within its time, and by no other."""
 
+import functools
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
-from ctxbench.harness.generators import openai
 from ctxbench.harness.generators.base import Response, TooLong, accounted
-from ctxbench.harness.generators.openai import OpenAI
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.write import clean
+from tests.harness.generators import test_openai
 from tests.harness.generators.test_openai import ask
 from tests.harness.generators.test_openai_run import Bench, right
 from tests.helpers.misbehaviour import (
     KEY,
     MISBEHAVIOURS,
     Body,
-    HostileServer,
     Misbehaviour,
     Outcome,
     Play,
@@ -38,11 +35,7 @@ FIRST_LINE = 4
 """Of the samples of a run."""
 
 
-@contextmanager
-def model(server: HostileServer, **changes: Any) -> Iterator[OpenAI]:
-    given = {"model": "tiny", "url": server.url, "backoff": 0.001, "retries": RETRIES}
-    with closing(openai.openai(**{**given, "timeout": 20.0, "key_env": "SERVER_KEY", **changes})) as made:
-        yield made
+model: Any = functools.partial(test_openai.model, retries=RETRIES, timeout=20.0, key_env="SERVER_KEY")
 
 
 @pytest.fixture(autouse=True)
