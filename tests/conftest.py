@@ -55,7 +55,7 @@ LONGEST = (
     "tests/test_notebook.py",
 )
 """Files that take minutes, the longest first. A worker that starts such a file last would delay the end."""
-WITH_MODELS = {"test_fim_hf.py", "test_hf.py", "test_serve.py", "test_torch_model.py"}
+WITH_MODELS = {"test_hf.py", "test_serve.py", "test_torch_model.py"}
 """Files that import torch and transformers, which takes seconds. All of their tests are slow."""
 WITH_JAVA = {"test_java_real.py", "test_java_suite.py", "test_rebuild_java.py"}
 """Files that install a JDK into an image, for half a minute on a new machine."""

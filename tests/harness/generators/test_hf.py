@@ -1,4 +1,4 @@
-"""`hf` with a tiny trained Llama, against transformers' own decoding and against plain sums of log-probabilities."""
+"""`hf` with tiny models, against transformers' own decoding and plain sums of log-probabilities; in the middle too."""
 
 import functools
 import json
@@ -15,11 +15,14 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
-from ctxbench.harness.generators.base import Request, Response, TooLong
+from ctxbench.harness.generators import fim
+from ctxbench.harness.generators.answers import end_of
+from ctxbench.harness.generators.base import Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.conformance import check
 from ctxbench.harness.generators.fitting import fit
 from ctxbench.harness.generators.hf import HF, draw, hf
-from ctxbench.strategies.api import Prompt
+from ctxbench.harness.generators.local import LocalRequest
+from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
 from tests.helpers.requests import answers, make_request
 from tests.helpers.tiny_llama import VOCABULARY, WINDOW, tiny_llama
@@ -159,11 +162,6 @@ def test_stop_texts_end_answers(model: HF) -> None:
     [cut] = answers(model, request(CODE[2], stop=("never\0", "self")))
     assert "self" in whole.text and cut.text == whole.text.partition("self")[0]
     assert cut.finish == "stop" and cut.tokens_out < whole.tokens_out == LONGEST
-
-
-def test_rows_of_different_limits_and_ends(model: HF) -> None:
-    found = answers(model, *(request(text, max_tokens=most) for text, most in zip(CODE[:4], (1, 9, 3, 3), strict=True)))
-    assert [one.tokens_out for one in found] == [1, 9, 3, 3]
 
 
 def test_a_row_that_is_done_does_not_run_over_the_window_beside_a_longer_one(folder: Path, tmp_path: Path) -> None:
@@ -400,3 +398,63 @@ def test_a_broken_file_is_one_line(folder: Path, tmp_path: Path, name: str) -> N
 def test_a_gpu_that_is_not_there_is_named(folder: Path) -> None:
     with pytest.raises(InputFault, match=r"no GPU.*device=cpu"):
         hf(model=str(folder), device="cuda").generate([request("x")])
+
+
+MARKS = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+PREFIX, SUFFIX, MIDDLE, PAD = range(VOCABULARY, VOCABULARY + 4)
+BEFORE, BEHIND = "import os\nx = ", "\nprint(x)\n"
+
+
+@pytest.fixture(scope="module")
+def marked(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HF]:
+    """Return a model whose tokenizer has the marks, as tokens that are not special, like Qwen2.5-Coder's."""
+    to = tmp_path_factory.mktemp("marked")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.add_tokens([*MARKS, "<|fim_pad|>"]) == 4
+    tokenizer.save_pretrained(to)
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    config.vocab_size, config.hidden_size, config.intermediate_size = VOCABULARY + 4, 32, 48
+    config.num_hidden_layers, config.head_dim = 1, 8
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(to)
+    made = hf(model=str(to))
+    yield made
+    made.close()
+
+
+def to_fill(before: str = BEFORE, behind: str = BEHIND) -> tuple[Request, Block]:
+    return make_request(before, max_tokens=12, fim=True), Block(kind=BlockKind.AFTER, text=behind)
+
+
+def test_marks_are_tokens_and_the_texts_between_them_are_read_alone(marked: HF) -> None:
+    filled = fim.filled(marked, *to_fill())
+    assert marked.infilling().name == "qwen" and filled.prompt.text == f"{MARKS[0]}{BEFORE}{MARKS[1]}{BEHIND}{MARKS[2]}"
+    words = marked._tokens
+    begin, *before = words.plain(BEFORE)
+    assert words.prompt(filled) == [begin, PREFIX, *before, SUFFIX, *words.plain(BEHIND)[1:], MIDDLE]
+    assert marked.count(filled) == len(words.prompt(filled))
+    [found] = marked.generate([filled])
+    assert isinstance(found, Response) and found.tokens_in == marked.count(filled) and found.tokens_out <= 12
+
+
+def test_a_text_that_spells_a_mark_is_none(marked: HF) -> None:
+    ids = marked._tokens.prompt(fim.filled(marked, *to_fill(f"stop = '{MARKS[2]}'\n", f"'{MARKS[0]}'")))
+    assert [ids.count(mark) for mark in (PREFIX, SUFFIX, MIDDLE)] == [1, 1, 1]
+
+
+def test_an_answer_ends_with_a_mark_which_is_no_part_of_it(marked: HF) -> None:
+    filled = fim.filled(marked, *to_fill())
+    row = LocalRequest(request=filled, ids=[0], most=9, end=end_of(filled, chat=False))
+    made = marked._tokens.plain("y")[1:]
+    assert marked._network is not None
+    assert not marked._ended(row, made) and marked._ended(row, [*made, PAD]) and marked._ended(row, [*made, SUFFIX])
+    assert marked._tokens.answer(filled, [0], [*made, PAD]) == "y"
+    without = replace(filled, sampling=Sampling())
+    assert marked._tokens.answer(without, [0], [*made, PAD]) == "y<|fim_pad|>"
+
+
+def test_a_model_without_marks_or_with_a_chat_says_so(folder: Path, marked: HF) -> None:
+    with pytest.raises(InputFault, match="no tokens for fill in the middle"):
+        fim.filled(hf(model=str(folder)), *to_fill())
+    with pytest.raises(InputFault, match=r"chat marked.*chat=off"):
+        fim.filled(hf(model=marked._settings.model, chat="on"), *to_fill())
