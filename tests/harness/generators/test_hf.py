@@ -456,5 +456,5 @@ def test_an_answer_ends_with_a_mark_which_is_no_part_of_it(marked: HF) -> None:
 def test_a_model_without_marks_or_with_a_chat_says_so(folder: Path, marked: HF) -> None:
     with pytest.raises(InputFault, match="no tokens for fill in the middle"):
         fim.filled(hf(model=str(folder)), *to_fill())
-    with pytest.raises(InputFault, match=r"chat marked.*chat=off"):
+    with pytest.raises(InputFault, match=r"chat model.*chat=off"):
         fim.filled(hf(model=marked._settings.model, chat="on"), *to_fill())
