@@ -48,8 +48,10 @@ class Fake:
         assert sandbox is self
         made = FakeJudge(sample_set, answer=self.answer)
         self.judges.append(made)
-        yield made
-        made.closed += 1
+        try:
+            yield made
+        finally:
+            made.closed += 1
 
     @property
     def asked(self) -> int:
