@@ -130,11 +130,6 @@ def test_harmful_words_in_a_manifest_are_text(home: Home) -> None:
     assert not any(PLANTED in element.value for element in [*page.markdown, *page.get("html"), *page.caption])
 
 
-def test_a_home_without_sets_and_runs(empty_home: Home) -> None:
-    page = app("benchmark", empty_home.root)
-    assert "ctxbench quickstart" in page_text(page) and not page.dataframe
-
-
 @pytest.mark.slow
 def test_what_a_browser_shows_is_what_the_set_holds(database: Home, server: Site, page: Page) -> None:
     server.visit(page, "benchmark", samples="functions")

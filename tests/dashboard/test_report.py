@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,6 +20,7 @@ from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredCompletion
+from tests.dashboard.test_show import contrast
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.cli import Result, assert_fault, run_cli
@@ -325,20 +325,6 @@ def test_contrast_is_enough_in_both_schemes() -> None:
             for ground in ("ground", "shade"):
                 assert contrast(palette[name], palette[ground]) >= 4.5, (name, ground, colours)
         assert all(contrast(colour, palette["ground"]) >= 3 for colour in marks.values())
-
-
-def contrast(colour: str, other: str) -> float:
-    """Return the contrast ratio of two colours, as WCAG 2.2 defines it."""
-    light, dark = sorted(map(_luminance, (colour, other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    parts: list[Any] = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (
-        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in parts
-    )
-    return 0.2126 * float(red) + 0.7152 * float(green) + 0.0722 * float(blue)
 
 
 def test_works_are_asked_of_the_shown_runs_only(home: Path) -> None:

@@ -85,11 +85,6 @@ def page_text(page: AppTest) -> str:
     return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\u2060", "", "\n".join(str(element.value) for element in parts))
 
 
-def test_no_runs_yet(empty_home: Home) -> None:
-    page = app("runs", empty_home.root)
-    assert "ctxbench quickstart" in page_text(page) and not page.dataframe
-
-
 def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
     page = app("runs", home.root, samples="demo[:2]")
     (table, attempts) = page.dataframe
@@ -159,14 +154,6 @@ def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
 def test_a_run_that_is_not_there(home: Home) -> None:
     page = app("runs", home.root, run="no such run", samples="other")
     assert "no such run does not exist here" in page_text(page) and "other does not exist here" in page_text(page)
-
-
-def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    (home.root / "results.db").write_text("no database, but long enough to be looked at\n" * 100)
-    page = app("runs", home.root)
-    assert len(page.error) == 1 and "is not a database" in page_text(page)
 
 
 def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) -> None:
