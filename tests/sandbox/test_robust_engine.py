@@ -1,6 +1,5 @@
 """The engine is stopped and started again under a run. The test has an engine of its own, on a socket of its own."""
 
-import contextlib
 import gc
 import os
 import shutil
@@ -11,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -102,19 +102,6 @@ def image(engine: Engine) -> str:
     return names[0]
 
 
-@contextlib.contextmanager
-def pointed(address: str) -> Iterator[None]:
-    """Let DOCKER_HOST name an engine."""
-    before = os.environ.get("DOCKER_HOST")
-    os.environ["DOCKER_HOST"] = address
-    try:
-        yield
-    finally:
-        os.environ.pop("DOCKER_HOST")
-        if before is not None:
-            os.environ["DOCKER_HOST"] = before
-
-
 def attempt(pool: Pool, number: int) -> Outcome | SandboxError:
     """Run a job; give the fault if the machine failed."""
     try:
@@ -126,7 +113,7 @@ def attempt(pool: Pool, number: int) -> Outcome | SandboxError:
 @pytest.mark.long
 def test_an_engine_that_restarts_costs_no_outcome_and_makes_none_up(engine: Engine, image: str, tmp_path: Path):
     mark = token()
-    with pointed(engine.address):
+    with patch.dict(os.environ, DOCKER_HOST=engine.address):
         sandbox = DockerSandbox(tmp_path / "cache", base_image=image)
         sandbox.prepare(environment(mark), print)
         with sandbox.open(environment(mark), limits=Limits(), width=2, reuse=5) as pool:
@@ -149,7 +136,7 @@ def test_an_engine_that_restarts_costs_no_outcome_and_makes_none_up(engine: Engi
 
 def test_an_engine_that_is_gone_is_one_line(engine: Engine, image: str, tmp_path: Path):
     mark = token()
-    with pointed(engine.address):
+    with patch.dict(os.environ, DOCKER_HOST=engine.address):
         sandbox = DockerSandbox(tmp_path / "cache", base_image=image)
         sandbox.prepare(environment(mark), print)
         with sandbox.open(environment(mark), limits=Limits(), width=1, reuse=1) as pool:

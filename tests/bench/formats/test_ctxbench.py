@@ -12,10 +12,8 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import ctxbench
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample, StoredContext, StoredSnippet, Use
-from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.bench.formats.test_importing import PAY, function, line
 from tests.helpers.trees import write_tree
 
@@ -92,21 +90,3 @@ def test_faults_name_line_and_field(changes: dict[str, Any], words: str, tmp_pat
     with pytest.raises(InputFault) as caught:
         imported(path, Home(tmp_path / "home"), "x")
     assert str(caught.value).startswith(f"{path}:1: ") and words in str(caught.value) and caught.value.cure
-
-
-SHAPE = Shape(
-    format="ctxbench",
-    record=next(ctxbench.records([line()[0]], {"l": line()[1]})),
-    id="id",
-    target="reference.target",
-    prompt="prefix",
-    path="path",
-    line="cursor.line",
-    language=PYTHON,
-)
-
-
-@pytest.mark.parametrize("kind", SHAPE.kinds)
-def test_a_broken_file_is_refused(kind: str, tmp_path: Path) -> None:
-    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
-    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)
