@@ -17,6 +17,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import checkout, manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
+from tests.helpers.threads import together
 from tests.helpers.trees import write_tree
 
 HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
@@ -218,11 +219,7 @@ def test_many_threads_fetch_once(tmp_path: Path, home: Home, copy: Path) -> None
         gate.wait()
         found.append(checkout.fetch(wanted, home, report=said.append))
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, ask)
     assert len(found) == 8 and len(set(found)) == 1
     assert sum("fetching" in line for line in said) == 1
 

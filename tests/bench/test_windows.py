@@ -1,5 +1,3 @@
-import threading
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +6,7 @@ from ctxbench.bench import windows
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.types import Place
 from ctxbench.bench.windows import Target, WindowIndex, code_lines, index, spans, split_lines
+from tests.helpers.threads import together
 
 
 def test_the_windows_of_the_definition() -> None:
@@ -148,11 +147,7 @@ def test_an_index_is_built_once_however_many_threads_ask(monkeypatch: pytest.Mon
     monkeypatch.setattr(WindowIndex, "__init__", counted)
     monkeypatch.setattr(windows, "_INDICES", windows.SharedCache(windows._KEPT_INDICES))
     found: list[WindowIndex] = []
-    threads = [threading.Thread(target=lambda: found.append(index("d", {"a.py": "x\n" * 999}))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, lambda: found.append(index("d", {"a.py": "x\n" * 999})))
     assert len(built) == 1 and len({id(one) for one in found}) == 1
     for number in range(windows._KEPT_INDICES + 1):
         index(f"other {number}", {"a.py": "x\n"})

@@ -160,12 +160,6 @@ def test_java_is_read_as_the_pom_declares(tmp_path: Path, text: str, latin: int)
     assert read.undecoded == (frozenset() if latin else {"core/src/a/App.java"})
 
 
-def test_what_only_python_2_reads_gives_no_samples(tmp_path: Path) -> None:
-    read = repository(tmp_path, **{"shop/old.py": user(60) + "    print 'done'\n"})
-    made = build_samples([read], per_repo=1000, seed=0)
-    assert made.counts["demo"]["skipped_as_targets"] == {"syntax_error": 1}
-
-
 def test_a_set_that_was_built_when_all_was_read_as_utf_8_still_finds_its_files(tmp_path: Path) -> None:
     home = Home(tmp_path)
     root = write_tree(

@@ -1,13 +1,12 @@
 """What is made of whole repositories is told once, with the time it took, and changes nothing."""
 
-import threading
-
 import pytest
 
 from ctxbench.bench import windows
 from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from tests.bench.retrieval.test_search import pay_view
+from tests.helpers.threads import together
 
 Told = list[tuple[str, str, float]]
 
@@ -66,11 +65,5 @@ def test_other_hidden_files_are_another_construction() -> None:
 
 def test_threads_are_told_of_one_construction() -> None:
     told, retrieval = telling()
-    threads = [
-        threading.Thread(target=lambda: pay_view(retrieval=retrieval).search("cart", ranker="bm25")) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, lambda: pay_view(retrieval=retrieval).search("cart", ranker="bm25"))
     assert len(told) == 2

@@ -1,7 +1,6 @@
 """The rankers beside their definitions, written as plainly as can be."""
 
 import math
-import threading
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ctxbench.bench.retrieval.encoders.vectors import Vectors
 from ctxbench.bench.retrieval.rankers import BM25, Dense, Jaccard, words
 from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
+from tests.helpers.threads import together
 
 
 def _bm25(query: str, texts: list[str]) -> list[float]:
@@ -162,9 +162,5 @@ def test_an_index_is_made_once_however_many_threads_ask() -> None:
             return super().index(texts)
 
     corpus = Corpus([_unit(("a.py", 0), ["a b"])])
-    threads = [threading.Thread(target=lambda: corpus.index("bm25", Counting())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, lambda: corpus.index("bm25", Counting()))
     assert len(made) == 1
