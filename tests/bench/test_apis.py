@@ -92,6 +92,7 @@ def found(text: str, language: Language = PYTHON, **options: Any) -> dict[str, U
 
 def test_python_texts() -> None:
     texts = {name: unit.text for name, unit in found(STORE).items()}
+    assert found(STORE)["CartStore.load"].keys == ("cart_store.load(user_id)", "cart_store.load()")
     assert texts == {
         "apply_tax": "def apply_tax(amount: float, rate: float = 0.2) -> float",
         "load_all": "def load_all(\n    first,\n    *rest: str,\n)",
@@ -128,12 +129,6 @@ def test_places_span_what_belongs_to_a_function() -> None:
     )
 
 
-def test_by_usage_the_keys_are_usage_examples() -> None:
-    unit = found(STORE)["CartStore.load"]
-    assert unit.keys == ("cart_store.load(user_id)", "cart_store.load()")
-    assert unit.code == ""
-
-
 def test_by_summary_there_is_the_source_too() -> None:
     unit = found(STORE, by="summary")["CartStore.Inner.run"]
     assert unit.keys == ("inner.run()",)
@@ -153,6 +148,7 @@ def test_by_summary_there_is_the_source_too() -> None:
 def test_constructors_of_classes_without_one() -> None:
     made = found(STORE, constructors=True)
     assert made.keys() - found(STORE).keys() == {"Plain.__init__", "CartStore.__init__", "CartStore.Inner.__init__"}
+    assert found("class A:\n    def __init__(self, x): ...\n", constructors=True).keys() == {"A.__init__"}
     unit = made["CartStore.__init__"]
     assert unit.text == "class CartStore(Base, metaclass=Meta):"
     assert unit.keys == ("CartStore()", "cart_store = CartStore()")
@@ -168,11 +164,6 @@ def test_java_constructors_of_classes_without_one() -> None:
     assert unit.text == (
         "public class Cart extends Base implements Store {\n    @JsonRoot\n    public static class Builder {\n    };\n}"
     )
-
-
-def test_no_second_constructor_where_there_is_one() -> None:
-    text = "class A:\n    def __init__(self, x): ...\n"
-    assert found(text, constructors=True) == found(text)
 
 
 def test_quirks_know_java_classes_only() -> None:
@@ -336,14 +327,12 @@ JAVA_FRAGMENTS = {
 }
 
 
-@pytest.mark.parametrize(("code", "expected"), PYTHON_FRAGMENTS.items())
-def test_plain_summary_of_python(code: str, expected: str) -> None:
-    assert summary(code, PYTHON) == expected
-
-
-@pytest.mark.parametrize(("code", "expected"), JAVA_FRAGMENTS.items())
-def test_plain_summary_of_java(code: str, expected: str) -> None:
-    assert summary(code, JAVA) == expected
+@pytest.mark.parametrize(
+    ("language", "code", "expected"),
+    [*((PYTHON, *pair) for pair in PYTHON_FRAGMENTS.items()), *((JAVA, *pair) for pair in JAVA_FRAGMENTS.items())],
+)
+def test_plain_summary_of_a_fragment(language: Language, code: str, expected: str) -> None:
+    assert summary(code, language) == expected
 
 
 def test_plain_summaries_of_python_records() -> None:

@@ -17,10 +17,9 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import checkout, manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
+from tests.helpers.repositories import manifest_of
 from tests.helpers.threads import together
 from tests.helpers.trees import write_tree
-
-HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
 
 
 @pytest.fixture
@@ -33,9 +32,8 @@ def copy(tmp_path: Path) -> Path:
 
 
 def load(folder: Path, *sources: str, head: str = "") -> RepoManifest:
-    path = folder / "demo.toml"
-    path.write_text(HEAD + head + "".join(f'[[source]]\nkind = "local"\n{source}\n' for source in sources))
-    return manifest.load(str(path))
+    tables = "".join(f'[[source]]\nkind = "local"\n{source}\n' for source in sources)
+    return manifest_of(folder, tables, head=head)
 
 
 def quiet(_: str) -> None:

@@ -5,16 +5,8 @@ from hypothesis import strategies as st
 from ctxbench.bench import windows
 from ctxbench.bench.code_tokens import pieces
 from ctxbench.bench.types import Place
-from ctxbench.bench.windows import Target, WindowIndex, code_lines, index, spans, split_lines
+from ctxbench.bench.windows import Target, WindowIndex, code_lines, index, split_lines
 from tests.helpers.threads import together
-
-
-def test_the_windows_of_the_definition() -> None:
-    assert spans(25, 20, 10) == [(0, 10), (0, 20), (10, 25)]
-    assert spans(0, 20, 10) == []
-    assert spans(1, 20, 10) == [(0, 1)]
-    assert spans(5, 1, 1) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
-    assert spans(40, 20, 10) == [(0, 10), (0, 20), (10, 30), (20, 40)]
 
 
 def test_lines_are_what_newlines_end() -> None:
@@ -35,12 +27,6 @@ def test_a_window_is_cut_at_form_feeds_and_its_places_are_lines_of_the_file() ->
     built = WindowIndex({"a.py": "a\n\x0c\nb\x1cc\nd\n"}, size=2, stride=1)
     assert built.texts == ("a", "a\n", "\n", "\nb", "b\nc", "c\nd")
     assert [(p.start, p.end) for (p,) in built.places] == [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4)]
-
-
-def test_windows_of_equal_text_are_one_unit_in_the_order_of_sorted_files() -> None:
-    built = WindowIndex({"b.py": "x = 1\n", "a.py": "x = 1\n", "c.py": "y = 2\n"})
-    assert built.texts == ("x = 1", "y = 2")
-    assert built.places[0] == (Place(path="a.py", start=0, end=1), Place(path="b.py", start=0, end=1))
 
 
 # Few words and short files, so that equal scores and equal windows are frequent.
@@ -119,11 +105,6 @@ def test_nothing_is_found_for_an_empty_query_or_in_nothing(query: str, top: int)
     assert WindowIndex({"a.py": "x = 1\n"}).query(query, top=top) == ()
     assert WindowIndex({"a.py": ""}).query("x", top=5) == ()
     assert WindowIndex({}).query("x", top=5) == ()
-
-
-def test_an_unlike_window_still_fills_the_list() -> None:
-    (hit,) = WindowIndex({"a.py": "x = 1\n"}).query("unlike", top=5)
-    assert hit.score == 0.0
 
 
 def test_a_rank_does_not_tell_of_a_hidden_place() -> None:

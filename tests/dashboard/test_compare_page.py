@@ -75,11 +75,6 @@ def page_text(page: AppTest) -> str:
     return "\n".join(parts)
 
 
-def number(value: float | None, low: float | None, high: float | None) -> float | None:
-    """Return a number with the digits that its interval justifies."""
-    return None if value is None else float(scales.written(value, scales.half_width(low, high)))
-
-
 def check_drawn(row: dict[str, str], difference: dict[str, Any]) -> None:
     """Compare a line of the table of differences with the command's record."""
     assert row["difference [95%]"] == scales.interval(

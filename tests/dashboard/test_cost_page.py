@@ -12,7 +12,6 @@ from ctxbench.bench.home import Home
 from ctxbench.dashboard.views import cost as view
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.leaderboard import scales
 from tests.dashboard.browser import app
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs, shows_amount
 from tests.dashboard.test_compare_page import frame, page_text, stored
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
     pass
 
 pytestmark = pytest.mark.slow
-
-
-def amount(number: float) -> float:
-    """Return a cost as the table shows it."""
-    return float(scales.amount(number))
 
 
 @pytest.mark.parametrize("cost", ["tokens_in", "tokens_out", "context_tokens", "calls", "seconds"])

@@ -18,7 +18,6 @@ from ctxbench.dashboard.views.leaderboard import Axis
 from ctxbench.harness.leaderboard import board, scales
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredCompletion
 from tests.dashboard.test_show import contrast
 from tests.harness.leaderboard.test_levels import coder_eval
@@ -325,9 +324,3 @@ def test_contrast_is_enough_in_both_schemes() -> None:
             for ground in ("ground", "shade"):
                 assert contrast(palette[name], palette[ground]) >= 4.5, (name, ground, colours)
         assert all(contrast(colour, palette["ground"]) >= 3 for colour in marks.values())
-
-
-def test_works_are_asked_of_the_shown_runs_only(home: Path) -> None:
-    specs = [make_spec(strategy="lc.infile").id]
-    with open_store(f"sqlite:///{home / 'results.db'}") as store:
-        assert [work.id for work in works(store, specs)] == specs

@@ -16,6 +16,7 @@ from ctxbench.bench.engines import box
 from ctxbench.bench.engines.box import masked_lines, tree_of_base, tree_of_file, tree_of_repository, view_lines, without
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.engines.types import EngineLost, EngineUse
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import View, view
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.sandbox.types import Environment, Limits, Report
@@ -164,11 +165,15 @@ def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
         assert len(texts) == 2 and not any(answer in text for text in texts)
 
 
+def two_targets(folder: Path) -> tuple[Snapshot, list[Sample]]:
+    """Return a repository with two target files, and a sample of each."""
+    paths = sorted([PATH, "shop/due.py"])
+    snapshot = make_snapshot(folder, {**{path: "\n".join([*LINES, ""]) for path in paths}, "shop/tax.py": "x = 1\n"})
+    return snapshot, [replace(at(3, 12), path=path, id=path) for path in paths]
+
+
 def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(tmp_path: Path) -> None:
-    other = "shop/due.py"
-    targets = {path: "\n".join([*LINES, ""]) for path in (PATH, other)}
-    snapshot = make_snapshot(tmp_path, {**targets, "shop/tax.py": "x = 1\n"})
-    samples = [replace(at(3, 12), path=path, id=path) for path in sorted([PATH, other])]
+    snapshot, samples = two_targets(tmp_path)
     listener = Listener()
     with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
         engines.prepare(["ripgrep", "repomap(mode=shared)"], samples)
@@ -182,10 +187,7 @@ def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(
 
 
 def test_the_next_box_begins_while_one_is_asked_and_ends_if_nobody_asks_it(tmp_path: Path) -> None:
-    other = "shop/due.py"
-    targets = {path: "\n".join([*LINES, ""]) for path in (PATH, other)}
-    snapshot = make_snapshot(tmp_path, {**targets, "shop/tax.py": "x = 1\n"})
-    samples = [replace(at(3, 12), path=path, id=path) for path in sorted(targets)]
+    snapshot, samples = two_targets(tmp_path)
     listener = Listener()
     with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
         engines.prepare(["ripgrep"], samples)

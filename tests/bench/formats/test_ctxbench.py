@@ -69,16 +69,10 @@ def test_an_answer_that_does_not_stand_there_is_left_out(tmp_path: Path) -> None
 
 
 FAULTS = {
-    "no reference": ({"reference": None}, "field reference is missing"),
     "reference is text": ({"reference": "x"}, "field reference is missing, or not an object"),
     "unknown field": ({"extra": 1}, "field extra"),
     "another id": ({"reference": {"id": "other", "target": "x"}}, "field reference.id: is 'other'"),
     "unknown field of the reference": ({"reference": {"id": "l", "target": "x", "y": 1}}, "field reference.y"),
-    "number as text": ({"cursor": {"line": "3", "column": 0}}, "field cursor.line"),
-    "unknown kind": ({"kind": "page"}, "field kind"),
-    "span backwards": ({"masked": [[2, 1]]}, "field masked: a span"),
-    "negative column": ({"cursor": {"line": 3, "column": -1}}, "field cursor: lines and columns"),
-    "repository elsewhere": ({"repo": "../x"}, "field repo"),
     "language at odds with the file": ({"language": "java"}, "field path: 'shop/pay.py' is not a java file"),
 }
 

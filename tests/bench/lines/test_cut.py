@@ -80,15 +80,6 @@ def test_a_cut_depends_on_seed_repository_and_place_only() -> None:
     assert made != [cut(each, repo="other", seed=1) for each in lines]
 
 
-def test_choosing_fewer_gives_a_beginning_and_spreads_over_files() -> None:
-    cuts = [cut(candidate(path=path, line=line), repo="demo", seed=0) for path in "abc" for line in range(20)]
-    order = ordered(cuts, repo="demo", seed=0)
-    assert sorted(map(id, order)) == sorted(map(id, cuts))
-    assert {each.candidate.path for each in order[:3]} == {"a", "b", "c"}
-    assert order == ordered(list(reversed(cuts)), repo="demo", seed=0)
-    assert order != ordered(cuts, repo="demo", seed=1)
-
-
 def test_drawn_by_text_a_line_keeps_its_turn_where_others_move_it_or_join_it() -> None:
     protocol = read_protocol("ctxbench(draw=text)")
 

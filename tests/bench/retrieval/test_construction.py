@@ -6,7 +6,6 @@ from ctxbench.bench import windows
 from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.retrieval.retrieval import Retrieval
 from tests.bench.retrieval.test_search import pay_view
-from tests.helpers.threads import together
 
 Told = list[tuple[str, str, float]]
 
@@ -61,9 +60,3 @@ def test_other_hidden_files_are_another_construction() -> None:
     for hidden in ((), ("shop/store.py",)):
         pay_view(retrieval=retrieval, hidden=hidden).search("cart", ranker="bm25")
     assert [stage for _, stage, _ in told] == ["units function", "index bm25 of function"] * 2
-
-
-def test_threads_are_told_of_one_construction() -> None:
-    told, retrieval = telling()
-    together(8, lambda: pay_view(retrieval=retrieval).search("cart", ranker="bm25"))
-    assert len(told) == 2

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from ctxbench.sandbox.types import Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
 from tests.helpers import ports
@@ -99,7 +100,7 @@ def arena(name: str, folder: Path) -> Iterator[Arena]:
         library={path.name: path.read_bytes() for path in sorted(INSIDE.glob("*.py"))},
         variables=(("CTXBENCH_ATTACK", token),),
     )
-    with server(token, banner) as port, free_port() as free, _variable(f"SECRET_{token}", variable):
+    with server(token, banner) as port, free_port() as free, patch.dict(os.environ, {f"SECRET_{token}": variable}):
         before = host.fingerprint(canary)
         sandbox = real(name)
         sandbox.prepare(environment, print)
@@ -163,12 +164,3 @@ def free_port() -> Iterator[int]:
         done.set()
         thread.join()
     assert reached == []
-
-
-@contextlib.contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        del os.environ[name]

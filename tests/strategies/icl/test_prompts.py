@@ -2,10 +2,10 @@
 
 import pytest
 
+from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, BlockKind
 from ctxbench.strategies.icl.prompts import (
     INSTRUCTIONS,
-    numbered_list,
     parse_steps,
     plain_steps,
     with_section,
@@ -86,6 +86,12 @@ class Rules:
 STEPS = "1. **Load**: Return the cart of a user.\n2) **Tax**: Add the tax to an amount, amount and rate.\n"
 
 
+def asked(docstring: str) -> tuple[Query, str]:
+    """Return a query with another docstring, and how its prompt ends."""
+    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", docstring)
+    return query(docstring=docstring), end
+
+
 def test_the_instructions_are_the_papers() -> None:
     assert {"A": A, "B": B, "direct": DIRECT} == INSTRUCTIONS
 
@@ -96,16 +102,14 @@ def test_direct() -> None:
 
 
 def test_rag() -> None:
-    about = query(docstring="Return the cart of a user.")
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
+    about, end = asked("Return the cart of a user.")
     assert made("icl.rag", about).text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{LOAD}\n\n{end}"
     )
 
 
 def test_rag_s() -> None:
-    about = query(docstring="Add the tax to an amount.")
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Add the tax to an amount.")
+    about, end = asked("Add the tax to an amount.")
     assert made("icl.rag_s", about).text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{TAX_SCOPE}\n\n{end}"
     )
@@ -146,8 +150,7 @@ class Rules {
 
 def test_filerag_shows_the_file_as_it_is() -> None:
     rules = PYTHON["shop/rules.py"].removesuffix("\n")
-    about = query(docstring="Add the tax to an amount.")
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Add the tax to an amount.")
+    about, end = asked("Add the tax to an amount.")
     assert made("icl.filerag(k=2)", about).text == (
         f"{B}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{rules}\n\n"
         f"#####\nFILE 2\n#####\n{CURRENT}\n\n{end}"
@@ -179,8 +182,7 @@ def test_ragot_s_plans_then_shows_a_scope_for_each_step() -> None:
 
 
 def test_infile_filerag_ends_with_the_current_file() -> None:
-    about = query(docstring="Return the cart of a user.")
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
+    about, end = asked("Return the cart of a user.")
     assert made("icl.infile_filerag", about).text == (
         f"{B}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{STORE}\n\n"
         f"#####\nFILE 2\n#####\n{CURRENT}\n\n{end}"
@@ -210,9 +212,9 @@ class Till {
 
 
 def test_selfdoc_shows_documentation_and_no_code() -> None:
+    about, end = asked("Return the cart of a user.")
     model = Model("load_cart(user): the cart.\n", "refund(store, user): money.\n\nclose(store): nothing.")
-    prompt = made("icl.selfdoc(extra_files=1)", query(docstring="Return the cart of a user."), model=model)
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
+    prompt = made("icl.selfdoc(extra_files=1)", about, model=model)
     assert prompt.text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\nload_cart(user): the cart.\n\n"
         f"#####\nFILE 2\n#####\nrefund(store, user): money.\n\nclose(store): nothing.\n\n{end}"
@@ -324,12 +326,6 @@ def test_steps_are_numbered_lines_and_what_follows_them(answer: str, steps: tupl
     assert parse_steps(answer) == steps
 
 
-def test_they_are_shown_numbered_from_one() -> None:
-    assert (
-        numbered_list(parse_steps("4. **A**: a\n7) b")) == "Here are the steps to implement it:\n1. **A**: a\n2. b\n\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("docstring", "steps"),
     [
@@ -346,7 +342,4 @@ def test_they_are_shown_numbered_from_one() -> None:
 )
 def test_plain_steps_are_the_first_sentences(docstring: str, steps: tuple[str, ...]) -> None:
     assert plain_steps(query(docstring=docstring, name="Shop.checkOut(int)"), 3) == steps
-
-
-def test_nothing_to_plan_with_gives_no_steps() -> None:
     assert plain_steps(query(docstring="", name=None), 3) == ()
