@@ -14,7 +14,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ DESKTOP, PHONE = (1280, 900), (390, 844)
 PATIENCE = 90
 """Seconds that a page may take on a busy machine."""
 NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
-Query = Mapping[str, str | Sequence[str]]
 
 
 def app(page: str, home: Path, *, timeout: float = 60, **query: str | Sequence[str]) -> AppTest:

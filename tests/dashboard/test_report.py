@@ -9,21 +9,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ctxbench.bench.escaping import visible
+from ctxbench.bench.home import Home
 from ctxbench.dashboard import report as page
 from ctxbench.dashboard.views.leaderboard import Axis
 from ctxbench.harness.leaderboard import board, scales
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.write import StoredCompletion
+from tests.dashboard.browser import DESKTOP, PHONE
 from tests.dashboard.test_show import contrast
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.runs import make_table
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 HOSTILE = "</bdi></td><script>alert(1)</script><img src=x onerror=alert(2)> *a* [b](javascript:c) \"q' &amp; \u202e\x0b"
 VOID = {"meta", "img", "br", "link", "input", "hr", "circle", "line"}
@@ -324,3 +330,52 @@ def test_contrast_is_enough_in_both_schemes() -> None:
             for ground in ("ground", "shade"):
                 assert contrast(palette[name], palette[ground]) >= 4.5, (name, ground, colours)
         assert all(contrast(colour, palette["ground"]) >= 3 for colour in marks.values())
+
+
+_TABLES = """() => [...document.querySelectorAll("section")].map(section => ({
+    title: section.querySelector("h2").innerText,
+    rows: [...section.querySelector("table").rows].map(row => [...row.cells].map(cell => cell.innerText.trim())),
+}))"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
+def test_a_browser_shows_the_report(
+    database: Home, browser: Browser, tmp_path: Path, size: tuple[int, int], scheme: str
+) -> None:
+    out = tmp_path / "report.html"
+    assert run_cli("report", "--home", str(database.root), "--out", str(out)).code == 0
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    page = context.new_page()
+    errors: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("dialog", lambda dialog: errors.append(dialog.message))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(out.as_uri())
+    # A style sheet that the policy refused would leave Times and an empty margin, and say so.
+    assert page.evaluate("getComputedStyle(document.querySelector('caption')).textAlign") == "left"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 29)")
+    tables = page.evaluate(_TABLES)
+    context.close()
+    assert (errors, requests) == ([], [out.as_uri()])
+    _same_numbers(tables, database)
+
+
+def _same_numbers(tables: list[dict[str, object]], database: Home) -> None:
+    """Compare the rankings with the leaderboard's JSON, row by row in its order."""
+    records = json.loads(run_cli("leaderboard", "--home", str(database.root), "--format", "json").out)
+    records = [record for record in records if record["origin"] != "published" and record["language"] != "both"]
+    cells = []
+    for section in tables:
+        head, *rows = section["rows"]  # type: ignore[misc]
+        at = next((place for place, text in enumerate(head) if text.endswith("[95%]")), None)
+        cells += [] if at is None else [row[at] for row in rows]
+    expected = []
+    for record in records:
+        value = record.get(record["ranked_by"])
+        expected.append(scales.interval(value["mean"], value["low"], value["high"]) if value else scales.UNKNOWN)
+    assert cells == expected and len(expected) > 3

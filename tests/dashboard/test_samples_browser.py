@@ -107,11 +107,7 @@ def test_a_planted_completion_stays_text(server: Site, page: Page) -> None:
     page.locator("[data-testid=stExpander] summary", has_text="Raw output").first.click()
     settled(page)
     server.check(page)
-    [run] = _hostile_runs(server)
+    with open_store(Home(server.home).database) as store:
+        [run] = [table.run.id for table in run_tables(store, samples="demo") if "<script>" in table.run.strategy]
     server.visit(page, "samples", samples="demo", run=run)
     server.check(page)
-
-
-def _hostile_runs(server: Site) -> list[str]:
-    with open_store(Home(server.home).database) as store:
-        return [table.run.id for table in run_tables(store, samples="demo") if "<script>" in table.run.strategy]

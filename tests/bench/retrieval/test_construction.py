@@ -5,7 +5,11 @@ import pytest
 from ctxbench.bench import windows
 from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.retrieval.retrieval import Retrieval
+from ctxbench.bench.types import Cursor
+from ctxbench.harness.cli.terminal import progress
 from tests.bench.retrieval.test_search import pay_view
+from tests.helpers.samples import make_query
+from tests.helpers.views import make_view
 
 Told = list[tuple[str, str, float]]
 
@@ -60,3 +64,23 @@ def test_other_hidden_files_are_another_construction() -> None:
     for hidden in ((), ("shop/store.py",)):
         pay_view(retrieval=retrieval, hidden=hidden).search("cart", ranker="bm25")
     assert [stage for _, stage, _ in told] == ["units function", "index bm25 of function"] * 2
+
+
+def search(count: int) -> None:
+    texts = {"all.py": "".join(f"def function_{n}():\n    return {n}\n\n\n" for n in range(count))}
+    query = make_query(path="other.py", cursor=Cursor(line=0, column=0), prefix="")
+    view = make_view(query, texts, retrieval=Retrieval(None))
+    assert view.search("function_7", ranker="hashed", top=1)
+
+
+def test_many_texts_are_remarked_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("lc.x", 1):
+        search(1100)
+    assert "hashed: 1100 of 1100 texts encoded; they are kept for later runs" in capsys.readouterr().err
+
+
+def test_few_texts_and_no_command_line_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("lc.x", 1):
+        search(20)
+    search(1100)
+    assert "encoded" not in capsys.readouterr().err
