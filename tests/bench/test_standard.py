@@ -27,7 +27,6 @@ PAGE = page.PAGE.read_text(encoding="utf-8")
 
 
 def rows() -> list[dict[str, str]]:
-    """Return the rows of the table of repositories: column -> text."""
     lines = page.FILE.read_text(encoding="utf-8").partition("<!-- table")[2].partition("<!-- end")[0].splitlines()[1:]
     heading, _, *rest = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines)
     return [dict(zip(heading, row, strict=True)) for row in rest]

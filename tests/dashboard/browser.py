@@ -71,7 +71,6 @@ class Site:
         """Errors on the console, and exceptions of scripts."""
 
     def watch(self, page: Page) -> None:
-        """Note what the page asks for and says."""
         page.on("request", lambda request: self._note_request(request.url))
         page.on("console", lambda message: self._note_console(message.type, message.text, message.location["url"]))
         page.on("pageerror", lambda error: self.errors.append(str(error)))

@@ -101,12 +101,10 @@ def make_package(
 
 
 def scored(package: form.Submission, repetition: int) -> list[float | None]:
-    """Return the edit similarity of every sample of a repetition."""
     return [record.scores["ctxbench"]["es"] for record in package.scores if record.repetition == repetition]
 
 
 def write(folder: Path, *packages: form.Submission) -> Path:
-    """Write packages into a folder, each in one of its own; return the folder."""
     for package in packages:
         files.write(folder / package.manifest.id, package)
     return folder

@@ -91,7 +91,6 @@ def _record(home: Home, sample_set: SampleSet) -> None:
 
 
 def _plant(home: Home) -> None:
-    """Let a model write what would harm a page, 200 kB of it."""
     sample_set = make_set(home, name="planted", repos=2, per_repo=2)
     text = PLANTED + "x" * (LONG - len(PLANTED))
     make_runs(home, sample_set, _Planted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))

@@ -31,7 +31,6 @@ Records = list[dict[str, Any]]
 
 
 def stored(home: Home, samples: str) -> Records:
-    """Return the leaderboard's rows of one set."""
     result = run_cli("leaderboard", "--published", "none", "--format", "json", "--home", str(home.root))
     assert result.code == 0, result.err
     return [row for row in json.loads(result.out) if row["samples"] == samples]
@@ -44,7 +43,6 @@ def runs(database: Home) -> dict[str, str]:
 
 
 def comparison(home: Home, ids: Sequence[str], metric: str) -> Records:
-    """Return what the command says."""
     result = run_cli("compare", *ids, "--metric", metric, "--format", "json", "--home", str(home.root))
     assert result.code == 0, result.err
     records: Records = json.loads(result.out)
@@ -52,7 +50,6 @@ def comparison(home: Home, ids: Sequence[str], metric: str) -> Records:
 
 
 def run_ids(runs: Mapping[str, str], *strategies: str) -> list[str]:
-    """Return the ids of these strategies' runs."""
     return [runs[name] for name in strategies]
 
 
@@ -64,7 +61,6 @@ def frame(page: AppTest, key: str) -> list[dict[str, Any]]:
 
 
 def query_of(page: AppTest) -> dict[str, list[str]]:
-    """Return the query of the page's address."""
     return {name: [value] if isinstance(value, str) else list(value) for name, value in page.query_params.items()}
 
 
@@ -226,7 +222,6 @@ class _Middle(Scripted):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return a home with one set and four runs: two strategies, one of them by three generators."""
     home = Home(Path(tmp_path_factory.mktemp("models")) / "home")
     sample_set = make_set(home, repos=6, per_repo=2, suffix="def refund(rate):\n    return rate\n")
     middle = _Middle(lambda request: "apply_tax(cart_0, rate)", version="1")
@@ -289,5 +284,4 @@ def test_a_filter_of_generators_is_a_filter(models: Home) -> None:
 
 
 def names(page: AppTest) -> list[str]:
-    """Return what is compared with the baseline."""
     return [row["strategy"] for row in drawn_table(page)]

@@ -41,13 +41,11 @@ def data_of(chart: Any) -> list[list[dict[str, Any]]]:
 
 
 def priced(table: RunTable, **means: float | None) -> RunTable:
-    """Return a run whose samples all cost the same."""
     count = len(table.sample)
     return replace(table, costs={name: (means.get(name),) * count for name in COSTS})
 
 
 def group_of(*tables: RunTable) -> Group:
-    """Return the only group of a board."""
     (group,) = board(tables).groups
     return group
 

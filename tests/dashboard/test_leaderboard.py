@@ -222,7 +222,6 @@ def expected(record: dict[str, Any], metric: str, beside: set[str]) -> dict[str,
 
 
 def check(found: list[dict[str, str]], records: list[dict[str, Any]], metric: str) -> None:
-    """Compare every cell of the page's table with the JSON."""
     assert len(found) == len(records) > 0
     for line, row in zip(found, records, strict=True):
         named = {"vs" if of.startswith("vs ") else of.replace("_bits ", "_bits % "): cell for of, cell in line.items()}

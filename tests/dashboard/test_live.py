@@ -52,7 +52,6 @@ class Run:
         )
 
     def stop(self) -> tuple[int, str]:
-        """Interrupt it; return its exit code and what it said."""
         self.process.send_signal(signal.SIGINT)
         _, output = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, output
@@ -69,7 +68,6 @@ class Reader:
         self.stamps: set[str] = set()
 
     def look(self) -> int:
-        """Read everything once; return how many samples are finished."""
         began = time.monotonic()
         self.stamps.add(version(self._store, self._url))
         (work,) = works(self._store)
@@ -82,7 +80,6 @@ class Reader:
         return self.finished
 
     def count(self) -> int:
-        """Read how many samples are finished, and nothing else."""
         (work,) = works(self._store)
         self._check_work(work)
         return self.finished
@@ -186,7 +183,6 @@ def test_sqlite_with_its_pages(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """Return the URL of an empty database in PostgreSQL."""
     folder = postgres_server.binaries()
     if folder is None:
         missing("no PostgreSQL server is installed: reading while a run writes is not tested in it here")

@@ -366,7 +366,6 @@ def test_a_browser_shows_the_report(
 
 
 def _same_numbers(tables: list[dict[str, object]], database: Home) -> None:
-    """Compare the rankings with the leaderboard's JSON, row by row in its order."""
     records = json.loads(run_cli("leaderboard", "--home", str(database.root), "--format", "json").out)
     records = [record for record in records if record["origin"] != "published" and record["language"] != "both"]
     cells = []

@@ -48,7 +48,6 @@ def ended(home: Home, **changes: Any) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """Return a home with two runs, one of them over two samples only."""
     home = Home(tmp_path / "home")
     make_set(home)
     ended(home)
@@ -73,7 +72,6 @@ def begun(home: Home, *, faults: int = 0, message: str = "server down", detail: 
 
 @contextlib.contextmanager
 def working(home: Home, run: str) -> Iterator[None]:
-    """Hold the lock on a run, as a process that works at it does."""
     with open_store(home.database) as store, store.run_lock(run):
         yield
 

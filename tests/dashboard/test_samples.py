@@ -107,13 +107,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 def runs(home: Home) -> dict[str, str]:
-    """Return strategy -> id of its run."""
     with open_store(home.database) as store:
         return {table.run.strategy: table.run.id for table in run_tables(store)}
 
 
 def sound(test: Any) -> Any:
-    """Refuse a page with an exception; return it."""
     assert not test.exception, test.exception
     return test
 

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 
 
 def opened(page: Page) -> str:
-    """Return the sample that the URL names."""
     return parse_qs(urlsplit(page.url).query).get("sample", [""])[0]
 
 
@@ -85,7 +84,6 @@ def test_the_difference_stands_in_the_first_screen(
 
 
 def _two_runs(home: Home) -> dict[str, str]:
-    """Return the URL's query for the samples at which two strategies differ."""
     with open_store(home.database) as store:
         runs = {
             table.run.strategy: table.run.id

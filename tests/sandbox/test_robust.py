@@ -40,12 +40,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(params=BACK_ENDS)
 def real_sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    """Return each back end in turn."""
     return real(request.param)
 
 
 def during(run: Callable[[], Outcome], harm: Callable[[], object]) -> Outcome:
-    """Do harm while a job runs; return its outcome."""
     found: list[Outcome | BaseException] = []
 
     def work() -> None:
@@ -126,7 +124,6 @@ def stop_everything(mark: str, harm: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def killing(victims: Callable[[], Iterable[int]]) -> Iterator[None]:
-    """Kill again and again what a look finds."""
     done = threading.Event()
 
     def kill_all() -> None:
@@ -230,8 +227,6 @@ def test_nothing_grows(real_sandbox: Sandbox):
 
 
 def run(pool: Pool, count: int) -> None:
-    """Run jobs and look at every answer."""
-
     def one(number: int) -> object:
         return pool.run(Job(action=Call(function="echo:run", arguments={"n": number}))).result
 
@@ -240,7 +235,6 @@ def run(pool: Pool, count: int) -> None:
 
 
 def prepared(sandbox: Sandbox) -> str:
-    """Make the image; return the token of one test."""
     mark = token()
     sandbox.prepare(environment(mark), print)
     return mark

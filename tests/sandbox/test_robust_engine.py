@@ -46,7 +46,6 @@ class Engine:
         self._folder, self._process = folder, None
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
         where = {"data-root": "data", "exec-root": "exec", "pidfile": "docker.pid"}
         # In a network of its own: an engine without a bridge removes docker0, the usual engine's, where it finds it.
         argv = ["unshare", "--net", "dockerd", "--host", self.address]
@@ -64,7 +63,6 @@ class Engine:
         self._process.wait(60)
 
     def ask(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of the engine's client."""
         return subprocess.run(["docker", "-H", self.address, *argv], capture_output=True, text=True, check=False)
 
 
@@ -103,7 +101,6 @@ def image(engine: Engine) -> str:
 
 
 def attempt(pool: Pool, number: int) -> Outcome | SandboxError:
-    """Run a job; give the fault if the machine failed."""
     try:
         return pool.run(sleeper(0.2 + number % 3 / 10))
     except SandboxLost as lost:

@@ -39,7 +39,6 @@ NAMES = ("levy", "toll", "duty", "fee", "fine", "cess", "due", "rent")
 
 
 def answer_of(repo: int, number: int) -> str:
-    """Return an answer; its line stands nowhere else."""
     return f"{NAMES[(3 * repo + 5 * number + 2) % len(NAMES)]}(zq_{repo}_{number})"
 
 
@@ -91,12 +90,10 @@ def attempt(folder: Path, sandbox: Sandbox, engine: str, *, home: Home | None = 
 
 
 def spy(name: str) -> str:
-    """Return the spec of an engine of `spies`."""
     return f"{SPIES}@{name}"
 
 
 def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    """Return what the database of a run holds."""
     with open_store(Home(folder / "home").database) as store, store.reading() as connection:
         return [tuple(row) for row in connection.execute(sql(query))]
 

@@ -63,8 +63,6 @@ class Listener:
 
 
 class ListenerBox:
-    """A box of a listener."""
-
     def __init__(self, listener: Listener, base: Mapping[str, bytes]) -> None:
         self._listener, self._base = listener, base
         self._texts: list[str] = []
@@ -166,7 +164,6 @@ def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
 
 
 def two_targets(folder: Path) -> tuple[Snapshot, list[Sample]]:
-    """Return a repository with two target files, and a sample of each."""
     paths = sorted([PATH, "shop/due.py"])
     snapshot = make_snapshot(folder, {**{path: "\n".join([*LINES, ""]) for path in paths}, "shop/tax.py": "x = 1\n"})
     return snapshot, [replace(at(3, 12), path=path, id=path) for path in paths]

@@ -48,16 +48,13 @@ class Shape:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of broken file that a test goes through."""
         return [kind for kind in KINDS if kind not in self.skip]
 
     @property
     def name(self) -> str:
-        """The name of its file."""
         return "tasks.json" if self.key else "tasks.jsonl"
 
     def text(self, *records: Mapping[str, Any]) -> str:
-        """Return the text of a file with such records."""
         if self.key:
             return json.dumps({self.key: list(records)}, indent=1)
         return "".join(json.dumps(record) + "\n" for record in records)

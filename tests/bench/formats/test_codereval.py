@@ -96,7 +96,6 @@ def python(**changes: Any) -> dict[str, Any]:
 
 
 def java(**changes: Any) -> dict[str, Any]:
-    """Return a record of the benchmark's own file for Java."""
     record = {
         "_id": "6367672d1a6d9265ec017c73",
         "name": "area",

@@ -74,7 +74,6 @@ def task(*tables: Table) -> Task:
 
 
 def again(made: Task, name: str = "other") -> Task:
-    """Write a task and read it from a file of another name."""
     return task(table(*crosscodeeval.records([made.sample], {made.sample.id: made.reference}), name=name))
 
 

@@ -193,7 +193,6 @@ def test_what_failed_under_coverage_and_reads_a_clock_runs_once_more_alone(tmp_p
 
 
 def _is_alone(home: Home) -> bool:
-    """Say whether somebody judges alone in a home folder."""
     place = home.cache / "judging.room"
     if not place.exists():
         return False
@@ -207,7 +206,6 @@ def _is_alone(home: Home) -> bool:
 
 def test_a_function_that_only_slow_tests_run_is_no_function_that_none_runs(tmp_path: Path) -> None:
     def slow(job: Job) -> Outcome | None:
-        """Answer as coverage of a suite in which one test takes long."""
         if not _is_cover(job):
             return None
         result = covered(TESTS, FILES["shop.py"], {})
@@ -247,7 +245,6 @@ def _is_cover(job: Job) -> bool:
 
 
 def suite(output: str = "", **result: Any) -> Outcome:
-    """Return what comes of a suite that ran."""
     empty: dict[str, Any] = {"tests": [], "broken": [], "sets": [], "lines": {}, "modules": [], "imports": {}}
     return Outcome(ended=Ended.EXITED, exit_code=0, result={**empty, **result}, output=output)
 

@@ -32,7 +32,6 @@ path = "tree"
 
 
 def repository(folder: Path, files: Mapping[str, bytes], deselect: Sequence[str] = (), **more: str) -> RepoManifest:
-    """Return the manifest of a local repository with these files."""
     for path, content in files.items():
         (folder / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
         # What is read as text must be UTF-8; the other encoding is tested with the suite.

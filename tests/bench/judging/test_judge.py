@@ -83,7 +83,6 @@ def passing(job: Job) -> Outcome:
 
 @contextlib.contextmanager
 def judging(tmp_path: Path, answer: Callable[[Job], Outcome] = passing, **more: Any) -> Iterator[tuple[Judge, Boxes]]:
-    """Give a judge of a new set, and its boxes."""
     home, made = make(tmp_path)
     fake = Boxes(answer)
     with Judge(home, made, fake, **{"width": 1, **more}) as judge:

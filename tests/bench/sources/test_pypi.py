@@ -74,7 +74,6 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that sets the configured places."""
     monkeypatch.setattr(pypi, "PAUSES", (0.0, 0.0))
 
     def use(*indices: str, links: tuple[str, ...] = ()) -> None:

@@ -55,7 +55,6 @@ class Arena:
     seen: host.Seen = field(default_factory=host.Seen)
 
     def run(self, case: Case) -> Outcome:
-        """Run a case's first job."""
         return self.job(case.code, call=case.call, seconds=case.seconds)
 
     def job(self, code: str, *, call: bool = False, seconds: float = 20.0) -> Outcome:
@@ -74,7 +73,6 @@ class Arena:
         return outcome
 
     def fill(self, text: str) -> str:
-        """Put this run's names into a text."""
         return re.sub(r"@([A-Z_]+)@", lambda found: self.names[found[1]], text)
 
     def honest(self) -> None:

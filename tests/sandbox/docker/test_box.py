@@ -25,7 +25,6 @@ SOON = 30.0
 
 
 def gone(client: Client, name: str, seconds: float = SOON) -> bool:
-    """Return whether a container is gone, in time."""
     deadline = time.monotonic() + seconds
     while client.api.containers(all=True, filters={"id": name}):
         if time.monotonic() > deadline:

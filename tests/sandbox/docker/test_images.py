@@ -185,7 +185,6 @@ DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!r}).pr
 
 
 def run_in(sandbox: DockerSandbox, environment: Environment, code: str) -> Any:
-    """Return the value of code in a box of an environment."""
     with sandbox.launcher(environment, Limits()) as launcher:
         box = launcher.start()
         try:

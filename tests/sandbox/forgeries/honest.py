@@ -10,8 +10,6 @@ from tests.sandbox.forgeries.shop import TARGETS
 
 @dataclass(frozen=True)
 class Honest:
-    """One completion."""
-
     name: str
     target: str
     text: str

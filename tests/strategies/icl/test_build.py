@@ -5,7 +5,6 @@ import textwrap
 
 import pytest
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Kind
 from ctxbench.strategies.api import BlockKind, Prompt
 from ctxbench.strategies.conformance import check
@@ -178,17 +177,3 @@ def test_nothing_to_look_for() -> None:
     bare = dataclasses.replace(query(), signature=None, docstring=None, name=None)
     repo = Shelf(bare, PYTHON)
     assert resolve("icl.rag")(bare, repo, Model()).flags == ("no_candidates",) and not repo.asked
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ("icl.direct(k=2)", "no parameter 'k'"),
-        ("icl.rag(docstring=human)", "no parameter 'docstring'"),
-        ("icl.rag(k=0)", "at least 1"),
-        ("icl.rag(instruction=C)", "A or B"),
-    ],
-)
-def test_parameters_are_checked(spec: str, words: str) -> None:
-    with pytest.raises(InputFault, match=words):
-        resolve(spec)

@@ -87,7 +87,6 @@ STEPS = "1. **Load**: Return the cart of a user.\n2) **Tax**: Add the tax to an 
 
 
 def asked(docstring: str) -> tuple[Query, str]:
-    """Return a query with another docstring, and how its prompt ends."""
     end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", docstring)
     return query(docstring=docstring), end
 
