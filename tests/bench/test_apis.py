@@ -9,10 +9,8 @@ import pytest
 from ctxbench.bench import languages
 from ctxbench.bench.apis import (
     ask_with,
-    first_sentence,
     post_process,
     released_templates,
-    split,
     summary,
     summary_prompt,
     units,
@@ -223,12 +221,6 @@ def test_the_release_template_byte_for_byte() -> None:
     assert summary_prompt('def f():\n    """Go."""', PYTHON) == RELEASE
 
 
-def test_java_is_asked_about_java() -> None:
-    text = summary_prompt("void f() { }", JAVA)
-    assert text.startswith("Act as an expert Java programmer.")
-    assert "def " not in text
-
-
 @pytest.mark.parametrize("language", languages.every())
 def test_the_examples_are_code(language: Language) -> None:
     examples = summary_prompt("", language).split("\ncode:\n")[1:3]
@@ -270,37 +262,6 @@ def test_a_checkout_of_the_release_brings_its_own_template(tmp_path: Path, monke
 )
 def test_post_processing(answer: str, expected: str) -> None:
     assert post_process(answer) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("HTTPClient.load_all", "http client load all"),
-        ("__init__", "init"),
-        ("toBytes2", "to bytes 2"),
-        ("getURL", "get url"),
-        ("größeÄndern", "größeändern"),
-        ("_", ""),
-    ],
-)
-def test_split(name: str, expected: str) -> None:
-    assert split(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Load the cart. And more.", "Load the cart"),
-        ("Load, e.g. from disk,\nthe cart of v1.2.\nMore.", "Load, e.g. from disk, the cart of v1.2"),
-        ("Load\n\nmore.", "Load"),
-        ("Uses {@link Cart#load} of <b>List<Cart></b>.<p>More.", "Uses Cart#load of List<Cart>"),
-        ("@return the cart", ""),
-        ("Loads it\n:param x: y", "Loads it"),
-        ("", ""),
-    ],
-)
-def test_first_sentence(text: str, expected: str) -> None:
-    assert first_sentence(text) == expected
 
 
 PYTHON_FRAGMENTS = {

@@ -129,12 +129,6 @@ def test_a_wrong_hash_ends_it_and_keeps_nothing(tmp_path: Path, home: Home, copy
     assert kept(home) == []
 
 
-def test_an_archive(tmp_path: Path, home: Home, copy: Path) -> None:
-    shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path, "copy")
-    root = checkout.fetch(load(tmp_path, 'path = "packed.tar.gz"'), home, report=quiet).root
-    assert (root / "pkg" / "b.py").is_file()
-
-
 def test_the_next_source_when_one_cannot_be_reached(tmp_path: Path, home: Home, copy: Path) -> None:
     said: list[str] = []
     found = checkout.fetch(load(tmp_path, 'path = "none"', 'path = "copy"'), home, report=said.append)

@@ -314,10 +314,6 @@ def test_axes_hold_their_intervals_and_have_ticks(least: float, most: float) -> 
     assert bar.low == bar.mean == bar.high and math.isfinite(bar.mean)
 
 
-def test_no_axis_without_values() -> None:
-    assert Axis.of([]) is None
-
-
 def test_contrast_is_enough_in_both_schemes() -> None:
     css, drawn = (
         (Path(page.__file__).parent / name).read_text(encoding="utf-8") for name in ("report.css", "table.css")

@@ -118,12 +118,6 @@ def test_a_fault_says_where_what_and_cure() -> None:
     assert "Mend &lt;it&gt;" in test.get("html")[0].proto.body
 
 
-@pytest.mark.slow
-def test_an_empty_state_says_what_to_run() -> None:
-    test = run_show("show.empty('Nothing here.', 'ctxbench quickstart')")
-    assert test.code[0].value == "ctxbench quickstart" and unescaped(test.info[0].value) == "Nothing here."
-
-
 def test_terms_are_explained_in_a_sentence() -> None:
     assert all(text.endswith(".") and len(text) < 130 for text in show.HELP.values())
 

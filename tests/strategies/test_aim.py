@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.code_tokens import count
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Kind, Place, StoredContext, StoredSnippet
 from ctxbench.strategies import BlockKind, Execution, Prompt, resolve
 from ctxbench.strategies.conformance import check
 from ctxbench.strategies.infercom import API_HEADER
 from ctxbench.strategies.layout import SIMILAR_HEADER, infile_prompt
 from ctxbench.strategies.registry import get
-from tests.strategies.projects import CHECKOUT, JAVA, PAY, SHOP, Scripted, case
+from tests.strategies.projects import CHECKOUT, SHOP, Scripted, case
 
 DRAFT, SUMMARY = "price_rules.apply_tax(cart.total, rate)\n", "Load the cart of a user"
 APIS = """\
@@ -186,36 +185,12 @@ def test_each_list_can_be_switched_off(more: str, paths: list[str], roles: list[
     assert [role for role, _ in model.calls] == roles and prompt.text.startswith(API_HEADER)
 
 
-def test_a_model_that_takes_no_instructions_is_asked_for_the_draft_alone() -> None:
-    prompt, model = _aim("lc.infile", "", instructs=False)
-    assert model.calls == [("draft", 128)] and set(prompt.flags) >= {"plain_summary", "empty_draft"}
-
-
-def test_aim_wraps_once() -> None:
-    assert resolve("aim(lc.infile)").spec == "aim(inner=lc.infile)" == resolve("aim").spec
-    for spec in ("aim(aim)", "aim(inner=aim(lc.repocoder))"):
-        with pytest.raises(InputFault, match="wrap a strategy that is not a wrapper"):
-            resolve(spec)
-
-
 def test_a_wrapped_strategy_gets_the_sandbox(foreign: Path) -> None:
     bound = resolve(f"aim({foreign}@runner, encoder=bm25, fsr=off, uer=off)")
     assert bound.executes and bound.kinds == {Kind.LINE}
     query, repo = case(SHOP, "shop/checkout.py", CHECKOUT)
     prompt = bound(query, repo, Scripted(DRAFT), lambda program, seconds=10.0: Execution(finished=True, output="one"))
     assert prompt.text.startswith("# one\n\n# Here are some APIs")
-
-
-def test_java_lines() -> None:
-    query, repo = case(JAVA, "com/acme/pay/Pay.java", PAY)
-    prompt = resolve("aim(lc.infile, encoder=bm25, fsr=off, k_uer=1)")(
-        query, repo, Scripted("cart.checkout(card, true);\n")
-    )
-    assert prompt.text == (
-        "# Here are some APIs that may be used from other files\n# demo-main/com/acme/shop/Cart.java\n"
-        "# public class Cart extends Base {\n"
-        "#     public Invoice checkout(Card card, boolean express) throws PayException;\n# }\n\n\n\n" + PAY
-    )
 
 
 # Functions

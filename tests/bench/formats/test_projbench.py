@@ -69,11 +69,6 @@ def test_an_import_left_visible_is_blanked() -> None:
     assert "Cart" not in read(made).prefix
 
 
-def test_a_prompt_may_start_in_the_middle() -> None:
-    sample = read(record("def pay():\n    total = ", context_start_lineno=3))
-    assert (sample.context_start, sample.prefix) == (3, "def pay():\n    total = ")
-
-
 RELEASED = [
     "import os",
     "import re",

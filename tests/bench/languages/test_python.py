@@ -231,14 +231,6 @@ def test_foreign_modules_are_not_taken_for_our_own(files: dict[str, str], path: 
     assert found({**files, path: text}, path) == []
 
 
-def test_members_reached_through_modules_are_named() -> None:
-    [load] = uses({**SHOP, "app.py": "from shop import rules\nrules.apply(1)\n"}, "app.py")
-    assert [(use.name, use.module, use.kind) for use in load.uses] == [
-        ("rules", "shop.rules", "module"),
-        ("rules.apply", "shop.rules", "function"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "near", "uses_"),
     [

@@ -187,19 +187,6 @@ def test_every_line_of_use_is_accounted_for(tmp_path: Path) -> None:
     assert counts["candidates"] == counts["usable"] + late
 
 
-def test_java(tmp_path: Path) -> None:
-    body = "\n".join(f"        int v{i} = Rules.apply({i}, v{i - 1});" for i in range(1, 20))
-    files = {
-        "src/a/tax/Rules.java": "package a.tax;\npublic class Rules { static int apply(int x, int y) { return x; } }\n",
-        "src/a/App.java": f"package a;\n\nimport a.tax.Rules;\n\nclass App {{\n void go(int v0) {{\n{body}\n}}\n}}\n",
-    }
-    read = make_snapshot(tmp_path, files, language=JAVA)
-    made = build_samples([read], per_repo=30, seed=0)
-    assert len(made.samples) > 15
-    assert [sample.masked for sample in made.samples if sample.masked] == [((2, 3),)]
-    assert all(sample.uses[-1].name == "Rules.apply" for sample in made.samples)
-
-
 def test_faults(tmp_path: Path) -> None:
     read = repository(tmp_path / "a")
     with pytest.raises(InputFault, match="name each repository once"):

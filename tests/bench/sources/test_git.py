@@ -79,11 +79,6 @@ def test_a_commit_that_the_server_lacks(tmp_path: Path, origin: Path) -> None:
     assert not [p for p in (tmp_path / "home" / "repos" / "demo").iterdir() if p.name != ".lock"]
 
 
-def test_no_such_repository(tmp_path: Path) -> None:
-    with pytest.raises(MachineFault, match="no source can be reached"):
-        fetch(tmp_path, (tmp_path / "none").as_uri(), "1" * 40)
-
-
 def test_without_git(tmp_path: Path, origin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineFault, match="git is not installed"):
