@@ -26,10 +26,8 @@ from tests.helpers.sets import make_set
 pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
     from streamlit.testing.v1 import AppTest
-
-    from tests.dashboard.browser import Site
 
 
 def ended(home: Home, **changes: Any) -> str:
@@ -152,20 +150,6 @@ def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
 def test_a_run_that_is_not_there(home: Home) -> None:
     page = app("runs", home.root, run="no such run", samples="other")
     assert "no such run does not exist here" in page_text(page) and "other does not exist here" in page_text(page)
-
-
-def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) -> None:
-    server.visit(page, "runs")
-    with open_store(database.database) as store:
-        stored = works(store)
-    table = cells(page)
-    assert {row["run"] for row in table} == {work.id for work in stored}
-    assert {(row["run"], row["finished"], row["planned"]) for row in table} == {
-        (work.id, str(work.finished), str(work.planned)) for work in stored
-    }
-    imported = next(work for work in stored if work.imported)
-    server.visit(page, "runs", run=imported.id)
-    assert "ctxbench results import --format ctxbench --samples demo" in page.locator("code").first.inner_text()
 
 
 def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Browser) -> None:

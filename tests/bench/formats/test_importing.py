@@ -133,15 +133,6 @@ def test_harness_classes_of_java_are_dropped(tmp_path: Path, home: Home) -> None
     assert made.manifest["repositories"]["demo"]["left_out"] == {"hygiene": 1}
 
 
-def test_a_harness_class_belongs_to_a_method_of_the_file_beside_it() -> None:
-    main = "public static void main(String[] a) {}"
-    beside = {"A_B.java": "int go_on() {}"}
-    assert JAVA_LANGUAGE.is_harness("A_B_go_on.java", main, lambda name: beside.get(name, ""))
-    assert not JAVA_LANGUAGE.is_harness("A_B_go.java", main, lambda name: beside.get(name, ""))
-    assert not JAVA_LANGUAGE.is_harness("A_B_go_on.java", "void test() {}", lambda name: beside.get(name, ""))
-    assert not JAVA_LANGUAGE.is_harness("A_B.java", main, lambda name: beside.get(name, ""))
-
-
 def test_lines_that_recur_are_kept_and_counted(tmp_path: Path) -> None:
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY, "shop/other.py": "def f(x):\n    return x + 1\n"})
     made = imported(tmp_path, line(), repos=tmp_path / "repos")
