@@ -27,11 +27,11 @@ from ctxbench.harness.store.runs import StoredRun, runs_over
 from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import (
     Facets,
+    FoundSample,
     Order,
     SampleFilter,
     facets,
-    neighbours,
-    place_in_plan,
+    is_planned,
     search,
 )
 from ctxbench.strategies.agent import ROLE
@@ -171,24 +171,25 @@ def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> st
 
 def _listing(choice: _Choice, differs: str, more: Any) -> str:
     filters, order, typed, page_column = _filters(choice, differs, more)
-    total = data.cached(search, filters, order=order, limit=1)[0]
-    page = choices.number("Page", 1, view.pages(total), name="page", default=1, where=page_column)
-    _, samples = data.cached(search, filters, order=order, limit=view.PAGE, offset=(page - 1) * view.PAGE)
-    is_planned = bool(typed) and data.cached(place_in_plan, choice.first.id, typed) is not None
-    opened = typed if is_planned else samples[0].id if samples else ""
-    if typed and not is_planned:
+    found = data.cached(search, filters, order=order)
+    pages = view.pages(len(found))
+    page = choices.number("Page", 1, pages, name="page", default=1, where=page_column)
+    samples = found[(page - 1) * view.PAGE : page * view.PAGE]
+    can_open = bool(typed) and data.cached(is_planned, choice.first.id, typed)
+    opened = typed if can_open else samples[0].id if samples else ""
+    if typed and not can_open:
         show.note(f"Run A has no sample {typed}; the first sample found is shown.")
     if not samples:
         show.empty("No sample matches these filters; remove one.", "ctxbench samples show NAME")
+    noun = "disagreement" if filters.differs else "sample"
     if opened:
-        _steps(choice, filters, order, opened)
+        _steps(found, opened, noun)
     with st.container(key=_LIST):
         if samples:
             rows = view.sample_rows(samples, choice.metric, opened, compared=choice.second is not None)
             _table(rows, f"found/{hash((filters, order, page, opened))}")
-            count = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
-            noun = "disagreement" if filters.differs else "one"
-            show.note(f"{count} Key n opens the next {noun}, key p the previous one.")
+            count = f"{len(found):,} {'sample' if len(found) == 1 else 'samples'} found; page {page} of {pages}."
+            show.note(f"{count} Key n opens the next {noun if filters.differs else 'one'}, key p the previous one.")
     return opened
 
 
@@ -215,17 +216,14 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
     )
 
 
-def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) -> None:
-    position = data.cached(place_in_plan, choice.first.id, opened)
-    at = data.cached(neighbours, filters, position, order=order) if position is not None else (None, None, 0)
-    before, after, number = at
+def _steps(found: Sequence[FoundSample], opened: str, noun: str) -> None:
+    before, after, number = view.neighbours(found, opened)
 
     def open_sample(sample: str, place: int) -> None:
         choices.put("sample", sample)
         # Show the page of the list that has this sample.
         choices.put("page", 1 + max(place - 1, 0) // view.PAGE)
 
-    noun = "disagreement" if filters.differs else "sample"
     with st.container(horizontal=True):
         for label, sample, key, place in (("Previous", before, "p", number - 1), ("Next", after, "n", number + 1)):
             st.button(

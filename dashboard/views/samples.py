@@ -126,6 +126,16 @@ def sample_rows(
     return rows
 
 
+def neighbours(samples: Sequence[FoundSample], sample: str) -> tuple[str | None, str | None, int]:
+    """Return the ids before and after a sample in a list, and its number there, from 1.
+
+    A neighbour is None at an end. A sample that is not in the list has number 0, and its next one is the first.
+    """
+    ids = [found.id for found in samples]
+    at = ids.index(sample) if sample in ids else -1
+    return (ids[at - 1] if at > 0 else None), next(iter(ids[at + 1 :]), None), at + 1
+
+
 def pages(total: int) -> int:
     """Return the number of pages for this many samples, at least 1."""
     return max(1, -(-total // PAGE))

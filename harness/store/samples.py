@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindparam, func, select
 
 from ctxbench.bench.types import Kind
-from ctxbench.harness.results import ACCESS, Status, only_copies, status_cases
+from ctxbench.harness.results import ACCESS, Status, only_copies
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.database import fetched
 from ctxbench.harness.store.scores import Counts
@@ -135,9 +135,20 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
-    """Return the status of a sample by the rules of `status_cases`. `stored` is its result's status or None."""
-    cases = status_cases(excluded=excluded, missing=stored is None, tested=facts.tested, judged=judged, n=n)
-    return next((status for holds, status in cases if holds), None) or _STATUSES[str(stored)]
+    """Return the status of a sample. One with tests is missing until all its `n` completions have verdicts.
+
+    Args:
+        facts: the sample.
+        stored: status of its result; None without a result.
+        judged: number of its completions with a verdict.
+        n: completions per sample.
+        excluded: whether the sample is invalid.
+    """
+    if excluded:
+        return Status.EXCLUDED
+    if stored is None or (facts.tested and judged != n):
+        return Status.INFRA_FAILED
+    return _STATUSES[stored]
 
 
 def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:

@@ -159,6 +159,9 @@ def test_found_samples_are_rows() -> None:
     assert view.sample_rows([missing], es, "a", compared=True)[0]["A - B"] is None
     assert list(view.sample_rows([missing], es, "a", compared=False)[0])[1:4] == ["A", "sample", "status"]
     assert [view.pages(total) for total in (0, 1, 25, 26)] == [1, 1, 1, 2]
+    steps = [view.neighbours([sample, missing], opened) for opened in ("a", "b", "c")]
+    assert steps == [(None, "b", 1), ("a", None, 2), (None, "a", 0)], "the first, from one that is not found"
+    assert view.neighbours([], "a") == (None, None, 0)
 
 
 def piece(**changes: Any) -> StoredPiece:

@@ -131,7 +131,7 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
     assert strict.metrics["pass@1"] == (0.0, 0.0, 1.0)
     assert facets(store, run).flags == ("not plain",)
     measure = Measure(profile="ctxbench", metric="pass", worst=0.0)
-    _, found = search(store, SampleFilter(run=run, measure=measure, flag="not plain"), order="plan")
+    found = search(store, SampleFilter(run=run, measure=measure, flag="not plain"), order="plan")
     assert [one.id for one in found] == ["demo/0", "demo/1"]
     judged = detail(store, run, "demo/0").completions[0].judged
     assert judged is not None and judged.flags == ("frames", "gc")
