@@ -15,7 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Table, insert, select
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.dates import dates_of
@@ -35,7 +35,7 @@ from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, read
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Finished, append, clean, number_or_null, parts
+from ctxbench.harness.store.write import Finished, clean, load, parts, row_of
 
 _NEAR = 1e-9
 """Allowed relative difference between costs in bits from two machines, which may add in different orders."""
@@ -254,14 +254,12 @@ def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
     row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "locked": 0}
     row |= {} if log.load is None else dataclasses.asdict(log.load)
     primary_key = connection.execute(insert(t.ATTEMPT).values(**row)).inserted_primary_key
-    attempt: dict[str, Any] = {"attempt_id": int(primary_key[0]) if primary_key else 0}
-    end = {name: getattr(log, name) for name in ("ended", "reason", "finished", "missing")}
-    append(connection, t.OUTCOME, [attempt | end])
-    faults = [dataclasses.asdict(fault) for fault in log.faults]
-    stages = [dataclasses.asdict(built) for built in log.constructions]
-    for table, records in ((t.FAULT, faults), (t.CONSTRUCTION, stages)):
-        rows = [{**attempt, "ordinal": at, **record} for at, record in enumerate(records)]
-        append(connection, table, [{name: clean(value) for name, value in row.items()} for row in rows])
+    attempt = int(primary_key[0]) if primary_key else 0
+    load(connection, t.OUTCOME, [row_of(t.OUTCOME, log, attempt_id=attempt)])
+    records: dict[Table, Sequence[object]] = {t.FAULT: log.faults, t.CONSTRUCTION: log.constructions}
+    for table, logged in records.items():
+        rows = [row_of(table, record, attempt_id=attempt, ordinal=at) for at, record in enumerate(logged)]
+        load(connection, table, rows)
 
 
 _Facts = tuple[dict[str, Any], dict[tuple[int, str, str], Any]]
@@ -280,7 +278,7 @@ def _facts(sample: Finished) -> _Facts:
     for idx, completion in enumerate(sample.completions):
         facts[f"completion {idx}"] = clean(completion.text)
     for idx, of_completion in enumerate(sample.all_scores):
-        scores |= {(idx, *kind): number_or_null(value) for kind, value in of_completion.items()}
+        scores |= {(idx, *kind): clean(value) for kind, value in of_completion.items()}
     return facts, scores
 
 

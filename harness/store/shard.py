@@ -28,7 +28,6 @@ from ctxbench.harness.store.write import (
     StoredGeneration,
     StoredVerdict,
     clean,
-    number_or_null,
 )
 
 FORMAT = 3
@@ -206,7 +205,7 @@ def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
     for cost in record["bits"]:
         prompts[cost["prompt_digest"]] = cost.pop("prompt")
     for scored in (record, *record["completions"]):
-        scored["scores"] = [[*key, number_or_null(value)] for key, value in sorted(scored["scores"].items())]
+        scored["scores"] = [[*key, clean(value)] for key, value in sorted(scored["scores"].items())]
     return record
 
 

@@ -87,9 +87,9 @@ def append_links(connection: Connection, run: str, sample: str, verdicts: Mappin
     measure = measure_numbers(connection, [(PROFILE, PASS)])[PROFILE, PASS]
     scored = set(connection.scalars(select(s.idx).where(s.run == number, s.measure == measure, s.key == key)))
     new = {idx: verdict for idx, verdict in sorted(verdicts.items()) if idx not in scored}
-    load(connection, t.JUDGED_FACT, ("key", "idx", "verdict_key"), [(key, idx, new[idx].key) for idx in new])
+    load(connection, t.JUDGED_FACT, [(key, idx, new[idx].key) for idx in new])
     rows = [(number, measure, key, idx, passed(verdict)) for idx, verdict in new.items()]
-    load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), rows)
+    load(connection, t.SCORE_FACT, rows)
     return len(new)
 
 
