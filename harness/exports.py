@@ -18,6 +18,7 @@ from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run.sample import FINAL
+from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall, completion_texts, detail
 from ctxbench.harness.store.runs import RunFilter, find_run, run_tables
 from ctxbench.harness.store.store import Store
@@ -47,13 +48,13 @@ class ExportedRun:
     @property
     def sampling(self) -> dict[str, Any]:
         """Decoding parameters, such as the temperature."""
-        values: dict[str, Any] = json.loads(self.work.choices.sampling)
+        values: dict[str, Any] = json.loads(sampling_key(self.work.choices.sampling))
         return values
 
     @property
     def code(self) -> str:
         """Version of ctxbench that made the run, or the current version if the run is imported without one."""
-        return self.work.versions.get("ctxbench") or version("ctxbench")
+        return self.work.choices.versions.get("ctxbench") or version("ctxbench")
 
     @property
     def began(self) -> datetime:
@@ -168,7 +169,7 @@ def _deployment(generator: str) -> str:
 
 
 def _versions(run: ExportedRun) -> dict[str, str]:
-    return {f"{name}_version": version for name, version in run.work.versions.items() if version}
+    return {f"{name}_version": version for name, version in run.work.choices.versions.items() if version}
 
 
 def _result(run: ExportedRun, group: Group, row: Row, name: str, mean: Estimate) -> dict[str, Any]:
@@ -259,7 +260,7 @@ def _spec(run: ExportedRun) -> dict[str, Any]:
     return {
         "eval_id": run.id,
         "run_id": run.id,
-        "task_id": run.work.samples_digest,
+        "task_id": run.work.choices.samples_digest,
         "created": run.began.isoformat(),
         "task": choices.samples,
         "task_args": {"strategy": choices.strategy, "seed": choices.seed},
@@ -271,7 +272,7 @@ def _spec(run: ExportedRun) -> dict[str, Any]:
         },
         "config": {"epochs": choices.n},
         "packages": {"ctxbench": run.code},
-        "metadata": {"versions": dict(run.work.versions), "remarks": list(run.work.remarks)},
+        "metadata": {"versions": dict(run.work.choices.versions), "remarks": list(run.work.remarks)},
     }
 
 

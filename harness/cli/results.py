@@ -258,8 +258,8 @@ def _export_run(
     given = samples or choices.samples
     if samples is not None or given in sets.names(home):
         sample_set = sets.load(home, given)
-        if samples is not None or sample_set.digest == exported.work.samples_digest:
-            check_set(exported.id, exported.work.samples_digest, sample_set)
+        if samples is not None or sample_set.digest == choices.samples_digest:
+            check_set(exported.id, choices.samples_digest, sample_set)
             exported = replace(exported, sample_set=sample_set)
     lacking = exported.work.planned - exported.work.finished
     if lacking and not partial:
@@ -312,7 +312,7 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, **word
     with open_reader(db or home.database) as store:
         stored = works(store, [find_run(store, run).id for run in runs])
         sample_set = sets.load(home, stored[0].choices.samples)
-        check_set(stored[0].id, stored[0].samples_digest, sample_set)
+        check_set(stored[0].id, stored[0].choices.samples_digest, sample_set)
         submission = packed(store, stored, sample_set, **words)
     write(out, submission)
     read(out)

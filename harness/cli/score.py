@@ -236,7 +236,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
                 continue
             try:
                 sample_set = sets.load(home, run.choices.samples)
-                check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
+                check_set(run.id, run.choices.samples_digest, sample_set, cure=SET_BACK)
                 for what, scored, faults in _rescored(home, store, run.id, sample_set, profile, measure):
                     total += scored
                     unmeasured |= {f"{sample} of {run.id}": fault for sample, fault in faults.items()}

@@ -11,7 +11,6 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import project_of
 from ctxbench.harness.metrics import BLOCK_GAIN, DEFAULT
 from ctxbench.harness.prices import Prices
@@ -45,7 +44,7 @@ from ctxbench.harness.store.scores import (
 )
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import JUDGING, loads_of
-from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
+from ctxbench.harness.store.write import read_flags, spec_of
 from ctxbench.strategies.registry import is_control
 
 SET_BACK = "restore the set as it was at the time of the run"
@@ -80,9 +79,8 @@ class StoredRun:
 
 
 def _stored_run(row: Any) -> StoredRun:
-    names = ("id", "samples", "samples_digest", "strategy", "coder", "n")
-    columns = {name: getattr(row, name) for name in names}
-    return StoredRun(**columns, generator=redacted(row.generator), label=shown_generator(row))
+    spec, names = spec_of(row), ("samples", "samples_digest", "strategy", "generator", "coder", "n")
+    return StoredRun(id=row.id, label=spec.shown_generator, **{name: getattr(spec, name) for name in names})
 
 
 def find_run(store: Store, run_id: str) -> StoredRun:
@@ -103,7 +101,7 @@ def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
     """Return the runs over a sample set, ordered by strategy, generator and id."""
     query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
-        runs = [_stored_run(row) for row in connection.execute(query) if samples == shown_samples(row)]
+        runs = [_stored_run(row) for row in connection.execute(query) if samples == spec_of(row).shown_samples]
     return sorted(runs, key=lambda run: (run.strategy, run.label, run.id))
 
 
@@ -168,8 +166,10 @@ class RunFilter:
 
     def has(self, run: Any) -> bool:
         """Return whether the filter accepts a run, given as a database row."""
-        names = ((self.id, run.id), (self.samples, shown_samples(run)), (self.digest, run.samples_digest))
-        return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
+        spec = spec_of(run)
+        actual = (run.id, spec.shown_samples, spec.samples_digest, spec.shown_generator)
+        chosen = (self.id, self.samples, self.digest, self.generator)
+        return all(choice in (None, name) for choice, name in zip(chosen, actual, strict=True))
 
 
 def run_tables(
@@ -352,16 +352,16 @@ class RunColumns:
         )
 
     def _info(self, samples: Planned, language: str) -> RunInfo:
-        run = self.run
+        run, spec = self.run, spec_of(self.run)
         control = is_control(run.strategy)
         return RunInfo(
             id=run.id,
-            samples=shown_samples(run),
+            samples=spec.shown_samples,
             samples_digest=run.samples_digest,
             set_size=run.set_size,
             language=language,
             strategy=run.strategy,
-            generator=shown_generator(run),
+            generator=spec.shown_generator,
             origin=self.origin,
             profile=self.profile,
             ranked=not control,
@@ -371,7 +371,7 @@ class RunColumns:
             # The import file does not say how its completions were decoded.
             sampling="" if self.origin is Origin.IMPORTED else run.sampling,
             benchmark="+".join(sorted({facts.benchmark for facts in samples.kinds})),
-            versions=versions(run),
+            versions=spec.versions,
             loads=self.loads if self.origin is Origin.RUN else (),
             offline=self.costs.offline,
             remarks=self.remarks,

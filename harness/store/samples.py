@@ -20,7 +20,7 @@ from ctxbench.harness.store.database import fetched
 from ctxbench.harness.store.scores import Counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS
-from ctxbench.harness.store.write import shown_generator, shown_samples
+from ctxbench.harness.store.write import spec_of
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[str, float | None]
@@ -237,7 +237,9 @@ def stored_sets(store: Store) -> list[StoredSet]:
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
-            runs_by_set[shown_samples(row), row.samples, row.samples_digest].append((row.id, shown_generator(row)))
+            spec = spec_of(row)
+            named = spec.shown_samples, spec.samples, spec.samples_digest
+            runs_by_set[named].append((row.id, spec.shown_generator))
         # Runs over the same part of a set have the same samples, so read the languages of one run.
         spoken = languages_of(connection, [runs[0][0] for runs in runs_by_set.values()])
         imported_ids = set(connection.execute(select(t.IMPORTED.c.run_id)).scalars())

@@ -10,17 +10,16 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Kind
-from ctxbench.harness.results import Load, Origin, is_released
-from ctxbench.harness.run.spec import ImportedFile, StoredChoices
+from ctxbench.harness.results import Load, Origin
+from ctxbench.harness.run.spec import ImportedFile, RunSpec, repeat_command
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.notes import names
 from ctxbench.harness.store.samples import languages_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Imported, read_flags, versions
+from ctxbench.harness.store.write import Imported, read_flags, spec_of
 
 JUDGING = "tests "
 """Prefix of an attempt's isolation if it only ran tests."""
@@ -36,10 +35,10 @@ class RunWork:
     """Progress of a run."""
 
     id: str
-    choices: StoredChoices
-    samples_digest: str
-    versions: Mapping[str, str]
-    """Versions that are part of the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
+    choices: RunSpec
+    """Without secrets."""
+    sandbox: str
+    """Value of ``--sandbox``; empty if it makes no difference."""
     planned: int
     statuses: Mapping[str, int]
     unjudged: int
@@ -65,6 +64,10 @@ class RunWork:
         """Number of samples with a result."""
         return sum(self.statuses.values())
 
+    def repeat_command(self, options: Sequence[str] = ()) -> str:
+        """Return the shell command that runs or imports the run again, with additional `options`."""
+        return repeat_command(self.choices, self.file, sandbox=self.sandbox, options=options)
+
 
 def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
     """Return the progress of all runs, or of the runs with these ids, the latest first."""
@@ -87,9 +90,8 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
     run_works = [
         RunWork(
             id=run.id,
-            choices=_choices(run, _sandbox(attempts[run.id], kinds[run.samples_digest][1], imported=run.id in imports)),
-            samples_digest=run.samples_digest,
-            versions=versions(run),
+            choices=spec_of(run),
+            sandbox=_sandbox(attempts[run.id], kinds[run.samples_digest][1], imported=run.id in imports),
             planned=planned.get(run.id, 0),
             statuses=statuses[run.id],
             unjudged=unjudged.get(run.id, 0),
@@ -210,24 +212,6 @@ def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) 
     # Every attempt runs tests unless told not to. Each node may have chosen its own back end.
     unsaid = "" if any(attempt.isolation.endswith(_NODES) for attempt in attempts) else "none"
     return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), unsaid)
-
-
-def _choices(run: Any, sandbox: str) -> StoredChoices:
-    return StoredChoices(
-        samples=run.samples,
-        limit=run.sample_limit,
-        after=run.samples_after,
-        strategy=run.strategy,
-        generator=redacted(run.generator),
-        n=run.n,
-        seed=run.seed,
-        sampling=run.sampling,
-        sandbox=sandbox,
-        summariser=redacted(run.summariser),
-        summarises_tests=run.summarises_tests,
-        released_template=is_released(run.summariser_version),
-        tokenizer=run.tokenizer,
-    )
 
 
 def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[str, list[Any]]) -> ImportedFile:

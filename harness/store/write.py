@@ -8,16 +8,23 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, Connection, Table, select, tuple_
 
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.secrets import redacted
-from ctxbench.harness.results import Origin, Status, generator_label, is_released, samples_label
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.results import Origin, Status
+from ctxbench.harness.run.spec import RunSpec
 
 V = TypeVar("V")
 Rows = Sequence[tuple[Any, ...]]
+_PLAIN_CHOICES = (
+    *("samples", "samples_digest", "set_size", "strategy", "strategy_version", "generator_version", "coder", "n"),
+    *("seed", "tokenizer", "code", "summariser_version", "summarises_tests"),
+)
 _MANY = 500
 """Keys per lookup, because databases limit the number of parameters."""
 
@@ -201,36 +208,16 @@ def read_flags(stored: str | None) -> tuple[str, ...]:
     return tuple(json.loads(stored)) if stored else ()
 
 
-def versions(run: Any) -> dict[str, str]:
-    """Return component -> version of a run, from its database row."""
-    named = {
-        "ctxbench": run.code,
-        "strategy": run.strategy_version,
-        "generator": run.generator_version,
-        "coder": run.coder,
-        "tokenizer": run.tokenizer,
-        "summariser": run.summariser_version,
-    }
-    return {name: version for name, version in named.items() if version}
-
-
-def shown_samples(run: Any) -> str:
-    """Return the displayed sample set of a run, such as ``demo[:10]``, from the run's database row."""
-    return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
-
-
-def shown_generator(run: Any) -> str:
-    """Return the displayed generator of a run, from the run's database row.
-
-    Only runs with equal names are ranked together, so the name includes fill in the middle and a separate summariser.
-    """
-    return generator_label(
-        redacted(run.generator),
-        fim=json.loads(run.sampling).get("fim", False),
+def spec_of(run: Any) -> RunSpec:
+    """Return the choices of a run from its database row, without secrets. Their `id` is then not that of the run."""
+    sampling = json.loads(run.sampling)
+    return RunSpec(
+        **{name: getattr(run, name) for name in _PLAIN_CHOICES},
+        limit=run.sample_limit,
+        after=None if run.samples_after is None else date.fromisoformat(run.samples_after),
+        generator=redacted(run.generator),
+        sampling=Sampling(**{**sampling, "stop": tuple(sampling["stop"])}),
         summariser=redacted(run.summariser),
-        summarises_tests=run.summarises_tests,
-        released_template=is_released(run.summariser_version),
-        tokenizer=run.tokenizer,
     )
 
 

@@ -14,7 +14,6 @@ from ctxbench.bench import samples
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.leaderboard.scales import after
-from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import runs_over
 from ctxbench.harness.store.samples import stored_sets
@@ -67,14 +66,14 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
         sets = {stored.samples: stored for stored in stored_sets(store)}
         part = sets["demo[after 2024-06-01]"]
         chosen = runs_over(store, part.digest, part.samples)
-    assert runs.keys() == {None, "2024-06-01"} and sets.keys() == {"demo", part.samples}
-    assert (part.name, part.size) == ("demo", 1) and [run.id for run in chosen] == [runs["2024-06-01"].id]
+    assert runs.keys() == {None, DAYS[1]} and sets.keys() == {"demo", part.samples}
+    assert (part.name, part.size) == ("demo", 1) and [run.id for run in chosen] == [runs[DAYS[1]].id]
     # Its command, typed anew, makes the same run.
     database = f"sqlite:///{home.root / 'again.db'}"
-    command = shlex.split(repeat_command(runs["2024-06-01"].choices, options=["--home", str(home.root)]))
+    command = shlex.split(runs[DAYS[1]].repeat_command(["--home", str(home.root)]))
     assert run_cli(*command[1:], "--db", database).code == 0
     with open_store(database) as store:
-        assert [work.id for work in works(store)] == [runs["2024-06-01"].id]
+        assert [work.id for work in works(store)] == [runs[DAYS[1]].id]
 
 
 def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:

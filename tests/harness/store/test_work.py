@@ -44,7 +44,7 @@ def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
     assert second.attempts[0].reason == "interrupted" and second.attempts[0].missing == 2
     assert second.attempts[0].started <= (second.attempts[0].ended or 0)
     assert (second.attempts[0].sandbox, first.attempts[0].sandbox) == ("docker", "")
-    assert first.versions == {"ctxbench": "0", "strategy": "1", "generator": "1", "tokenizer": "t"}
+    assert first.choices.versions == {"ctxbench": "0", "strategy": "1", "generator": "1", "tokenizer": "t"}
     assert [one.id for one in works(store, [ended])] == [ended]
 
 
@@ -105,7 +105,7 @@ def test_the_command_that_repeats_a_run_judges_as_it_did(
     run = store.add_run(make_spec(samples_digest="f" * 64), samples)
     for isolation in isolations:
         store.start_attempt(run, isolation)
-    assert works(store)[0].choices.sandbox == sandbox
+    assert works(store)[0].sandbox == sandbox
 
 
 def test_completions_without_a_verdict_are_counted_where_tests_judge(store: Store) -> None:
