@@ -19,7 +19,7 @@ from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run.sample import FINAL
 from ctxbench.harness.run.spec import sampling_key
-from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall, completion_texts, detail
+from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall, detail
 from ctxbench.harness.store.runs import RunFilter, find_run, run_tables
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import RunWork, works
@@ -76,11 +76,6 @@ class ExportedRun:
         for table in self.tables:
             for sample in table.sample:
                 yield detail(self.store, self.id, sample)
-
-    def text(self, sample: str, completion: CompletionFacts) -> str | None:
-        """Return the text of a completion; None for reference results, which have no texts."""
-        texts = completion_texts(self.store, self.id, sample, completion.idx)
-        return None if texts is None else texts.text
 
     def target(self, sample: str) -> str:
         """Return the reference text of a sample; empty if `sample_set` is None."""
@@ -322,7 +317,7 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
         return
     for completion in detail.completions:
         calls = _calls(detail, completion)
-        usage, written = _usage(calls), run.text(detail.sample, completion)
+        usage, written = _usage(calls), completion.text
         answer = {} if written is None else {"answer": written}
         yield {
             **about,

@@ -33,7 +33,7 @@ from ctxbench.harness.run.execution import back_end
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunOptions, planned_samples
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.details import StoredPiece, completion_texts, detail
+from ctxbench.harness.store.details import StoredPiece, detail
 from ctxbench.harness.store.runs import CONTEXT, run_tables
 from ctxbench.harness.store.store import Store
 from ctxbench.sandbox.errors import SandboxError
@@ -278,9 +278,9 @@ def _sample_lines(
         best = sorted(others, key=lambda piece: -(piece.score or 0.0))[:PLACES]
         cells = [_place_cell(piece, shown.prompt or "", names) for piece in best]
         bits = next((facts.scores.get((CONTEXT, COPYABLE)) for facts in shown.completions), None)
-        texts = completion_texts(store, table.run.id, sample.id, 0)
+        text = shown.completions[0].text
         spec = table.run.strategy.replace("(name=", "(")
-        written = f"`{_cell(texts.text)}`" if texts and texts.text.strip() else ""
+        written = f"`{_cell(text)}`" if text and text.strip() else ""
         yield f"| `{spec}` | {'' if bits is None else f'{bits:.1f}'} | {'<br>'.join(cells)} | {written} |"
 
 

@@ -16,10 +16,8 @@ from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import (
     CompletionFacts,
-    CompletionTexts,
     Detail,
     call_texts,
-    completion_texts,
     detail,
     steps_of,
 )
@@ -250,7 +248,6 @@ class Side:
     run: StoredRun
     detail: Detail
     completion: CompletionFacts | None
-    texts: CompletionTexts | None
 
 
 def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
@@ -291,8 +288,7 @@ def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
                 help="The completion to show, with its scores.",
             )
         completion = sample_detail.completions[at] if sample_detail.completions else None
-        texts = data.cached(completion_texts, run.id, sample, completion.idx) if completion else None
-        sides.append(Side(letter=letter, run=run, detail=sample_detail, completion=completion, texts=texts))
+        sides.append(Side(letter=letter, run=run, detail=sample_detail, completion=completion))
     return sides
 
 
@@ -333,10 +329,11 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
 
 
 def _outcome(side: Side, task: AnsweredTask | None) -> None:
-    sample, completion, texts = side.detail, side.completion, side.texts
+    sample, completion = side.detail, side.completion
+    text = None if completion is None else completion.text
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
-    if texts is not None and task is not None and task.has_answer:
-        _comparison(task.target, texts.text, sample.kind, f"diff-{side.letter}")
+    if text is not None and task is not None and task.has_answer:
+        _comparison(task.target, text, sample.kind, f"diff-{side.letter}")
     flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
@@ -346,8 +343,8 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
         ]
     )
-    if completion is not None and texts is not None:
-        _completion(side, texts, completion, expanded=task is None or not task.has_answer)
+    if completion is not None and text is not None:
+        _completion(side, text, completion, expanded=task is None or not task.has_answer)
     if sample.imported:
         show.note("Recorded elsewhere: prompt, calls and times are unknown.")
 
@@ -365,10 +362,10 @@ def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
         show.note(f"Only the first {view.LIMIT:,} characters are compared.")
 
 
-def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, *, expanded: bool) -> None:
+def _completion(side: Side, text: str, completion: CompletionFacts, *, expanded: bool) -> None:
     language, key = side.detail.language, side.letter
     with st.expander("Completion", expanded=expanded, key=f"completion-{key}"):
-        show.text(texts.text, language=language, key=f"text-{key}")
+        show.text(text, language=language, key=f"text-{key}")
     if completion.judged is not None:
         show.note(f"Tests: {view.verdict(completion.judged)}")
         if view.doubted(completion.judged):
@@ -376,11 +373,11 @@ def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts,
         if completion.judged.flags:
             show.note(f"Not plain: {'; '.join(completion.judged.flags)}. See docs/verdicts.md.")
         with st.expander("Test output", key=f"output-{key}"):
-            show.text(texts.output or "(none)", key=f"output-text-{key}")
+            show.text(completion.judged.output or "(none)", key=f"output-text-{key}")
     with st.expander("Raw output of the model", key=f"raw-{key}"):
-        show.text(texts.raw, key=f"raw-text-{key}")
-        if hidden(texts.raw):
-            show.note(f"{hidden(texts.raw)} invisible characters are written out here.")
+        show.text(completion.raw, key=f"raw-text-{key}")
+        if hidden(completion.raw):
+            show.note(f"{hidden(completion.raw)} invisible characters are written out here.")
 
 
 def _context(side: Side, others: Sequence[Side]) -> None:

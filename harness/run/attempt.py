@@ -31,14 +31,13 @@ from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.notes import add_remarks
-from ctxbench.harness.store.runs import status_counts
-from ctxbench.harness.store.scores import RunCosts, costs_of_run
+from ctxbench.harness.store.scores import RunCosts, costs_of_run, verdict_counts
 from ctxbench.harness.store.shard import Shard, unpack
 from ctxbench.harness.store.shard_store import answers_for
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.tables import forget_unbegun
 from ctxbench.harness.store.verdicts import UnscoredCompletion
-from ctxbench.harness.store.work import failed_on
+from ctxbench.harness.store.work import failed_on, status_counts
 from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.strategies.registry import CONTROLS
@@ -162,21 +161,22 @@ class Attempt:
                 self._share_out(missing, lacking, cluster, progress)
             else:
                 self._try(missing, lacking, progress)
-        stored = status_counts(self._store, self._run)
         with self._store.reading() as connection:
+            stored = status_counts(connection, [self._run])[self._run]
+            counts = verdict_counts(connection, [self._run]).get(self._run, {})
             costs = costs_of_run(connection, self._run)
         return RunSummary(
             run=self._run,
             strategy=self._spec.strategy,
-            scored=stored[Status.SCORED],
-            model_failed=stored[Status.MODEL_FAILED],
+            scored=stored.get(Status.SCORED, 0),
+            model_failed=stored.get(Status.MODEL_FAILED, 0),
             missing=len(unfinished_samples(self._planned, self._store.finished(self._run))),
             new=self._tally.new,
             faults=tuple(self._tally.faults),
             too_long=self._tally.too_long,
             judges=self._resources.judges,
             unjudged=len(self._lacking()),
-            passes=tuple(verdicts.passes(self._store, self._run, self._spec.n)) if self._functions else (),
+            passes=tuple(passed for _, (tested, passed) in sorted(counts.items()) if tested == self._spec.n),
             all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
             seed=self._spec.seed,
             gave_up=self._tally.gave_up,

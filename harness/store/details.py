@@ -1,4 +1,4 @@
-"""Reads one sample of one run by key, and its long texts only when they are requested; or all rows of a run."""
+"""Reads one sample of one run by key; or all rows of a run."""
 
 from __future__ import annotations
 
@@ -70,20 +70,6 @@ def detail(store: Store, run: str, sample: str) -> Detail:
         )
 
 
-def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
-    """Return the long texts of a completion; None if it does not exist."""
-    c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
-    joined = (
-        t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
-        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
-        .outerjoin(t.VERDICT, j.verdict_key == v.key)
-    )
-    query = select(c.text, g.text.label("raw"), v.output).select_from(joined)
-    with store.reading() as connection:
-        row = connection.execute(query.where(c.key == t.key_of(run, sample), c.idx == idx)).first()
-    return None if row is None else CompletionTexts(text=row.text, raw=row.raw, output=row.output or "")
-
-
 def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
     """Return prompt and answer of a model call; None if it does not exist."""
     c, g, q = t.CALL_FACT.c, t.GENERATION_FACT.c, t.PROMPT.c
@@ -149,13 +135,14 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 def _completions(connection: Connection, run: str, sample: str, status: str | None) -> tuple[CompletionFacts, ...]:
     """Return a sample's completions. For reference results, which have only scores, `status` is used."""
-    c, j, v = t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
-    joined = t.COMPLETION_FACT.outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
-        t.VERDICT, j.verdict_key == v.key
+    c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
+    joined = (
+        t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
+        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
+        .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
-    names = [column.name for column in t.VERDICT.c if column.name != "output"]
     query = (
-        select(c.idx, c.status, c.flags.label("reached"), *(v[name] for name in names))
+        select(c.idx, c.status, c.flags, c.text, g.text, *v)
         .select_from(joined)
         .where(c.key == t.key_of(run, sample))
         .order_by(c.idx)
@@ -167,14 +154,16 @@ def _completions(connection: Connection, run: str, sample: str, status: str | No
             status=Status(of_completion),
             flags=read_flags(flags),
             scores=scores.get(idx, {}),
-            judged=verdict_of(dict(zip(names, values, strict=True)) | {"output": ""}) if values[0] else None,
+            text=text,
+            raw=raw,
+            judged=verdict_of(dict(zip(v.keys(), values, strict=True))) if values[0] else None,
         )
-        for idx, of_completion, flags, *values in connection.execute(query)
+        for idx, of_completion, flags, text, raw, *values in connection.execute(query)
     )
     if with_texts or status is None:
         return with_texts
     return tuple(
-        CompletionFacts(idx=idx, status=Status(status), flags=(), scores=values, judged=None)
+        CompletionFacts(idx=idx, status=Status(status), flags=(), scores=values, text=None, raw="", judged=None)
         for idx, values in scores.items()
     )
 
@@ -232,14 +221,17 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionFacts:
-    """A completion without its text."""
+    """A completion of a sample."""
 
     idx: int
     status: Status
     flags: tuple[str, ...]
     scores: Kinds
+    text: str | None
+    """None for a reference result, which has only scores."""
+    raw: str
+    """The model's answer, from which the text was extracted."""
     judged: StoredVerdict | None
-    """Verdict without the test output, which `completion_texts` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,15 +263,6 @@ class Detail:
     pieces: tuple[StoredPiece, ...]
     calls: tuple[StoredCall, ...]
     completions: tuple[CompletionFacts, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionTexts:
-    """The completion, the model's raw answer, and the output of the tests."""
-
-    text: str
-    raw: str
-    output: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,10 +221,7 @@ def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tup
 
 def prompt_text(connection: Connection, digest: str) -> str | None:
     """Return the prompt with a digest; None if it is not stored."""
-    p = t.PROMPT.c
-    query = select(p.start, p.size, t.PACK.c.data).select_from(t.PROMPT.join(t.PACK, p.pack == t.PACK.c.number))
-    row = connection.execute(query.where(p.digest == digest)).first()
-    return None if row is None else lzma.decompress(row.data)[row.start : row.start + row.size].decode()
+    return dict(prompt_texts(connection, [digest])).get(digest)
 
 
 def _packs(prompts: Mapping[str, bytes]) -> Iterator[Sequence[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -54,14 +53,6 @@ _FIELDS = ("context_tokens", "calls")
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
 CONTEXT = "context"
 """Profile of context gain, bits and diagnostics. Its metrics are part of every table."""
-
-
-def status_counts(store: Store, run: str) -> Counter[str]:
-    """Return status -> number of finished samples of a run."""
-    r = t.RESULT.c
-    query = select(r.status, func.count()).where(r.run_id == run).group_by(r.status)
-    with store.reading() as connection:
-        return Counter(dict(connection.execute(query).all()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

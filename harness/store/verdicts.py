@@ -143,19 +143,6 @@ def judged(store: Store, run: str) -> list[tuple[str, str]]:
         return list(map(tuple, connection.execute(select(j.sample_id, j.verdict_key).where(j.run_id == run))))
 
 
-def passes(store: Store, run: str, n: int) -> list[int]:
-    """Return the number of passes for each sample whose `n` completions all have a score."""
-    s = t.SCORE.c
-    query = (
-        select(func.count(), func.sum(s.value))
-        .where(s.run_id == run, s.profile == PROFILE, s.metric == PASS)
-        .group_by(s.key, s.sample_id)
-        .order_by(s.sample_id)
-    )
-    with store.reading() as connection:
-        return [round(passed) for judged_count, passed in connection.execute(query) if judged_count == n]
-
-
 def all_equal(store: Store, run: str) -> bool:
     """Return whether a run has samples with several completions, and all completions of each sample are equal."""
     c = t.COMPLETION.c

@@ -77,7 +77,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         run_rows = list(connection.execute(query))
         ids = [run.id for run in run_rows]
         planned = _per_run(connection, t.PLANNED, ids)
-        statuses = _statuses(connection, ids)
+        statuses = status_counts(connection, ids)
         attempts = attempts_of(connection, ids)
         kinds = _kinds(connection, {run.samples_digest for run in run_rows})
         tested = [run.id for run in run_rows if kinds[run.samples_digest][1]]
@@ -151,7 +151,8 @@ def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, i
     return dict(connection.execute(select(c, func.count()).where(c.in_(runs)).group_by(c)).all())
 
 
-def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, int]]:
+def status_counts(connection: Connection, runs: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return run -> status -> number of finished samples, statuses sorted."""
     r = t.RESULT.c
     query = select(r.run_id, r.status, func.count()).where(r.run_id.in_(runs)).group_by(r.run_id, r.status)
     statuses_by_run: dict[str, dict[str, int]] = defaultdict(dict)

@@ -218,7 +218,7 @@ def test_calls_add_up() -> None:
 def test_scores_stand_side_by_side() -> None:
     def facts_of(**scores: float) -> CompletionFacts:
         kinds = {("ctxbench", name): value for name, value in scores.items()} | {("context", "bits"): 3.5}
-        return CompletionFacts(idx=0, status=Status.SCORED, flags=(), scores=kinds, judged=None)
+        return CompletionFacts(idx=0, status=Status.SCORED, flags=(), scores=kinds, text="", raw="", judged=None)
 
     rows = view.score_rows([("A", facts_of(es=0.5, em=0.0)), ("B", facts_of(es=1.0)), ("C", None)], "ctxbench")
     assert rows == [

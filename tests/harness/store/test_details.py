@@ -13,7 +13,7 @@ from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.results import ACCESS, Status
 from ctxbench.harness.run.scoring import _blocks
 from ctxbench.harness.store import Store, notes, verdicts
-from ctxbench.harness.store.details import call_texts, completion_texts, detail, prompts_of, steps_of
+from ctxbench.harness.store.details import call_texts, detail, prompts_of, steps_of
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import add_gains
 from ctxbench.harness.store.shard import Shard, encode, unpack
@@ -120,6 +120,7 @@ def test_everything_of_a_line_is_read(store: Store) -> None:
     assert (draft.role, draft.cached, draft.price, final.role, final.price) == ("draft", 1, 0.25, "final", None)
     [completion] = one.completions
     assert completion.scores == {("ctxbench", "em"): 1.0, ("crosscodeeval", "em"): 0.0, ("context", "bits"): 3.0}
+    assert (completion.text, completion.raw) == ("1", "1")
     assert completion.judged is None and not one.faults and not one.marks and not one.imported
 
 
@@ -142,14 +143,11 @@ def test_the_last_coder_stands_in_for_the_runs_own(store: Store) -> None:
     assert detail(store, run, "demo/0").pieces[0].gain == 4.0
 
 
-def test_texts_are_read_when_they_are_asked_for(store: Store) -> None:
+def test_texts_of_calls_are_read_when_they_are_asked_for(store: Store) -> None:
     run = add_lines(store)
-    assert completion_texts(store, run, "demo/0", 0) is not None
-    found = completion_texts(store, run, "demo/0", 0)
-    assert found is not None and (found.text, found.raw, found.output) == ("1", "1", "")
     question = call_texts(store, run, "demo/0", 0)
     assert question is not None and (question.prompt, question.answer) == ("q", "raw")
-    assert completion_texts(store, run, "demo/0", 1) is None and call_texts(store, run, "demo/0", 2) is None
+    assert call_texts(store, run, "demo/0", 2) is None
 
 
 def test_verdicts_come_with_their_tests(store: Store) -> None:
@@ -158,8 +156,7 @@ def test_verdicts_come_with_their_tests(store: Store) -> None:
     assert first.judged is not None and (first.judged.verdict, first.judged.tests_run) == ("PASSED", 3)
     assert first.judged.peak_bytes == 1 << 40
     assert second.judged is not None and (second.judged.verdict, second.judged.reason) == ("FAILED", "1 of 3")
-    found = completion_texts(store, run, "demo/0", 1)
-    assert found is not None and found.output == "E  assert 1 == 2"
+    assert second.judged.output == "E  assert 1 == 2"
     assert [one.judged for one in detail(store, run, "demo/2").completions] == [None, None]
 
 
@@ -203,7 +200,6 @@ def test_no_other_sample_is_read(store: Store) -> None:
         run = add_lines(store, samples) if samples == 3 else _more(store, samples)
         with statements(store) as sent:
             detail(store, run, "demo/0")
-            completion_texts(store, run, "demo/0", 0)
             call_texts(store, run, "demo/0", 0)
         counted.append(len(sent))
     assert counted[0] == counted[1] <= 12

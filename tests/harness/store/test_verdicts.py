@@ -62,7 +62,6 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
     )
     assert store.link_verdicts(run, "demo/0", {0: passed, 1: failed}) == 2
     assert store.link_verdicts(run, "demo/0", {0: failed, 1: failed}) == 0
-    assert verdicts.passes(store, run, 2) == [1]
     [table] = run_tables(store)
     assert table.status == (Status.SCORED, Status.INFRA_FAILED, Status.INFRA_FAILED)
     assert table.metrics["pass@1"] == (0.5, None, None)
@@ -78,7 +77,7 @@ def test_verdicts_are_found_by_what_they_are_on(store: Store) -> None:
 def test_lines_lack_nothing(store: Store) -> None:
     run = add_run(store, kind=Kind.LINE)
     finish(store, run, "demo/0", completion("a", em=1.0))
-    assert verdicts.unjudged(store, run) == [] and verdicts.passes(store, run, 1) == []
+    assert verdicts.unjudged(store, run) == []
     [table] = run_tables(store)
     assert table.status[0] is Status.SCORED and set(table.metrics) == {"em"} and not table.run.functions
 
