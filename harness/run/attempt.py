@@ -32,7 +32,7 @@ from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.notes import add_remarks
 from ctxbench.harness.store.scores import RunCosts, costs_of_run, verdict_counts
-from ctxbench.harness.store.shard import Shard, unpack
+from ctxbench.harness.store.shard import Shard
 from ctxbench.harness.store.shard_store import answers_for
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.tables import forget_unbegun
@@ -110,7 +110,7 @@ class UnitOutcome:
     """The results of a unit that another machine completed."""
 
     samples: Sequence[Sample]
-    shards: Sequence[tuple[str, bytes]] = ()
+    shards: Sequence[Shard] = ()
     fault: MachineFault | None = None
 
 
@@ -187,7 +187,7 @@ class Attempt:
         )
 
     def _remarks(self) -> Iterator[str]:
-        yield self._resources.summaries.spent.remark
+        yield self._resources.summaries.remark
         yield self._resources.batcher.generator.remark
 
     def _lacking(self) -> list[UnscoredCompletion]:
@@ -250,8 +250,8 @@ class Attempt:
         ):
             for outcome in cluster.do(self._spec, missing, functools.partial(answers_for, self._store, self._spec)):
                 before = self._tally.new
-                for name, content in outcome.shards:
-                    self._bring_in(merger, name, unpack(name, content))
+                for shard in outcome.shards:
+                    self._bring_in(merger, shard)
                 if outcome.fault is not None:
                     for sample in outcome.samples:
                         self._note(sample.id, outcome.fault)
@@ -272,10 +272,10 @@ class Attempt:
             if executor is not None:
                 self._judge(executor, lacking, tick)
 
-    def _bring_in(self, merger: Merger, name: str, shard: Shard) -> None:
+    def _bring_in(self, merger: Merger, shard: Shard) -> None:
         log, shard = shard.attempt, dataclasses.replace(shard, attempt=None)
         try:
-            self._tally.new += merger.merge(shard, name).new
+            self._tally.new += merger.merge(shard, "a node").new
         except InputFault as fault:
             # Another node got another answer. Only this machine has the answers of all nodes.
             cure = "run the same command again without --engine ray"

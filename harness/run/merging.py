@@ -26,7 +26,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import GAINS
 from ctxbench.harness.run.execution import sample_digest
-from ctxbench.harness.run.spec import RunSpec, planned_samples
+from ctxbench.harness.run.spec import RunSpec, planned_samples, samples_after
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.facts import append_finished, append_verdicts
@@ -144,8 +144,7 @@ class Merger:
 
     def _plan(self, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str) -> dict[str, Sample]:
         if spec.id not in self._plans:
-            after = spec.after
-            eligible = [s for s in sample_set.samples if after is None or (s.id in days and days[s.id] > after)]
+            eligible = samples_after(sample_set.samples, spec.after, days)
             self._plans[spec.id] = {sample.id: sample for sample in planned_samples(eligible, spec.limit)}
         return self._plans[spec.id]
 

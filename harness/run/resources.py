@@ -309,30 +309,11 @@ def _pricer(
     return Pricer(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Cost of the API summaries that were requested so far, stored answers included. Equal summaries count once."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    price: float | None = None
-    """US dollars at the current rate; None if the rate is unknown or no model was asked."""
-
-    @property
-    def remark(self) -> str:
-        """The cost as one line for the run's record; empty if no model was asked."""
-        if not self.calls:
-            return ""
-        price = "" if self.price is None else f", US$ {self.price:.2g}"
-        return f"offline: {self.calls} API summaries, {self.tokens_in} tokens in, {self.tokens_out} out{price}"
-
-
 class Summaries:
     """Writes API summaries with a model that follows instructions, or as plain text; thread-safe.
 
-    Requests belong to no sample, so `spent` counts them separately, as in the InferCom paper, which builds its API base
-    offline. Implements `bench.retrieval.units.Summarise`.
+    Requests belong to no sample, so `remark` counts them separately, as in the InferCom paper, which builds its API
+    base offline. Implements `bench.retrieval.units.Summarise`.
     """
 
     def __init__(self, batcher: Batcher, *, tests: bool = True) -> None:
@@ -355,17 +336,16 @@ class Summaries:
             return tuple(self._costs)
 
     @property
-    def spent(self) -> Spent:
-        """Cost of all requests so far, including answers stored by earlier runs."""
+    def remark(self) -> str:
+        """Cost of all summaries so far, stored answers included, as one line; empty if no model was asked."""
         with self._lock:
             costs = list(self._costs.values())
+        if not costs:
+            return ""
+        tokens_in, tokens_out = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
         prices = [price for *_, price in costs if price is not None]
-        return Spent(
-            len(costs),
-            sum(cost[0] for cost in costs),
-            sum(cost[1] for cost in costs),
-            math.fsum(prices) if prices else None,
-        )
+        price = f", US$ {math.fsum(prices):.2g}" if prices else ""
+        return f"offline: {len(costs)} API summaries, {tokens_in} tokens in, {tokens_out} out{price}"
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
         """Return one sentence per unit. If the model's answer is empty, a plain summary replaces it."""

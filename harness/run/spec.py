@@ -126,6 +126,11 @@ def _fields(sampling: Sampling) -> dict[str, Any]:
     return fields
 
 
+def samples_after(samples: Sequence[Sample], day: date | None, days: Mapping[str, date]) -> Sequence[Sample]:
+    """Return the samples dated after a day, all for None. A sample without a date may be older and is excluded."""
+    return samples if day is None else tuple(s for s in samples if s.id in days and days[s.id] > day)
+
+
 def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
     """Return the samples of a run, in the order of their completion.
 
@@ -282,25 +287,19 @@ def planned_by(
     """
     if choices.seed + choices.repeat > _MOST_SEEDS:
         raise InputFault(f"there are fewer than {choices.repeat} seeds from {choices.seed} on", cure="lower --seed")
-    eligible = sample_set.samples if choices.after is None else _after(sample_set, choices.after, days)
+    eligible = samples_after(sample_set.samples, choices.after, days)
+    if choices.after is not None and not eligible:
+        newest = f"the newest is dated {max(days.values())}" if days else "no sample has a date"
+        raise InputFault(
+            f"no sample of {sample_set.name!r} is dated after {choices.after}: {newest}",
+            cure="use an earlier day, or build newer samples with `ctxbench samples build --since`",
+        )
     if choices.limit is not None and choices.limit >= len(eligible):
         choices = replace(choices, limit=None)
     planned = planned_samples(eligible, choices.limit)
     for sample in planned if choices.fim else ():
         fim.after(sample)
     return choices, planned
-
-
-def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[Sample, ...]:
-    """Return the samples dated after a day. Samples without a date may be older and are excluded."""
-    samples = tuple(sample for sample in sample_set.samples if sample.id in days and days[sample.id] > day)
-    if not samples:
-        newest = f"the newest is dated {max(days.values())}" if days else "no sample has a date"
-        raise InputFault(
-            f"no sample of {sample_set.name!r} is dated after {day}: {newest}",
-            cure="use an earlier day, or build newer samples with `ctxbench samples build --since`",
-        )
-    return samples
 
 
 def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gzip
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -100,8 +99,9 @@ def encode(shard: Shard) -> tuple[str, bytes]:
     return name, gzip.compress("".join([text, *times]).encode(), _LEVEL, mtime=0)
 
 
-def write(folder: Path, name: str, content: bytes) -> None:
-    """Write a shard into a folder atomically. A file with this name already has the same results."""
+def write(folder: Path, shard: Shard) -> None:
+    """Write a shard into a folder atomically. A file with its name already has the same results."""
+    name, content = encode(shard)
     write_atomic(folder / name, content)
 
 
@@ -122,23 +122,13 @@ def read(path: Path) -> Shard:
     Raises:
         InputFault: if the file is not a shard or was changed; names file and line.
     """
-    return decode((line for _, line in read_lines(path)), path.name, str(path))
-
-
-def unpack(name: str, content: bytes) -> Shard:
-    """Return the shard that `encode` compressed; raises like `read`."""
-    # Not `splitlines`, which also splits at U+2028 inside a JSON string.
-    return decode(io.StringIO(gzip.decompress(content).decode(), newline="\n"), name, name)
-
-
-def decode(lines: Iterable[str], name: str, where: str) -> Shard:
-    """Return the shard in these lines, checked against the file's name; raises like `read`."""
+    where = str(path)
     facts: list[str] = []
     prompts: dict[str, str] = {}
     records: list[tuple[str, str, dict[str, Any]]] = []
     times: dict[tuple[str, str], dict[str, Any]] = {}
     manifest: ShardManifest | None = None
-    for number, line in enumerate(lines, 1):
+    for number, line in read_lines(path):
         record, at = _record(line, where, number), f"{where}:{number}"
         match record:
             case _ if manifest is None:
@@ -155,7 +145,7 @@ def decode(lines: Iterable[str], name: str, where: str) -> Shard:
         facts.append(line)
     if manifest is None:
         raise InputFault("the file is empty", where=where, cure=_CURE)
-    if sha256("".join(facts))[:24] != name.removesuffix(SUFFIX).rpartition("-")[2]:
+    if sha256("".join(facts))[:24] != path.name.removesuffix(SUFFIX).rpartition("-")[2]:
         raise InputFault(
             "the file was changed or damaged: its content does not match its name", where=where, cure=_CURE
         )

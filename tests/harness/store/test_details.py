@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from ctxbench.harness.store import Store, notes, verdicts
 from ctxbench.harness.store.details import call_texts, detail, prompts_of, steps_of
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import add_gains
-from ctxbench.harness.store.shard import Shard, encode, unpack
+from ctxbench.harness.store.shard import Shard, read, write
 from ctxbench.harness.store.tables import delete_run
 from ctxbench.harness.store.write import Mark, StoredAccess, StoredBlock, StoredCompletion, StoredFault
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
@@ -251,13 +252,13 @@ def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Sto
         assert connection.scalar(text("SELECT count(*) FROM access")) == 0
 
 
-def test_a_shard_holds_it() -> None:
+def test_a_shard_holds_it(tmp_path: Path) -> None:
     alone = {("context", "definition_mrr"): 0.5}
     samples = (make_finished("demo/0", access=LOOKED), make_finished("demo/1", completions=(), scores=alone))
     shard = Shard(
         samples="demo", samples_digest="d" * 64, spec=make_spec(), generations=(make_generation(),), finished=samples
     )
-    name, content = encode(shard)
-    finished = unpack(name, content).finished
+    write(tmp_path, shard)
+    finished = read(next(tmp_path.iterdir())).finished
     assert [sample.access for sample in finished] == [LOOKED, None]
     assert finished[1].all_scores == (alone,)
