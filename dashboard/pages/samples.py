@@ -169,10 +169,10 @@ def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> st
 
 def _listing(choice: _Choice, differs: str, more: Any) -> str:
     filters, order, typed, page_column = _filters(choice, differs, more)
-    found = data.cached(search, filters, order=order)
-    pages = view.pages(len(found))
+    matching = data.cached(search, filters, order=order)
+    pages = view.pages(len(matching))
     page = choices.number("Page", 1, pages, name="page", default=1, where=page_column)
-    samples = found[(page - 1) * view.PAGE : page * view.PAGE]
+    samples = matching[(page - 1) * view.PAGE : page * view.PAGE]
     can_open = bool(typed) and data.cached(is_planned, choice.first.id, typed)
     opened = typed if can_open else samples[0].id if samples else ""
     if typed and not can_open:
@@ -181,12 +181,12 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
         show.empty("No sample matches these filters; remove one.", "ctxbench samples show NAME")
     noun = "disagreement" if filters.differs else "sample"
     if opened:
-        _steps(found, opened, noun)
+        _steps(matching, opened, noun)
     with st.container(key=_LIST):
         if samples:
             rows = view.sample_rows(samples, choice.metric, opened, compared=choice.second is not None)
             _table(rows, f"found/{hash((filters, order, page, opened))}")
-            count = f"{len(found):,} {'sample' if len(found) == 1 else 'samples'} found; page {page} of {pages}."
+            count = f"{len(matching):,} {'sample' if len(matching) == 1 else 'samples'} found; page {page} of {pages}."
             show.note(f"{count} Key n opens the next {noun if filters.differs else 'one'}, key p the previous one.")
     return opened
 
@@ -214,8 +214,8 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
     )
 
 
-def _steps(found: Sequence[FoundSample], opened: str, noun: str) -> None:
-    before, after, number = view.neighbours(found, opened)
+def _steps(matching: Sequence[FoundSample], opened: str, noun: str) -> None:
+    before, after, number = view.neighbours(matching, opened)
 
     def open_sample(sample: str, place: int) -> None:
         choices.put("sample", sample)

@@ -131,7 +131,7 @@ def neighbours(samples: Sequence[FoundSample], sample: str) -> tuple[str | None,
 
     A neighbour is None at an end. A sample that is not in the list has number 0, and its next one is the first.
     """
-    ids = [found.id for found in samples]
+    ids = [listed.id for listed in samples]
     at = ids.index(sample) if sample in ids else -1
     return (ids[at - 1] if at > 0 else None), next(iter(ids[at + 1 :]), None), at + 1
 

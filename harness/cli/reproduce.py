@@ -175,7 +175,7 @@ class _Steps:
     def answer(
         self, sample_set: SampleSet, strategies: Sequence[str], generator: str, limit: int, beside: _Texts
     ) -> None:
-        from ctxbench.harness.store.runs import completed
+        from ctxbench.harness.exported import completed
 
         there = len(sample_set.samples)
         named = f"{min(limit, there)} of the {there} {sample_set.samples[0].kind}s"

@@ -26,10 +26,10 @@ from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.exported import Completed
     from ctxbench.harness.imported import ImportSummary
     from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
-    from ctxbench.harness.store.runs import Completed
     from ctxbench.harness.submissions.records import PackageVerification
 
 
@@ -184,9 +184,8 @@ def export(
     from ctxbench.bench import formats
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_jsonl
-    from ctxbench.harness.exported import check, rows
+    from ctxbench.harness.exported import check, completed, rows
     from ctxbench.harness.exports import RUN_FORMATS
-    from ctxbench.harness.store.runs import completed
     from ctxbench.harness.store.store import open_reader
     from ctxbench.harness.submissions.boards import opened
     from ctxbench.harness.submissions.format import is_package, read

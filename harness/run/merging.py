@@ -130,12 +130,12 @@ class Merger:
         return Merged(run=spec.id, new=count, judged=judged, again=len(shard.finished) - count, faults=faults)
 
     def _set(self, shard: Shard, where: str) -> tuple[SampleSet, Mapping[str, date]]:
-        digest = shard.samples_digest
+        digest, name = shard.spec.samples_digest, shard.spec.samples
         if digest not in self._sets:
-            sample_set = None if self._home is None else of_digest(self._home, digest, shard.samples)
+            sample_set = None if self._home is None else of_digest(self._home, digest, name)
             if sample_set is None:
                 raise InputFault(
-                    f"the shard's sample set {shard.samples!r} is not here",
+                    f"the shard's sample set {name!r} is not here",
                     where=where,
                     cure="copy its folder in samples of the home folder from the shard's machine",
                 )

@@ -45,7 +45,7 @@ from ctxbench.harness.run.scoring import (
 )
 from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import CONTEXT, SET_BACK, StoredRun, check_set
-from ctxbench.harness.store.scores import Gain, add_gains, add_scores, gains_of, priced_samples, unscored
+from ctxbench.harness.store.scores import Gain, add_gains, add_scores, gains_of, unscored
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.write import StoredFault, StoredVerdict
@@ -357,7 +357,7 @@ def diagnose(
         if has_answer(sample_set.references[sample]) and goes_on(samples[sample], prompt)
     ]
     with open_pricer(run, resolve) as pricer:
-        priced = priced_samples(store, run.id, pricer.name)
+        priced = gains_of(store, run.id, pricer.name)
         waiting = deque((samples[id_], prompt) for id_, prompt in usable if id_ not in priced)
         most = len(waiting) if limit is None else min(limit, len(waiting))
         with progress(run.strategy, most) as tick:

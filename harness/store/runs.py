@@ -43,7 +43,7 @@ from ctxbench.harness.store.scores import (
 )
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import JUDGING, loads_of
-from ctxbench.harness.store.write import read_flags, spec_of
+from ctxbench.harness.store.write import spec_of
 from ctxbench.strategies.registry import is_control
 
 SET_BACK = "restore the set as it was at the time of the run"
@@ -159,8 +159,8 @@ class RunFilter:
         """Return whether the filter accepts a run, given as a database row."""
         spec = spec_of(run)
         actual = (run.id, spec.shown_samples, spec.samples_digest, spec.shown_generator)
-        chosen = (self.id, self.samples, self.digest, self.generator)
-        return all(choice in (None, name) for choice, name in zip(chosen, actual, strict=True))
+        choices = (self.id, self.samples, self.digest, self.generator)
+        return all(choice in (None, name) for choice, name in zip(choices, actual, strict=True))
 
 
 def run_tables(
@@ -368,67 +368,3 @@ class RunColumns:
             remarks=self.remarks,
             cutoff=self.cutoff,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """A stored completion with its verdict."""
-
-    text: str
-    verdict: str | None
-    """None for lines, empty completions and completions that are not judged yet."""
-    reason: str
-    flags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
-    """A run with the texts of its completions."""
-
-    run: StoredRun
-    kinds: Mapping[str, str]
-    texts: Mapping[str, tuple[Text, ...]]
-    """Sample -> its completions by index; without missing samples."""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Planned samples without completions."""
-        return tuple(sample for sample in self.kinds if sample not in self.texts)
-
-
-def completed(store: Store, run_id: str) -> Completed:
-    """Return the completions of a run, given its name, its id or the beginning of its id.
-
-    Raises:
-        InputFault: if several ids begin with `run_id`, or the run was stored without texts.
-        UnknownName: if no run matches.
-    """
-    run = find_run(store, run_id)
-    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
-    planned = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
-    judged = (
-        planned.join(t.COMPLETION_FACT, c.key == p.key)
-        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
-        .outerjoin(t.VERDICT, j.verdict_key == v.key)
-    )
-    texts: dict[str, list[Text]] = {}
-    with store.reading() as connection:
-        source = notes.imports(connection, [run.id]).get(run.id)
-        if source is not None and source.origin is Origin.REFERENCE:
-            raise InputFault(
-                f"the run {run.id} is a reference result, which has scores but no texts",
-                cure="run its strategy yourself, and give that run",
-            )
-        kinds = select(s.id, s.kind).select_from(planned).where(p.run == t.run_number(run.id)).order_by(p.ordinal)
-        ordered: dict[str, str] = dict(connection.execute(kinds).all())
-        query = select(s.id, c.text, v.verdict, v.reason, v.flags).select_from(judged)
-        query = query.where(p.run == t.run_number(run.id))
-        for sample, text, verdict, reason, flags in connection.execute(query.order_by(p.ordinal, c.idx)):
-            texts.setdefault(sample, []).append(
-                Text(text=text, verdict=verdict, reason=reason or "", flags=read_flags(flags))
-            )
-    return Completed(
-        run=run,
-        kinds=ordered,
-        texts={sample: tuple(sample_texts) for sample, sample_texts in texts.items()},
-    )

@@ -299,14 +299,6 @@ class Gain:
     bits: float
 
 
-def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
-    """Return the samples of a run whose blocks this coder has measured."""
-    g = t.BLOCK_GAIN.c
-    with store.reading() as connection:
-        query = select(g.sample_id).where(g.run_id == run, g.coder == coder).distinct()
-        return frozenset(connection.scalars(query))
-
-
 def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
     """Append the gains of a sample's blocks, by index; return False if they are already stored."""
 

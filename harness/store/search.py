@@ -97,8 +97,8 @@ def search(store: Store, sample_filter: SampleFilter, *, order: Order = "plan") 
         others = {id_: value for id_, _, _, value in _counted(connection, sample_filter.other, measure)}
         samples = list(enumerate(_counted(connection, run, measure)))
         lines = _lines(connection, run)
-        chosen = list(_chosen(connection, sample_filter))
-    found = [
+        among = list(_among(connection, sample_filter))
+    matching = [
         FoundSample(
             ordinal=ordinal,
             id=id_,
@@ -111,9 +111,9 @@ def search(store: Store, sample_filter: SampleFilter, *, order: Order = "plan") 
             other=others.get(id_),
         )
         for ordinal, (id_, facts, status, value) in samples
-        if sample_filter.language in ("", facts.language) and all(id_ in ids for ids in chosen)
+        if sample_filter.language in ("", facts.language) and all(id_ in ids for ids in among)
     ]
-    return sorted(filter(sample_filter.fits, found), key=functools.partial(_rank, order))
+    return sorted(filter(sample_filter.fits, matching), key=functools.partial(_rank, order))
 
 
 def _rank(order: Order, sample: FoundSample) -> tuple[bool, float]:
@@ -155,7 +155,7 @@ def _lines(connection: Connection, run: str) -> dict[str, int]:
     return dict(connection.execute(select(s.id, s.line).select_from(joined).where(p.run == t.run_number(run))).all())
 
 
-def _chosen(connection: Connection, sample_filter: SampleFilter) -> Iterator[set[str]]:
+def _among(connection: Connection, sample_filter: SampleFilter) -> Iterator[set[str]]:
     """Yield the samples with the verdict, and those with the flag, if the filter asks for them."""
     j, v, run = t.JUDGED.c, t.VERDICT.c, sample_filter.run
     judged = select(j.sample_id).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
@@ -174,7 +174,6 @@ def _chosen(connection: Connection, sample_filter: SampleFilter) -> Iterator[set
 class Facets:
     """The values that can filter a run's samples, each field sorted."""
 
-    languages: tuple[str, ...]
     repos: tuple[str, ...]
     levels: tuple[str, ...]
     verdicts: tuple[str, ...]
@@ -186,12 +185,11 @@ def facets(store: Store, run: str) -> Facets:
     """Return the values that can filter a run's samples."""
     p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
-    places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
+    places = select(s.repo, s.subkind).select_from(planned).where(p.run_id == run)
     judged = select(v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
     with store.reading() as connection:
         rows = connection.execute(places.distinct()).all()
         return Facets(
-            languages=_sorted(row.language for row in rows),
             repos=_sorted(row.repo for row in rows),
             levels=_sorted(row.subkind for row in rows),
             verdicts=_sorted(connection.scalars(judged.distinct())),

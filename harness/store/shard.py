@@ -29,7 +29,7 @@ from ctxbench.harness.store.write import (
     clean,
 )
 
-FORMAT = 3
+FORMAT = 4
 SUFFIX = ".shard.gz"
 _CURE = "repeat the `ctxbench run --shard` command that wrote it, or leave it out"
 _TIMES: Mapping[str, tuple[str, ...]] = {
@@ -67,8 +67,6 @@ class AttemptLog:
 class Shard:
     """Finished samples of a run with all data that they refer to; or only verdicts; or an attempt."""
 
-    samples: str
-    samples_digest: str
     spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Repository -> digest of its files, for the repositories of the samples."""
@@ -84,8 +82,6 @@ class ShardManifest:
 
     format: int
     run: str
-    samples: str
-    samples_digest: str
     spec: RunSpec
     snapshots: dict[str, str]
     finished: tuple[str, ...]
@@ -160,8 +156,6 @@ def _lines(shard: Shard) -> tuple[list[str], list[str]]:
     manifest = ShardManifest(
         format=FORMAT,
         run=shard.spec.id,
-        samples=shard.samples,
-        samples_digest=shard.samples_digest,
         spec=shard.spec,
         snapshots=dict(sorted(shard.snapshots.items())),
         finished=tuple(sample.sample_id for sample in shard.finished),
@@ -233,8 +227,6 @@ def _shard(
         return [(where, record) for where, name, record in records if name == kind]
 
     return Shard(
-        samples=manifest.samples,
-        samples_digest=manifest.samples_digest,
         spec=manifest.spec,
         snapshots=manifest.snapshots,
         generations=tuple(

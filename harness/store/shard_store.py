@@ -190,8 +190,7 @@ class ShardStore(Store):
             super().link_verdicts(run, sample, linked)
 
     def _of_verdicts(self, run: str, verdicts: Iterable[StoredVerdict]) -> Shard:
-        spec = self._specs[run]
-        return Shard(samples=spec.samples, samples_digest=spec.samples_digest, spec=spec, verdicts=tuple(verdicts))
+        return Shard(spec=self._specs[run], verdicts=tuple(verdicts))
 
     def _shard(
         self,
@@ -204,11 +203,8 @@ class ShardStore(Store):
     ) -> Shard:
         ids = {id_ for sample in finished for _, id_ in sample.calls} | set(answers)
         keys = {completion.verdict for sample in finished for completion in sample.completions} - {None}
-        spec = self._specs[run]
         return Shard(
-            samples=spec.samples,
-            samples_digest=spec.samples_digest,
-            spec=spec,
+            spec=self._specs[run],
             snapshots={repo: self._snapshots[repo]} if repo in self._snapshots else {},
             generations=tuple(answers_of(self, ids)),
             verdicts=tuple(verdicts.find(self, [key for key in keys if key]).values()),
@@ -274,7 +270,7 @@ def _shards_in(folder: Path, set_digest: str) -> Earlier:
     by_run: dict[str, list[tuple[Path, ShardManifest]]] = defaultdict(list)
     for file in sorted(folder.glob(f"*{SUFFIX}")):
         for manifest in _sound(manifest_of, file):
-            if manifest.samples_digest == set_digest:
+            if manifest.spec.samples_digest == set_digest:
                 by_run[manifest.run].append((file, manifest))
 
     def earlier(run: str, samples: Collection[str]) -> Iterator[Shard]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TypeVar
 
-from sqlalchemy import Column, Connection, Engine, func, insert, select, text
+from sqlalchemy import URL, Column, Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from ctxbench.bench.errors import InputFault
@@ -291,15 +292,23 @@ def open_store(url: str, *, create: bool = True) -> Store:
             database, or another version created it.
         MachineFault: if the disk is full or the server does not answer.
     """
+
+    def prepare(engine: Engine, where: str) -> None:
+        with engine.begin() as connection:
+            create_tables(connection, where=where)
+        use_wal(engine)
+
+    return _opened(url, functools.partial(make_engine, create=create), prepare)
+
+
+def _opened(url: str, make: Callable[[URL], Engine], prepare: Callable[[Engine, str], None]) -> Store:
     with explained(url.partition("@")[2] or url):
         parsed = read_url(url)
         where = name_of(parsed)
     with explained(where):
-        engine = make_engine(parsed, create=create)
+        engine = make(parsed)
         try:
-            with engine.begin() as connection:
-                create_tables(connection, where=where)
-            use_wal(engine)
+            prepare(engine, where)
         except BaseException:
             engine.dispose()
             raise
@@ -320,17 +329,7 @@ def open_reader(url: str) -> Store:
             database belongs to another program or another version.
         MachineFault: if the server does not answer.
     """
-    with explained(url.partition("@")[2] or url):
-        parsed = read_url(url)
-        where = name_of(parsed)
-    with explained(where):
-        engine = reading_engine(parsed)
-        try:
-            _check(engine, where)
-        except BaseException:
-            engine.dispose()
-            raise
-    return Store(engine, where)
+    return _opened(url, reading_engine, _check)
 
 
 def _check(engine: Engine, where: str) -> None:

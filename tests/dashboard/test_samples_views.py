@@ -102,7 +102,7 @@ def test_what_was_written_out_stays(text: str) -> None:
 
 
 def facets(*measures: tuple[str, str]) -> Facets:
-    return Facets(languages=(), repos=(), levels=(), verdicts=(), flags=(), measures=measures)
+    return Facets(repos=(), levels=(), verdicts=(), flags=(), measures=measures)
 
 
 def test_metrics_are_those_of_the_profile_and_of_all() -> None:

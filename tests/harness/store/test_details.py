@@ -255,9 +255,7 @@ def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Sto
 def test_a_shard_holds_it(tmp_path: Path) -> None:
     alone = {("context", "definition_mrr"): 0.5}
     samples = (make_finished("demo/0", access=LOOKED), make_finished("demo/1", completions=(), scores=alone))
-    shard = Shard(
-        samples="demo", samples_digest="d" * 64, spec=make_spec(), generations=(make_generation(),), finished=samples
-    )
+    shard = Shard(spec=make_spec(), generations=(make_generation(),), finished=samples)
     write(tmp_path, shard)
     finished = read(next(tmp_path.iterdir())).finished
     assert [sample.access for sample in finished] == [LOOKED, None]

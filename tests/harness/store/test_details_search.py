@@ -123,7 +123,7 @@ def test_those_that_differ_most_come_first(store: Store) -> None:
 def test_what_there_is_to_choose_from(store: Store) -> None:
     run, functions = add_scored(store, "s", 0.5), add_functions(store)
     one = facets(store, run)
-    assert (one.languages, one.repos, one.levels) == (("python",), ("demo", "Ünï/c_de%"), ("single-line",))
+    assert (one.repos, one.levels) == (("demo", "Ünï/c_de%"), ("single-line",))
     assert (one.verdicts, one.flags, one.measures) == ((), ("cut",), (("ctxbench", "em"),))
     other = facets(store, functions)
     assert (other.verdicts, other.flags) == (("FAILED", "PASSED"), ("empty",))

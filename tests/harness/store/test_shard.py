@@ -12,8 +12,6 @@ from tests.harness.store.making import make_finished, make_generation, make_spec
 def test_whatever_ends_a_line_somewhere_comes_back(mark: str, tmp_path: Path) -> None:
     answer = make_generation(prompt=f"x{mark} = ", text=f"'a{mark}b'")
     finished = make_finished("demo/0", prompt=answer.prompt, bits=())
-    shard = Shard(
-        samples="demo", samples_digest="d" * 64, spec=make_spec(), generations=(answer,), finished=(finished,)
-    )
+    shard = Shard(spec=make_spec(), generations=(answer,), finished=(finished,))
     write(tmp_path, shard)
     assert read(tmp_path / encode(shard)[0]) == shard
