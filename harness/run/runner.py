@@ -39,7 +39,7 @@ from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, RunSummary
 from ctxbench.harness.run.resources import Resources, open_resources, summary_units
 from ctxbench.harness.run.sample import UNMASKED_REMARK
-from ctxbench.harness.run.scheduling import Share, repository_of
+from ctxbench.harness.run.scheduling import Share
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec, decoding, planned_by
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
@@ -309,7 +309,7 @@ def run_cards(
     _estimate(runs, cards)
 
     def attempt(card: StrategyCard, repetition: int) -> RunSummary:
-        mine = runs.planned if share is None else share.of(runs.planned, repository_of)
+        mine = runs.planned if share is None else share.of(runs.planned)
         work = runs.attempt(card, repetition, mine)
         return work.go(progress, cluster)
 

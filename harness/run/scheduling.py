@@ -59,13 +59,12 @@ class Share:
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
 
-    def of(self, pieces: Sequence[T], repo: Callable[[T], str]) -> tuple[T, ...]:
-        """Return the items of this share, in order of repository, so that few repositories are split.
+    def of(self, samples: Sequence[Sample]) -> tuple[Sample, ...]:
+        """Return the samples of this share, in order of repository, so that few repositories are split.
 
-        The sizes of the shares differ by at most one, and each item is in one share. `repo` returns an item's
-        repository.
+        The sizes of the shares differ by at most one, and each sample is in one share.
         """
-        ordered = tuple(chain.from_iterable(_grouped(pieces, repo).values()))
+        ordered = tuple(chain.from_iterable(_by_repository(samples).values()))
         start, end = (len(ordered) * index // self.count for index in (self.index, self.index + 1))
         return ordered[start:end]
 
@@ -80,22 +79,17 @@ def units(run: str, samples: Sequence[Sample], most: int | None = None) -> list[
     most = most or most_of(samples)
     return [
         WorkUnit(run, repo, tuple(of_repo[len(of_repo) * part // parts : len(of_repo) * (part + 1) // parts]))
-        for repo, of_repo in _grouped(samples, repository_of).items()
+        for repo, of_repo in _by_repository(samples).items()
         for parts in [-(-len(of_repo) // most)]
         for part in range(parts)
     ]
 
 
-def repository_of(sample: Sample) -> str:
-    """Return the name of a sample's repository."""
-    return sample.repo
-
-
-def _grouped(pieces: Sequence[T], repo: Callable[[T], str]) -> dict[str, list[T]]:
-    pieces_by_repo: dict[str, list[T]] = defaultdict(list)
-    for piece in pieces:
-        pieces_by_repo[repo(piece)].append(piece)
-    return pieces_by_repo
+def _by_repository(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    samples_by_repo: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        samples_by_repo[sample.repo].append(sample)
+    return samples_by_repo
 
 
 class UnderWay(Generic[K, R]):

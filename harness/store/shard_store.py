@@ -21,7 +21,7 @@ from ctxbench.bench.files import explained
 from ctxbench.bench.home import sqlite_url
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
-from ctxbench.harness.run.scheduling import Share, WorkUnit, repository_of, units
+from ctxbench.harness.run.scheduling import Share, WorkUnit, units
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import notes, verdicts
 from ctxbench.harness.store import schema as t
@@ -258,7 +258,7 @@ def open_share(
     entries = sample_set.manifest["repositories"]
     store = ShardStore(
         open_store(url),
-        cut=lambda run, planned: units(run, share.of(planned, repository_of)),
+        cut=lambda run, planned: units(run, share.of(planned)),
         deliver=functools.partial(write, folder),
         snapshots={name: entry["snapshot"] for name, entry in entries.items() if "snapshot" in entry},
         earlier=_shards_in(folder, sample_set.digest),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.types import Sample
-from ctxbench.harness.run.scheduling import NothingWorks, Share, UnderWay, apart, repository_of, units
+from ctxbench.harness.run.scheduling import NothingWorks, Share, UnderWay, apart, units
 from tests.helpers.samples import make_sample
 
 
@@ -24,7 +24,7 @@ REPOS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=40)
 @given(REPOS, st.integers(1, 9))
 def test_shares_are_the_samples_each_once_and_of_one_size(repos: list[str], count: int) -> None:
     planned = samples(repos)
-    shares = [Share(index, count).of(planned, repository_of) for index in range(count)]
+    shares = [Share(index, count).of(planned) for index in range(count)]
     together = [sample for share in shares for sample in share]
     assert sorted(together, key=planned.index) == planned
     sizes = {len(share) for share in shares}
