@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.store import test_details, test_details_search
+from tests.harness.store import test_details, test_details_search, test_notes
 from tests.harness.store.test_postgres import make_database, port, store, url
 
 pytestmark = pytest.mark.slow
@@ -13,7 +13,7 @@ _PLANS = {"test_no_other_sample_is_read"}
 """It reads SQLite's plan of its statements."""
 _SAME = {
     name: test
-    for module in (test_details, test_details_search)
+    for module in (test_details, test_details_search, test_notes)
     for name, test in vars(module).items()
     if name.startswith("test_") and name not in _PLANS
 }
