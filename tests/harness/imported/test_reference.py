@@ -160,7 +160,7 @@ def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) 
     assert ours.sample == tuple(theirs.sample[place] for place in keep) and len(ours.sample) == 4
     assert ours.metrics["bits"] == tuple(theirs.metrics["bits"][place] for place in keep)
     with open_store(home.database) as store:
-        assert {run.samples_digest for run in works(store)} == {standard.load(LITE).digests["line"]}
+        assert {run.choices.samples_digest for run in works(store)} == {standard.load(LITE).digests["line"]}
 
 
 def test_rows_of_a_published_model_come_with_their_completions(authors: Home, written: SampleSet, home: Home) -> None:

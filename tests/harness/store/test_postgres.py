@@ -11,12 +11,13 @@ from sqlalchemy import URL, inspect, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.rows import open_tables
+from ctxbench.harness.exported import completed
 from ctxbench.harness.imported import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, database, open_store
 from ctxbench.harness.store.facts import append_finished
 from ctxbench.harness.store.notes import add_name, names
-from ctxbench.harness.store.runs import completed, run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.schema import METADATA, VIEWS
 from ctxbench.harness.store.store import open_reader
 from ctxbench.harness.store.tables import delete_run, delete_verdicts
