@@ -29,7 +29,7 @@ from ctxbench.harness.results import Status
 from ctxbench.harness.run.batching import Answer as ModelAnswer
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion
 from ctxbench.harness.run.scoring import EMPTY, SampleScorer
-from ctxbench.harness.run.spec import RunSpec, planned_samples
+from ctxbench.harness.run.spec import RunSpec, planned_samples, samples_after
 from ctxbench.harness.store import notes
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
@@ -313,7 +313,7 @@ def sample_records(
 ) -> tuple[form.SampleRecord, ...]:
     """Return the public facts of the samples of a run over a set."""
     days, day = dates_of(sample_set), None if after is None else date.fromisoformat(after)
-    eligible = [s for s in sample_set.samples if day is None or (s.id in days and days[s.id] > day)]
+    eligible = samples_after(sample_set.samples, day, days)
     return tuple(
         form.SampleRecord(
             **{name: getattr(sample, name) for name in ("id", "benchmark", "repo", "path")},
