@@ -310,8 +310,8 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
             "status": str(detail.status),
             "context_tokens": detail.context_tokens,
             "blocks": [
-                {"kind": piece.kind, "state": piece.state, "places": [[p.path, p.start, p.end] for p in piece.places]}
-                for piece in detail.pieces
+                {"kind": block.kind, "state": block.state, "places": [[p.path, p.start, p.end] for p in block.places]}
+                for block in detail.blocks
             ],
         },
     }

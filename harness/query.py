@@ -134,8 +134,8 @@ class RunQuery:
             NothingStored: if no run matches.
             InputFault: if the file of prices is invalid, or no sample is dated after the given day.
         """
-        from ctxbench.harness.leaderboard.scales import newer
-        from ctxbench.harness.leaderboard.selection import is_generator, over
+        from ctxbench.harness.leaderboard.scales import tables_dated_after
+        from ctxbench.harness.leaderboard.selection import is_generator, runs_over
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
         from ctxbench.harness.results import Origin
@@ -168,15 +168,15 @@ class RunQuery:
             own = [table for table in parts if table.run.origin is Origin.RUN]
             if whole and own and all(table.run.origin is not Origin.RUN for table in whole):
                 # If the user ran only a part, show the other rows over that part.
-                matching = over(tables, own[-1].run.samples)
+                matching = runs_over(tables, own[-1].run.samples)
             else:
-                matching = over(tables, self.samples) if whole else parts
+                matching = runs_over(tables, self.samples) if whole else parts
             if not matching and (tables or others):
                 names = {table.run.samples for table in tables or others}
                 raise UnknownName("sample set of the stored runs", self.samples, names)
             tables = matching
         if self.after is not None:
-            tables = newer(tables, self.after)
+            tables = tables_dated_after(tables, self.after)
         if not tables:
             what = f"no runs with scores of profile {self.profile} are stored"
             raise NothingStored(what, where=self.url, cure=NOTHING_CURE)

@@ -23,12 +23,12 @@ from ctxbench.strategies.layout import (
     build_infile,
     choose,
     count,
+    drop_block,
     first_shown_line,
     framed,
     infile_block,
     infile_flags,
     similar_prompt,
-    without,
 )
 from ctxbench.strategies.registry import resolve, strategy
 from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT, WindowSearch
@@ -390,18 +390,18 @@ def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[D
     The similar-code layout is packed again. In other layouts, blocks with the lowest scores are dropped, or without
     scores those farthest from the code, and also headings that become empty.
     """
-    pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
-    if list(blocks) == framed(pieces, empty_header=True):
-        packed, dropped = choose(reversed(pieces), budget=budget, most=len(pieces))
-        return framed(packed, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
-    scored = all(block.score is not None for block in pieces)
-    order = sorted(range(len(pieces)), key=lambda at: (pieces[at].score or 0, -at) if scored else (at, 0))
+    retrieved = [block for block in blocks if block.kind is not BlockKind.TEXT]
+    if list(blocks) == framed(retrieved, empty_header=True):
+        packed, dropped = choose(reversed(retrieved), budget=budget, most=len(retrieved))
+        return framed(packed, empty_header=not retrieved and budget >= HEADER_TOKENS), dropped
+    scored = all(block.score is not None for block in retrieved)
+    order = sorted(range(len(retrieved)), key=lambda at: (retrieved[at].score or 0, -at) if scored else (at, 0))
     remaining, gone = list(blocks), 0
     while remaining and sum(count(block.text) for block in remaining) > budget:
-        gone = min(gone + 1, len(pieces))
-        if gone < len(pieces):
-            lost = pieces[order[gone - 1]]
-            remaining = without(remaining, next(at for at, block in enumerate(remaining) if block is lost))
+        gone = min(gone + 1, len(retrieved))
+        if gone < len(retrieved):
+            lost = retrieved[order[gone - 1]]
+            remaining = drop_block(remaining, next(at for at, block in enumerate(remaining) if block is lost))
         else:
             remaining = []
-    return remaining, [Dropped.of(pieces[at]) for at in order[:gone]]
+    return remaining, [Dropped.of(retrieved[at]) for at in order[:gone]]

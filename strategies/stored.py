@@ -12,7 +12,7 @@ from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
-from ctxbench.strategies.layout import count, infile_flags, left_block, pieces
+from ctxbench.strategies.layout import count, infile_flags, left_block, tokenize
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
@@ -122,7 +122,7 @@ def crosscodeeval_prompt(
         tokens_left -= count("".join(block.text for block in blocks))
     elif context is not None:
         text = context.text or rendered(context.snippets, mark)
-        cut_text = "".join(pieces(text)[:max_context])
+        cut_text = "".join(tokenize(text)[:max_context])
         blocks = [Block(kind=BlockKind.SIMILAR, text=cut_text, cut=len(cut_text) < len(text))] if cut_text else []
         blocks.append(text_block("\n"))
         tokens_left -= max_context

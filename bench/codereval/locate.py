@@ -234,7 +234,7 @@ class _Search:
         return Missed("other_docstring", f"{paths}: {self.record.name} has another docstring than the record's")
 
 
-def within(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
+def locate_in_file(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
     """Locate a task's function in its own file, by name and line.
 
     If the line differs, use the only function with the recorded code or docstring, or the nearest; add a remark.

@@ -69,7 +69,7 @@ def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str
     return frozenset(line for span in spans for line in span if line.strip())
 
 
-def without(text: str, lines: frozenset[str]) -> str:
+def blank_out(text: str, lines: frozenset[str]) -> str:
     """Return a text with the given lines blanked."""
     return "\n".join("" if line in lines else line for line in text.split("\n")) if lines else text
 

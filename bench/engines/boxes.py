@@ -20,12 +20,12 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.engines.box import (
     LIMITS,
     EngineBox,
+    blank_out,
     masked_lines,
     tree_of_base,
     tree_of_file,
     tree_of_repository,
     view_lines,
-    without,
 )
 from ctxbench.bench.engines.recipe import Recipe, check_readable, read
 from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, Raised, ScoredPlace, places
@@ -394,7 +394,7 @@ class EngineSession:
                 cure="fetch it, or import the set with its repositories",
             )
         # The text before this cursor may be masked for a later sample, and a box remembers its questions.
-        text = without(text, self._engines.masked(self._sample, self._snapshot))
+        text = blank_out(text, self._engines.masked(self._sample, self._snapshot))
         box, indexing = self._engines.box(recipe, self._room, self._sample, self._snapshot)
         began = time.monotonic()
         left = box.patience.sample - sum(use.query_seconds for use in self._uses.values())

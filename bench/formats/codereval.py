@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ctxbench.bench.checking import FieldError, Strict, checked, explained, inside
-from ctxbench.bench.codereval.locate import locate, within
+from ctxbench.bench.codereval.locate import locate, locate_in_file
 from ctxbench.bench.codereval.predictions import PREDICTIONS
 from ctxbench.bench.codereval.records import CONTRADICTION, DOCSTRING, NO_REFERENCE, Missed, placed, record_of
 from ctxbench.bench.errors import InputFault
@@ -126,7 +126,7 @@ def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | U
 
 def _of_file(recorded_task: RecordedTask, task: Task) -> Task | Unusable:
     text = plain_newlines(recorded_task.record["file_content"])
-    location = within(record_of(task), task.sample.path, text, recorded_task.language)
+    location = locate_in_file(record_of(task), task.sample.path, text, recorded_task.language)
     if isinstance(location, Missed):
         return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)
     return placed(task, location, text, repo=task.sample.repo)

@@ -273,7 +273,7 @@ def under_load(
             waiting.append(sample)
         else:
             gone[sample.id] = before
-            references[sample.id] = without(whole[sample.id], before)
+            references[sample.id] = drop_tests(whole[sample.id], before)
     while waiting:
         failures = _failures(waiting, references, judging, jobs)
         still = []
@@ -285,7 +285,7 @@ def under_load(
                 earlier.add_left_out(sample, whole[sample.id], gone[sample.id])
                 continue
             reason = failures[sample.id][0].reason
-            references[sample.id] = without(references[sample.id], failed)
+            references[sample.id] = drop_tests(references[sample.id], failed)
             tries[sample.id] -= not failed
             usable = tries[sample.id] and references[sample.id].tests and (not failed or again(sample))
             report(f"{sample.id}: {'tests left out' if usable else 'fails_under_load'}: {reason}")
@@ -296,7 +296,7 @@ def under_load(
     return Loaded(passing, frozenset(test for tests in gone.values() for test in tests))
 
 
-def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
+def drop_tests(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
     """Return the reference without some tests."""
     remaining = tuple(test for test in reference.tests if test not in tests)
     return replace(reference, tests=remaining, clocks=tuple(test for test in reference.clocks if test in remaining))

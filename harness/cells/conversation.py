@@ -268,7 +268,7 @@ class Questions:
     def __init__(self, repo: Repository, spec: str, account: UsageMeter, *, trusted: bool) -> None:
         """Prepare to answer the strategy `spec`. If an encoder of a `trusted` strategy is missing, the run stops."""
         self._repo, self._account, self._trusted = repo, account, trusted
-        self._named = frozenset(specs.within(spec))
+        self._named = frozenset(specs.nested_specs(spec))
         self._spec = spec
 
     def answer(self, call: str, arguments: Mapping[str, Any]) -> Any:

@@ -36,7 +36,7 @@ from ctxbench.harness.cells.conversation import (
     to_check,
 )
 from ctxbench.harness.cells.kernel import ended_for_memory
-from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, beside, visible_paths
+from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, strategy_file_folders, visible_paths
 from ctxbench.harness.cells.protocol import StrategyBounds, StrategyCard, StrategyFault
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.strategies import registry
@@ -229,7 +229,7 @@ class ForkedCells:
 
     @contextlib.contextmanager
     def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[CellConversation]:
-        server = self._server(*beside(spec))
+        server = self._server(*strategy_file_folders(spec))
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))

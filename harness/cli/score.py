@@ -219,7 +219,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     from ctxbench.bench.errors import InputFault, UnknownName
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.results import Origin
-    from ctxbench.harness.run.scoring import unpriced
+    from ctxbench.harness.run.scoring import unmeasured_fault
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.runs import SET_BACK, check_set
     from ctxbench.harness.store.work import works
@@ -254,7 +254,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
             cure=f"{first.cure}; then run the same command again",
         )
     if unmeasured:
-        raise unpriced(unmeasured)
+        raise unmeasured_fault(unmeasured)
 
 
 def _rescored(

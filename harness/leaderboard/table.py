@@ -155,8 +155,8 @@ class GroupBuilder:
         order = self._by_mean(self.ranked)
         families = [self._tested(keys, self.metric) for keys in self._asked(order, self.metric)]
         tests = {pair: difference for family in families for pair, difference in family.items()}
-        apart = [pair for pair, difference in tests.items() if difference.significant]
-        beats = {(a, b) if ((tests[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
+        significant = [pair for pair, difference in tests.items() if difference.significant]
+        beats = {(a, b) if ((tests[a, b].mean or 0) < 0) is lower else (b, a) for a, b in significant}
         order = signflip.standing(order, beats)
         in_order = [*order, *(i for i in self._by_mean(self.whole) if i not in order)]
         in_order += [i for i in range(len(self.tables)) if i not in in_order]
@@ -210,14 +210,14 @@ class GroupBuilder:
         """Add the tests' results to the rows, and ranks to the first `ranked` rows, by the tests in `question`."""
         place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
-        apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
-        marks = signflip.group_letters(ranked, [pair for pair in apart if max(pair) < ranked])
+        significant = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
+        marks = signflip.group_letters(ranked, [pair for pair in significant if max(pair) < ranked])
         ranges = signflip.rank_ranges(ranked, _through([pair for pair in beats_places if max(pair) < ranked]))
         placed = []
         for position, row in enumerate(rows):
             i = in_order[position]
             own_tests = {pair: test for pair, test in (question if position < ranked else tests).items() if i in pair}
-            is_apart = any(test.significant for test in own_tests.values())
+            is_significant = any(test.significant for test in own_tests.values())
             needed = [test.needed for test in own_tests.values() if test.needed]
             losers = [b for a, b in beats if a == i and ((a, b) in own_tests or (b, a) in own_tests)]
             low, high = ranges[position] if position < ranked else (None, None)
@@ -228,8 +228,8 @@ class GroupBuilder:
                     rank_low=low,
                     rank_high=high,
                     beats=tuple(sorted(place[loser] for loser in losers)),
-                    apart=is_apart,
-                    needed=None if is_apart else min(needed, default=None),
+                    significant=is_significant,
+                    needed=None if is_significant else min(needed, default=None),
                 )
             )
         return placed

@@ -26,7 +26,7 @@ from ctxbench.harness.run.execution import Executor, judge_stored, judged
 from ctxbench.harness.run.merging import Merger
 from ctxbench.harness.run.resources import Resources
 from ctxbench.harness.run.sample import AnsweredSample
-from ctxbench.harness.run.scheduling import UnderWay, WorkPace, apart
+from ctxbench.harness.run.scheduling import PendingWork, WorkPace, isolate_faults
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
@@ -304,7 +304,7 @@ class Attempt:
     def _work(self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Tick) -> None:
         resources = self._resources
         left = deque(missing)
-        under_way = UnderWay(resources.threads, make)
+        under_way = PendingWork(resources.threads, make)
         engines = resources.engines if self._card.engines else None
         while True:
             lost = resources.batcher.lost or resources.summaries.batcher.lost
@@ -349,9 +349,10 @@ class Attempt:
 
     def _store_all(self, answered: Sequence[AnsweredSample]) -> None:
         # A model that also measures bits does so between its batches, so pass all samples at once.
-        parts = [answered] if self._resources.pricer.aside is None else self._pace.parts(answered)
+        parts = [answered] if self._resources.likelihood.aside is None else self._pace.parts(answered)
         for part in parts:
-            for samples, outcome in apart(self._scorer.finish, part, functools.partial(self._scorer.works, part)):
+            works = functools.partial(self._scorer.works, part)
+            for samples, outcome in isolate_faults(self._scorer.finish, part, works):
                 if isinstance(outcome, MachineFault):
                     for unscored in samples:
                         self._note(unscored.sample.id, outcome)

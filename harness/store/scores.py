@@ -299,7 +299,7 @@ class Gain:
     bits: float
 
 
-def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
+def samples_with_gains(store: Store, run: str, coder: str) -> frozenset[str]:
     """Return the samples of a run whose blocks this coder has measured."""
     g = t.BLOCK_GAIN.c
     with store.reading() as connection:

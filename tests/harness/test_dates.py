@@ -13,7 +13,7 @@ import pytest
 from ctxbench.bench import samples
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.harness.leaderboard.scales import after
+from ctxbench.harness.leaderboard.scales import dated_after
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import runs_over
@@ -100,13 +100,13 @@ def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None
     whole = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"]), dated=days)
     part = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"], samples="demo[after 2023-12-31]"), dated=days)
     limited = replace(make_table({"es": [0.1]}, ["a"], samples="demo[after 2023-12-31][:1]"), dated=days[1:])
-    assert [after(table, "2024-06-01").run.samples for table in (whole, part, limited)] == [
+    assert [dated_after(table, "2024-06-01").run.samples for table in (whole, part, limited)] == [
         "demo[after 2024-06-01]",
         "demo[after 2024-06-01]",
         "demo[after 2023-12-31][:1][after 2024-06-01]",
     ]
     # An earlier day leaves nothing more out.
-    assert after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
+    assert dated_after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ from tests.helpers.sets import make_set
 class Coder(Scripted):
     """A text costs a bit a character."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         self.priced = [*getattr(self, "priced", []), *texts]

@@ -48,7 +48,7 @@ from tests.helpers.sets import make_set
 class Coder(Scripted):
     """A text costs a bit a character, half of that if the prompt holds it."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def __init__(self) -> None:
         super().__init__(lambda _: "", version="c1")

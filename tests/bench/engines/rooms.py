@@ -28,7 +28,7 @@ from tests.helpers.samples import make_sample
 class Coder(Scripted):
     """A text costs a bit a character."""
 
-    capabilities = Capabilities(batch_size=16, prices=True)
+    capabilities = Capabilities(batch_size=16, log_likelihoods=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [float(len(text)) for text in texts]

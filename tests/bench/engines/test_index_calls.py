@@ -78,7 +78,7 @@ def test_a_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expect
 class Walking(rooms.Coder):
     """Searches once, and shows what the engine found."""
 
-    capabilities = Capabilities(batch_size=16, prices=True, instructs=True)
+    capabilities = Capabilities(batch_size=16, log_likelihoods=True, instructs=True)
 
     def __init__(self, _: object, *, version: str) -> None:
         super().__init__(self._walk, version=version)

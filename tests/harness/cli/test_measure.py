@@ -95,7 +95,7 @@ def test_what_cannot_be_priced_is_named_and_the_rest_is_measured(home: Home, mon
     references = sets.load(home, "demo").references
     text = references[min(references)].target
     bad = sorted(sample for sample, reference in references.items() if reference.target == text)
-    line = f"not priced: {', '.join(f'{sample} of {id_}' for sample in bad)}; the first: it answers oddly; mend it"
+    line = f"not measured: {', '.join(f'{sample} of {id_}' for sample in bad)}; the first: it answers oddly; mend it"
     where = ("--home", str(home.root), "--db", f"sqlite:///{home.root / 'ctxbench.db'}")
     count = "SELECT count(DISTINCT sample_id) FROM score WHERE metric = 'copyable_bits'"
     monkeypatch.setattr(InContext, "bits", OddCoder(""))

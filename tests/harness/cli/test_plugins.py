@@ -273,7 +273,7 @@ def test_what_a_served_model_can_do() -> None:
 @pytest.mark.slow
 def test_what_the_built_in_model_can_do() -> None:
     result = run_cli("generator", "check", "incontext")
-    assert result.code == 0 and re.search(r"^context gain  prices texts itself$", result.out, re.M)
+    assert result.code == 0 and re.search(r"^context gain  measures texts itself$", result.out, re.M)
     assert re.search(r"^--fim         cannot fill in the middle$", result.out, re.M) and "answered by" not in result.out
 
 

@@ -99,7 +99,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         ``tests``: id -> [state, message].
     """
     main, overlay = OWN / "main.jar", OWN / "overlay"
-    without(main, set(arguments["classes"]))
+    remove_entries(main, set(arguments["classes"]))
     # The file needs neither JUnit nor the tests.
     status, output = compile_files(
         [arguments["path"]],
@@ -188,7 +188,7 @@ def selectors(tests: Iterable[str]) -> list[str]:
     return [*(f"--select-class={name}" for name in sorted(whole)), *single]
 
 
-def without(jar: Path, names: set[str]) -> None:
+def remove_entries(jar: Path, names: set[str]) -> None:
     """Remove entries from a jar: the original file's classes contain the answer."""
     beside = jar.with_suffix(".new")
     with zipfile.ZipFile(jar) as old, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as new:

@@ -19,7 +19,7 @@ _CLASSES = (r"[^$]*", r".+\$Test.*|.*\$.*Tests?")
 _HEAP = 640
 
 
-def survey(arguments: dict[str, Any]) -> dict[str, Any]:
+def measure_coverage(arguments: dict[str, Any]) -> dict[str, Any]:
     """Compile the main classes with probes, run every test, then run passing tests alone.
 
     Args:
@@ -31,7 +31,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
         ``tests``: [id, state, milliseconds, probes] for each run of each test, with ``exit`` and ``messages``. Or
         ``fault``.
     """
-    classes, log = OWN / "probed", OWN / "survey.tsv"
+    classes, log = OWN / "probed", OWN / "coverage.tsv"
     sources = [*java_files(arguments["main"]), str(TOOLS / "Probe.java")]
     options = {"encoding": arguments["encoding"], "release": arguments["release"]}
     jars = [*arguments["jars"], *JARS]
@@ -50,7 +50,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
             return {"fault": output}
     # Classes with probes come before the same classes without.
     places = [classes, tests, *arguments["resources"], test_jar]
-    defined = [f"-Dctxbench.survey={log}", f"-Dctxbench.probes={int(arguments['probes'])}"]
+    defined = [f"-Dctxbench.coverage={log}", f"-Dctxbench.probes={int(arguments['probes'])}"]
     argv = [*_java(arguments, places), *defined, "org.junit.platform.console.ConsoleLauncher"]
     argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--scan-classpath={test_jar}"]
     argv += [f"--include-classname={pattern}" for pattern in _CLASSES]
