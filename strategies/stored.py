@@ -68,10 +68,10 @@ def repobench(
         context: name of the stored context; by default the first with snippets.
         max_prompt: tokens for the prompt; snippets are shortened first, by whole lines from their end.
     """
-    stored_pieces = select_context([stored for stored in query.stored if stored.snippets], context)
+    stored_context = select_context([stored for stored in query.stored if stored.snippets], context)
     mark = query.language.comment
     blocks = [text_block(f"{mark} Repo Name: {query.repo}\n")]
-    for snippet in stored_pieces.snippets if stored_pieces else ():
+    for snippet in stored_context.snippets if stored_context else ():
         blocks.append(text_block(f"{mark} Path: {snippet.path}\n"))
         blocks.append(Block(kind=BlockKind.SIMILAR, text=f"{snippet.text}\n\n", score=snippet.score))
     title = text_block(f"{mark} Path: {query.path}\n")
@@ -89,7 +89,7 @@ def repobench(
         if CROPPED in parts
         else [*_closed_up([*shortened, title]), file_block]
     )
-    return Prompt(blocks=tuple(closed), dropped=dropped, flags=_flags(query, file_block, stored_pieces))
+    return Prompt(blocks=tuple(closed), dropped=dropped, flags=_flags(query, file_block, stored_context))
 
 
 def select_context(stored: Sequence[StoredContext], name: str) -> StoredContext | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ctxbench.bench.languages.java import PIECE
+from ctxbench.bench.languages.java import COMMENT_OR_LITERAL
 from ctxbench.bench.languages.outline import Function, Type
 
 SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
@@ -30,7 +30,7 @@ SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
         "Return the stops of both routes in order and without repeats",
     ),
 )
-REMARK = re.compile(PIECE, re.DOTALL)
+REMARK = re.compile(COMMENT_OR_LITERAL, re.DOTALL)
 _PRIMITIVES = frozenset({"", "void", "boolean", "byte", "short", "int", "long", "char", "float", "double"})
 _ARGUMENTS = re.compile(r"<[^<>]*>")
 _ANNOTATIONS = re.compile(r"@[\w.]+(?:\([^()]*\))?\s*")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.java import JAVA, PIECE
+from ctxbench.bench.languages.java import COMMENT_OR_LITERAL, JAVA
 from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Span, Type
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor
 
 _TOKEN = re.compile(
-    rf"{PIECE}|(?P<values>[=\]]\s*\{{)|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<end>;)",
+    rf"{COMMENT_OR_LITERAL}|(?P<values>[=\]]\s*\{{)|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<end>;)",
     re.DOTALL,
 )
 KINDS = {
