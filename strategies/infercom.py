@@ -97,12 +97,12 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     file_block = infile_block(query, infile)
     before = first_shown_line(query, infile) if own_file else 0
     windows = WindowSearch(query, repo, window, stride, before, f"{repo.name}/" if repo_paths else "")
-    first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
+    first = similar_prompt(query, windows.search_prefix(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
     # As in the published numbers, disabled APIs also take their share of the budget.
     apis = infer(repo, generate, file_block.text, draft, ApiSearch(encoder, k_uer, k_fsr, ue_quirks))
     apis, dropped, tokens_left = fit(repo.name, apis, file_block.text, context)
-    fragments = windows.drafted(draft, q2_partial, q2_lines)
+    fragments = windows.search_draft(draft, q2_partial, q2_lines)
     blocks, unfit = _similar(fragments, min(tokens_left, similar), empty_header=empty_header)
     shown = replace(apis, usage=apis.usage if uer else (), summary=apis.summary if fsr else ())
     blocks += [*api_blocks(repo.name, shown), file_block]

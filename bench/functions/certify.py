@@ -268,7 +268,7 @@ def under_load(
     tries = dict.fromkeys(whole, _TRIES)
     waiting = []
     for sample in samples:
-        before = earlier.left_out(sample, whole[sample.id])
+        before = earlier.busy_failures(sample, whole[sample.id])
         if before is None:
             waiting.append(sample)
         else:
@@ -282,7 +282,7 @@ def under_load(
             if not failures[sample.id]:
                 now = set(references[sample.id].tests)
                 gone[sample.id] = tuple(test for test in whole[sample.id].tests if test not in now)
-                earlier.add_left_out(sample, whole[sample.id], gone[sample.id])
+                earlier.add_busy_failures(sample, whole[sample.id], gone[sample.id])
                 continue
             reason = failures[sample.id][0].reason
             references[sample.id] = drop_tests(references[sample.id], failed)

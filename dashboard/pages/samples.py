@@ -393,7 +393,7 @@ def _context(side: Side, others: Sequence[Side]) -> None:
         f"**What the model saw** · {key} · {show.plain(side.run.strategy)}",
         help="The final prompt, block by block, in its order.",
     )
-    show.note(view.took(side.detail))
+    show.note(view.cost_phrase(side.detail))
     show.frame(view.block_rows(blocks), help=view.DETAIL_HELP, key=f"blocks-{key}")
     inside = [(number, block) for number, block in enumerate(blocks, 1) if block.start is not None]
     elsewhere = [other.detail.prompt for other in others if other.detail.prompt is not None]

@@ -291,7 +291,7 @@ def doubted(judged: StoredVerdict) -> str:
     return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 
 
-def took(detail: Detail) -> str:
+def cost_phrase(detail: Detail) -> str:
     """Return a phrase about a sample's cost: context tokens, calls, seconds of strategy and model."""
     if detail.imported or detail.prompt is None:
         return ""

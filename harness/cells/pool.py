@@ -31,9 +31,9 @@ from ctxbench.harness.cells.conversation import (
     Questions,
     channel,
     fault_of,
-    or_gone,
     three_texts,
     to_check,
+    translate_disconnects,
 )
 from ctxbench.harness.cells.kernel import ended_for_memory
 from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, strategy_file_folders, visible_paths
@@ -237,7 +237,7 @@ class ForkedCells:
         ended_before = ended_for_memory()
         with self._remarks.of_cell() as output:
             try:
-                with theirs, or_gone():
+                with theirs, translate_disconnects():
                     server.start(job, theirs, output)
                 yield CellConversation(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:

@@ -315,7 +315,7 @@ def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[f
     for card in cards:
         began = time.monotonic()
         try:
-            summaries.append(runs.attempt(card, 0, runs.planned).go(shown))
+            summaries.append(runs.attempt(card, 0, runs.planned).run(shown))
         finally:
             delete_run(runs.store, runs.spec(card, 0).id)
         taken = time.monotonic() - began

@@ -181,7 +181,7 @@ _OURS = (BlockKind.MARK, BlockKind.AFTER)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-def unmarked(prompt: Prompt) -> Prompt:
+def strategy_prompt(prompt: Prompt) -> Prompt:
     """Return the strategy's own prompt, without special tokens and the text after the cursor."""
     blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
     return prompt if len(blocks) == len(prompt.blocks) else replace(prompt, blocks=blocks)

@@ -23,7 +23,7 @@ from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import precision
 from ctxbench.harness.generators.base import Request, Response, generator
-from ctxbench.harness.generators.fim import unmarked
+from ctxbench.harness.generators.fim import strategy_prompt
 from ctxbench.harness.generators.local import (
     AUTO,
     BatchSize,
@@ -263,7 +263,7 @@ class HF(Local):
     def _cost(self, prefill: Prefill, request: Request) -> float | None:
         if request.reference is None:
             return None
-        windows = self._target_windows([unmarked(request.prompt)], [request.reference], self.window)
+        windows = self._target_windows([strategy_prompt(request.prompt)], [request.reference], self.window)
         cost = sum(prefill.cost(ids, count) for _, ids, count in windows)
         return cost if math.isfinite(cost) else None
 

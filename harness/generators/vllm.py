@@ -26,7 +26,7 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import answers
 from ctxbench.harness.generators.base import Request, Response, generator, sample_seed
-from ctxbench.harness.generators.fim import unmarked
+from ctxbench.harness.generators.fim import strategy_prompt
 from ctxbench.harness.generators.local import (
     BatchSize,
     Local,
@@ -199,7 +199,7 @@ class VLLM(Local):
     def _reference_costs(self, requests: Mapping[int, LocalRequest]) -> dict[int, tuple[float, int]]:
         """Return `_costs` of requests with references, by request index. Call this before the answers are cached."""
         asked = {
-            number: (unmarked(one.request.prompt), one.request.reference)
+            number: (strategy_prompt(one.request.prompt), one.request.reference)
             for number, one in requests.items()
             if one.request.reference is not None
         }

@@ -313,7 +313,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
     """Return a run's numbers for the columns of a paper's table."""
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
     repos = set(run.repo)
-    if construction := construction_of(stage for stage in built if project_of(stage.repo) in repos):
+    if construction := mean_construction_seconds(stage for stage in built if project_of(stage.repo) in repos):
         cells["construction"] = construction
     return OwnResult(
         run=run.run.id,
@@ -328,7 +328,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
     )
 
 
-def construction_of(built: Iterable[ConstructionTime]) -> OwnNumber | None:
+def mean_construction_seconds(built: Iterable[ConstructionTime]) -> OwnNumber | None:
     """Return the mean seconds to make a repository searchable: all stages together, averaged over attempts."""
     attempts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for stage in built:

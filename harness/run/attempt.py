@@ -139,7 +139,7 @@ class Attempt:
         self._run = spec.id
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
-    def go(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
+    def run(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
         """Complete the missing samples, here or on a cluster's nodes; record the attempt's end even if interrupted.
 
         A run that an `InputFault` stops before anything is stored, for example a missing key, is deleted.
@@ -149,12 +149,12 @@ class Attempt:
         """
         with self._store.run_lock(self._run) as self._locked:
             try:
-                return self._go(progress, cluster)
+                return self._run_missing(progress, cluster)
             except InputFault:
                 forget_unbegun(self._store, self._run)
                 raise
 
-    def _go(self, progress: Progress, cluster: Cluster | None) -> RunSummary:
+    def _run_missing(self, progress: Progress, cluster: Cluster | None) -> RunSummary:
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._resources.judges else []
         if missing or lacking:
@@ -351,7 +351,7 @@ class Attempt:
         # A model that also measures bits does so between its batches, so pass all samples at once.
         parts = [answered] if self._resources.likelihood.aside is None else self._pace.parts(answered)
         for part in parts:
-            works = functools.partial(self._scorer.works, part)
+            works = functools.partial(self._scorer.can_measure, part)
             for samples, outcome in isolate_faults(self._scorer.finish, part, works):
                 if isinstance(outcome, MachineFault):
                     for unscored in samples:

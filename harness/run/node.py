@@ -170,7 +170,7 @@ class NodeWorker:
             deliver=lambda name, content: shards.append((name, content)),
             snapshots={unit.repo: self._snapshots[unit.repo].digest} if unit.repo in self._snapshots else {},
         )
-        runs.attempt(card, unit.repetition, mine, store).go(silent)
+        runs.attempt(card, unit.repetition, mine, store).run(silent)
         return shards
 
     def _opened(self) -> Runs:

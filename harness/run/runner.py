@@ -311,7 +311,7 @@ def run_cards(
     def attempt(card: StrategyCard, repetition: int) -> RunSummary:
         mine = runs.planned if share is None else share.of(runs.planned, repository_of)
         work = runs.attempt(card, repetition, mine)
-        return work.go(progress, cluster)
+        return work.run(progress, cluster)
 
     # A share cannot show whether the whole run equals the previous one.
     greedy = runs.greedy and share is None

@@ -73,11 +73,11 @@ class LikelihoodModel:
         if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
-    def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
+    def can_measure(self, languages: Iterable[Language], after: MachineFault) -> bool:
         """Return whether the coder still works after a fault, by measuring a small text."""
-        return isinstance(after, TooLong) or any(map(self._prices_small, languages))
+        return isinstance(after, TooLong) or any(map(self._measures_small, languages))
 
-    def _prices_small(self, language: Language) -> bool:
+    def _measures_small(self, language: Language) -> bool:
         prompt, text = _SMALL
         with contextlib.suppress(MachineFault):
             return self.coder.knows(language) and len(self.coder.bits([prompt], [text], language)) == 1
@@ -116,9 +116,9 @@ class SampleScorer:
         bits = self._bits.of(answered) if self._bits is not None else [()] * len(answered)
         return [self._finished(sample, costs) for sample, costs in zip(answered, bits, strict=True)]
 
-    def works(self, answered: Sequence[AnsweredSample], after: MachineFault) -> bool:
+    def can_measure(self, answered: Sequence[AnsweredSample], after: MachineFault) -> bool:
         """Return whether other samples like these can be scored after a fault."""
-        return self._bits is None or self._bits.works({sample.sample.language for sample in answered}, after)
+        return self._bits is None or self._bits.can_measure({sample.sample.language for sample in answered}, after)
 
     def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
         reference = self._references[answered.sample.id]
@@ -321,10 +321,10 @@ class Bits:
         """
         return self._costs([self._pairs(sample, prompt) for sample, prompt in prompts])
 
-    def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
+    def can_measure(self, languages: Iterable[Language], after: MachineFault) -> bool:
         """Return whether the coder can still measure one of the languages after a fault."""
         with self._asker(), self._measuring:
-            return self._likelihood.works(languages, after)
+            return self._likelihood.can_measure(languages, after)
 
     def _costs(self, pairs_by_sample: Sequence[_Pairs]) -> list[tuple[StoredBits, ...]]:
         with self._asker(), self._measuring:
@@ -346,7 +346,7 @@ class Bits:
             return {}
         target = target_after_cursor(sample, reference)
         # The gain measures only the retrieved context, so leave out the text after the cursor.
-        prompts = infile_prompt(sample.query(), WHOLE), fim.unmarked(prompt)
+        prompts = infile_prompt(sample.query(), WHOLE), fim.strategy_prompt(prompt)
         return {
             (str(sample.language), shown_prompt.digest, sha256(target)): (shown_prompt, target)
             for shown_prompt in prompts

@@ -27,7 +27,7 @@ from ctxbench.harness.definitions import RETRIEVED
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator as Coder
-from ctxbench.harness.generators.fim import unmarked
+from ctxbench.harness.generators.fim import strategy_prompt
 from ctxbench.harness.results import BITS, CHECKS, Measurement
 from ctxbench.harness.run.execution import Executor, judge_stored
 from ctxbench.harness.run.scheduling import NothingWorks, isolate_faults
@@ -289,7 +289,7 @@ def _gains(
             pairs = [(samples[completion.sample_id], prompts[completion.sample_id]) for completion in chunk]
             return [gain(costs, likelihood.name) if costs else {} for costs in bits.of_prompts(pairs)]
 
-        yield measured, functools.partial(bits.works, {samples[id_].language for id_ in prompts})
+        yield measured, functools.partial(bits.can_measure, {samples[id_].language for id_ in prompts})
 
 
 @contextlib.contextmanager
@@ -389,7 +389,7 @@ def _measure_blocks(
         try:
             gains = block_gains(likelihood.coder, prompt, target, sample.language)
         except MachineFault as fault:
-            if not likelihood.works([sample.language], fault):
+            if not likelihood.can_measure([sample.language], fault):
                 raise
             faults[sample.id] = fault
             continue
@@ -402,7 +402,9 @@ def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -
     """Return index of a block -> additional bits of the target if that block is left out of the prompt."""
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
-    whole, *without = coder.bits(list(map(unmarked, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
+    whole, *without = coder.bits(
+        list(map(strategy_prompt, (prompt, *shorter))), [target] * (1 + len(shorter)), language
+    )
     return {at: bits - whole for at, bits in zip(ordinals, without, strict=True)}
 
 

@@ -60,12 +60,14 @@ class Choosy(Coder):
     fault = MachineFault("it answers oddly")
 
 
-def test_a_coder_works_that_prices_a_small_text() -> None:
-    works = LikelihoodModel(name="c", coder=Choosy()).works
-    assert works([JAVA, PYTHON], Choosy.fault) and not works([JAVA], Choosy.fault) and not works([], Choosy.fault)
+def test_a_coder_that_measures_a_small_text_can_measure() -> None:
+    can_measure = LikelihoodModel(name="c", coder=Choosy()).can_measure
+    for languages, expected in (([JAVA, PYTHON], True), ([JAVA], False), ([], False)):
+        assert can_measure(languages, Choosy.fault) is expected
     lost = Coder(faults=9)
-    assert not LikelihoodModel(name="c", coder=lost).works([PYTHON], MachineFault("lost")) and len(lost.calls) == 1
-    assert LikelihoodModel(name="c", coder=lost).works([PYTHON], TooLong("too long")), "which says nothing of others"
+    can_measure = LikelihoodModel(name="c", coder=lost).can_measure
+    assert not can_measure([PYTHON], MachineFault("lost")) and len(lost.calls) == 1
+    assert can_measure([PYTHON], TooLong("too long")), "which says nothing of others"
     assert len(lost.calls) == 1
 
 

@@ -196,7 +196,7 @@ class OpenAI(Generator):
     def _reference_bits(self, request: Request) -> float | None:
         if self.capabilities.log_likelihoods and request.reference is not None:
             with contextlib.suppress(MachineFault):
-                return self._bits((fim.unmarked(request.prompt).text, request.reference))
+                return self._bits((fim.strategy_prompt(request.prompt).text, request.reference))
         return None
 
     def _ask(self, request: Request, *, line: bool) -> Response:

@@ -101,7 +101,7 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
         fields |= {"messages": [*system, {"role": "user", "content": text}]} if settings.chat else {"prompt": text}
     # OpenAI's newer models accept only the long name, all other servers the short one. The limit includes thinking
     # tokens.
-    fields[LONG if settings.chat and settings.official else SHORT] = how.max_tokens + settings.thinking
+    fields[LONG if settings.chat and settings.is_openai else SHORT] = how.max_tokens + settings.thinking
     fields["temperature"] = how.temperature
     if how.temperature > 0:
         fields["seed"] = sample_seed(how.seed, request.index)

@@ -49,9 +49,9 @@ def test_ids(name: str, wanted: str) -> None:
 
 
 def test_a_plain_method_that_runs_with_its_class_is_found_in_reports() -> None:
-    assert judging.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#x[*]") == 1
-    assert judging.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#y[*]") == 3
-    assert judging.of_test({"A#y[*]": 3}, "A#y") is None
+    assert judging.entry_of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#x[*]") == 1
+    assert judging.entry_of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#y[*]") == 3
+    assert judging.entry_of_test({"A#y[*]": 3}, "A#y") is None
 
 
 def test_selectors_name_methods_or_whole_classes() -> None:

@@ -181,7 +181,7 @@ def test_a_prompt_has_both_sides_between_its_marks(template: Template) -> None:
         "codestral": f"[SUFFIX]{behind}[PREFIX]{before}",
     }.get(template.name, f"{template.before}{before}{template.after}{behind}{template.middle}")
     assert prompt.text == wanted and prompt.flags == ()
-    assert fim.unmarked(prompt) == LEFT and fim.unmarked(LEFT) is LEFT
+    assert fim.strategy_prompt(prompt) == LEFT and fim.strategy_prompt(LEFT) is LEFT
     kinds = [block.kind for block in prompt.blocks]
     assert kinds.count(BlockKind.MARK) == len(template.marks) and kinds.count(BlockKind.AFTER) == 1
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .judging import FAILED, PASSED, SKIPPED, WHOLE, of_test, selectors, test_id
+from .judging import FAILED, PASSED, SKIPPED, WHOLE, entry_of_test, selectors, test_id
 from .programs import JARS, OWN, TOOLS, class_path, compile_files, copy_rest, java_files, program, run, virtual_machine
 
 UNSELECTABLE = "unselectable"
@@ -111,7 +111,7 @@ def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
     for line in _lines(log):
         number, owner, name, state = line.split("\t")
         states[options[int(number)]].setdefault(test_id(owner, name), set()).add(_STATES[state])
-    return {test for test in tests if of_test(states[option_of[test]], test) == {PASSED}}
+    return {test for test in tests if entry_of_test(states[option_of[test]], test) == {PASSED}}
 
 
 def _lines(log: Path) -> list[str]:
