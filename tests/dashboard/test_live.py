@@ -104,7 +104,7 @@ class Reader:
             assert all(column[at] is not None for at in scored)
 
 
-def watched(home: Home, database: str, page: Callable[[], None]) -> None:
+def check_reads_during_run(home: Home, database: str, page: Callable[[], None]) -> None:
     """Let a run write and a reader read; check both."""
     make_set(home, repos=REPOS, per_repo=PER_REPO)
     run = Run(home, database)
@@ -181,7 +181,7 @@ def test_sqlite_with_its_pages(tmp_path: Path) -> None:
             page = app(name, home.root)
             assert not page.exception and not page.error, (page.exception, page.error)
 
-    watched(home, home.database, pages)
+    check_reads_during_run(home, home.database, pages)
 
 
 @pytest.fixture
@@ -195,4 +195,4 @@ def server() -> Iterator[str]:
 
 
 def test_postgresql(tmp_path: Path, server: str) -> None:
-    watched(Home(tmp_path / "home"), server, lambda: None)
+    check_reads_during_run(Home(tmp_path / "home"), server, lambda: None)

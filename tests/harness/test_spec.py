@@ -87,7 +87,7 @@ def stored(database: str) -> dict[str, RunWork]:
         return {one.id: one for one in works(store)}
 
 
-def again(home: Home, run: RunWork) -> Result:
+def run_again(home: Home, run: RunWork) -> Result:
     """Type the run's command, with an empty database."""
     options = ["--db", f"sqlite:///{home.root / 'again.db'}"]
     program, *words = shlex.split(repeat_command(run.choices, run.file, options=options))
@@ -101,7 +101,7 @@ def check(home: Home, *arguments: str) -> None:
     first = stored(home.database)
     assert first
     for run in first.values():
-        assert again(home, run).code == 0
+        assert run_again(home, run).code == 0
     second = stored(f"sqlite:///{home.root / 'again.db'}")
     assert {id_: one.finished for id_, one in second.items()} == {id_: one.finished for id_, one in first.items()}
 
