@@ -21,7 +21,7 @@ from ctxbench.harness.run.sample import FINAL
 from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall, completion_texts, detail
 from ctxbench.harness.store.runs import RunFilter, find_run, run_tables
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.work import RunWork, works
+from ctxbench.harness.store.work import RunWork, run_works
 
 _OURS = ("ctxbench", "context")
 """Profiles whose metrics keep their plain names. Other metrics are prefixed with their profile."""
@@ -108,7 +108,7 @@ def read_run(store: Store, run: str) -> ExportedRun:
         UnknownName: if no run matches.
     """
     id_ = find_run(store, run).id
-    [work] = works(store, [id_])
+    [work] = run_works(store, [id_])
     tables = run_tables(store, selection=RunFilter(id=id_))
     return ExportedRun(store=store, work=work, tables=tuple(tables), sample_set=None)
 

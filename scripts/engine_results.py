@@ -37,7 +37,7 @@ from ctxbench.harness.store.details import BlockFacts, completion_texts, detail
 from ctxbench.harness.store.runs import CONTEXT, run_tables
 from ctxbench.harness.store.store import Store
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.persistent import living
+from ctxbench.sandbox.persistent import with_resident
 from scripts import write_section
 from scripts.reference_results import LANGUAGES, board_text, metric_cell, tokens_cell
 
@@ -193,7 +193,7 @@ class Built:
 def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], engine: str) -> Built:
     """Index the tree of each sample's file twice in fresh sandboxes, and query both."""
     recipe, sandbox = read(engine), back_end(home, None)
-    sandbox.prepare(living(recipe.environment), lambda _: None)
+    sandbox.prepare(with_resident(recipe.environment), lambda _: None)
     snapshots = sets.snapshots(home, sample_set, {sample.repo for sample in samples})
     boxes, alike = [], 0
     for sample in samples:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import records
 from ctxbench.bench.codereval.locate import Located, locate
-from ctxbench.bench.codereval.records import TaskReport, placed, record_of
+from ctxbench.bench.codereval.records import TaskReport, rebuild_task, record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import Task, codereval
 from ctxbench.bench.formats.hygiene import cleaned
@@ -88,7 +88,9 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         if isinstance(measured, _Failed):
             report(f"{repo}: {measured.outcome}: {measured.fault}")
             faults.append(measured.fault)
-            outcomes |= {task.sample.id: lost(task, repo, measured.outcome, str(measured.fault)) for task in repo_tasks}
+            outcomes |= {
+                task.sample.id: dropped(task, repo, measured.outcome, str(measured.fault)) for task in repo_tasks
+            }
             continue
         repo_outcomes, entry = rebuilt(*measured, repo_tasks, sandbox, workers)
         outcomes |= repo_outcomes
@@ -110,9 +112,9 @@ def _grouped(
     for task in tasks:
         manifest = repositories.get((task.sample.language, key(record_of(task).project)))
         if manifest is None:
-            outcomes[task.sample.id] = lost(task, "", records.NO_MANIFEST)
+            outcomes[task.sample.id] = dropped(task, "", records.NO_MANIFEST)
         elif manifest.tests is None:
-            outcomes[task.sample.id] = lost(task, manifest.name, records.NO_TESTS)
+            outcomes[task.sample.id] = dropped(task, manifest.name, records.NO_TESTS)
         else:
             groups.setdefault(manifest.name, (manifest, []))[1].append(task)
     return {name: groups[name] for name in sorted(groups)}
@@ -222,7 +224,7 @@ class TaskOutcome:
     task: Task | None = None
 
 
-def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
+def dropped(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
     """Return the outcome of a task that is dropped."""
     record = record_of(task)
     return TaskOutcome(
@@ -274,12 +276,12 @@ class _Rebuilding:
         snapshot, repo = self.prepared.project.snapshot, self.prepared.project.manifest.name
         located = locate(record_of(task), snapshot.texts, task.sample.language)
         if not isinstance(located, Located):
-            return lost(task, repo, located.reason, located.detail)
+            return dropped(task, repo, located.reason, located.detail)
         function = located.declaration
         spot = Spot(
             path=located.path, name=function.name, start=function.start, cursor=function.cursor, end=function.end
         )
-        whole = placed(task, located, snapshot.texts[located.path], repo=repo, hidden=self.coverage.hidden)
+        whole = rebuild_task(task, located, snapshot.texts[located.path], repo=repo, hidden=self.coverage.hidden)
         whole = replace(whole, sample=replace(whole.sample, uses=self.coverage.uses(spot)))
         judged = certify(
             self.coverage.covering(spot), self.coverage.runs, lambda tests: self.certificate(_with_tests(whole, tests))

@@ -25,7 +25,7 @@ from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
-from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, living
+from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, with_resident
 from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
@@ -147,7 +147,7 @@ class EngineBox:
     def _program(self, sandbox: Sandbox | None, limits: Limits, state: bytes) -> Conversation:
         assert sandbox
         tree = {path: text.encode("utf-8", "replace") for path, text in self.tree.items()}
-        environment = replace(living(self._recipe.environment), tree={STATE: state} if state else tree)
+        environment = replace(with_resident(self._recipe.environment), tree={STATE: state} if state else tree)
         talk: Conversation = self._open.enter_context(sandbox.converse(environment, limits=limits))
         talk.begin(f"{SERVER}:serve", {"entry": self._recipe.entry, "arguments": dict(self._recipe.arguments)})
         return talk

@@ -34,7 +34,7 @@ from ctxbench.bench.files import explained
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.persistent import living
+from ctxbench.sandbox.persistent import with_resident
 from ctxbench.sandbox.types import Limits, Report, Sandbox
 
 _MOST_BOXES = 8
@@ -156,7 +156,7 @@ class Engines:
         for recipe in boxed:
             assert self._sandbox
             with explained(recipe.spec):
-                self._sandbox.prepare(living(recipe.environment), self._report)
+                self._sandbox.prepare(with_resident(recipe.environment), self._report)
 
     def leave(self) -> None:
         """End all boxes and forget announced samples."""

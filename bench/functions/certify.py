@@ -13,7 +13,7 @@ from itertools import cycle, islice
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.functions.certificates import Certificate, Certificates, Mutants
-from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose_by_faults, failing_tests, measured
+from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose_by_faults, count_mutants, failing_tests
 from ctxbench.bench.judging.judge import Judge
 from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
@@ -127,7 +127,7 @@ def _attempt(
 
 
 def _measured(draft: Draft, tests: tuple[str, ...], boxes: Judge) -> Certificate:
-    return Certificate(tests, measured(draft, tests, boxes), bool(tests) and draft.clocks.issuperset(tests))
+    return Certificate(tests, count_mutants(draft, tests, boxes), bool(tests) and draft.clocks.issuperset(tests))
 
 
 def _again(blanks: Mapping[str, str], references: Mapping[str, Reference], boxes: Judge, sample: Sample) -> bool:

@@ -256,7 +256,7 @@ def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
         yield (1 - 2 * bits).astype(np.float64)
 
 
-def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
+def order_rows(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
     """Sort rows by mean, but never a row before a row that beats it.
 
     Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common

@@ -157,7 +157,7 @@ class GroupBuilder:
         tests = {pair: difference for family in families for pair, difference in family.items()}
         significant = [pair for pair, difference in tests.items() if difference.significant]
         beats = {(a, b) if ((tests[a, b].mean or 0) < 0) is lower else (b, a) for a, b in significant}
-        order = signflip.standing(order, beats)
+        order = signflip.order_rows(order, beats)
         in_order = [*order, *(i for i in self._by_mean(self.whole) if i not in order)]
         in_order += [i for i in range(len(self.tables)) if i not in in_order]
         differences = self._differences(tests)

@@ -29,7 +29,7 @@ from ctxbench.harness.results import (
 )
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.database import uncollected
+from ctxbench.harness.store.database import garbage_collection_paused
 from ctxbench.harness.store.notes import names
 from ctxbench.harness.store.samples import PlannedSamples, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import (
@@ -197,7 +197,7 @@ def run_tables(
         selection: the runs and samples to read; None for all.
     """
     run_filter = selection or RunFilter()
-    with uncollected(), store.reading() as connection:
+    with garbage_collection_paused(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
         run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
         begun = _begun(connection)

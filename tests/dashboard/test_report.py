@@ -19,7 +19,7 @@ from ctxbench.dashboard.views.leaderboard import Axis
 from ctxbench.harness.leaderboard import board, scales
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.harness.store.write import StoredCompletion
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
@@ -344,4 +344,4 @@ def _luminance(colour: str) -> float:
 def test_works_are_asked_of_the_shown_runs_only(home: Path) -> None:
     specs = [make_spec(strategy="lc.infile").id]
     with open_store(f"sqlite:///{home / 'results.db'}") as store:
-        assert [work.id for work in works(store, specs)] == specs
+        assert [work.id for work in run_works(store, specs)] == specs

@@ -18,7 +18,7 @@ from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import runs_over
 from ctxbench.harness.store.samples import stored_sets
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
 from tests.helpers.sets import make_set
@@ -63,7 +63,7 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
     assert run_cli(*RUN, "--home", str(home.root)).code == 0
     assert {(row["samples"], row["n"]) for row in records(home)} == {("demo", 4), ("demo[after 2024-06-01]", 1)}
     with open_store(home.database) as store:
-        runs = {work.choices.after: work for work in works(store)}
+        runs = {work.choices.after: work for work in run_works(store)}
         sets = {stored.samples: stored for stored in stored_sets(store)}
         part = sets["demo[after 2024-06-01]"]
         chosen = runs_over(store, part.digest, part.samples)
@@ -74,7 +74,7 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
     command = shlex.split(repeat_command(runs["2024-06-01"].choices, options=["--home", str(home.root)]))
     assert run_cli(*command[1:], "--db", database).code == 0
     with open_store(database) as store:
-        assert [work.id for work in works(store)] == [runs["2024-06-01"].id]
+        assert [work.id for work in run_works(store)] == [runs["2024-06-01"].id]
 
 
 def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:

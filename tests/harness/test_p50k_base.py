@@ -18,7 +18,7 @@ from ctxbench.harness.results import generator_label, spec_of_label
 from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.strategies import layout
 from ctxbench.strategies.layout import build_infile
 from tests.helpers.cli import assert_fault, run_cli
@@ -183,7 +183,7 @@ def test_cells_count_by_a_file_that_they_cannot_read(vocabulary: Path, tmp_path:
         assert own.generator == "scripted(text=x)" and own.versions["tokenizer"] == code_tokens.NAME
         assert counted.generator == "scripted(text=x) [budgets in p50k_base]"
         assert counted.versions["tokenizer"] == "p50k_base"
-        commands = {work.id: repeat_command(work.choices) for work in works(store)}
+        commands = {work.id: repeat_command(work.choices) for work in run_works(store)}
     assert len(commands) == 2
     compared = run_cli("compare", *commands, "--home", str(home.root))
     assert compared.code == 0 and "[budgets in p50k_base]" in compared.out and "versions" not in compared.out

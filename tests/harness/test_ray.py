@@ -17,7 +17,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from tests.helpers.cli import run_cli
 from tests.helpers.mining import local_manifest
 from tests.helpers.openai_server import Server, serving
@@ -64,7 +64,7 @@ class TwoNodes:
         if not (self.home.root / f"{db}.db").exists():
             return 0
         with open_store(f"sqlite:///{self.home.root / db}.db") as store:
-            return sum(run.finished for run in works(store))
+            return sum(run.finished for run in run_works(store))
 
     def scores(self, db: str) -> Any:
         """Return all scores and texts, without times."""

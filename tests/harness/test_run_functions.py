@@ -29,7 +29,7 @@ from ctxbench.harness.store import Store, shard_store, verdicts
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.shard import read
 from ctxbench.harness.store.shard_store import open_share
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
@@ -220,7 +220,7 @@ def check_merged(main: Store, sample_set: SampleSet, parts: Path) -> None:
     merger = Merger(main, sample_set)
     for file in shard_files([parts]):
         merger.merge_file(file)
-    [run] = works(main)
+    [run] = run_works(main)
     assert verdicts.unjudged(main, run.id) == [] and verdicts.passes(main, run.id, 2) == [1, 1, 0, 1, 1, 0]
 
 

@@ -12,7 +12,7 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.judging import judge as judging
 from ctxbench.harness.run.spec import ImportedFile, StoredChoices, planned_samples, repeat_command, unfinished_samples
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import RunWork, works
+from ctxbench.harness.store.work import RunWork, run_works
 from ctxbench.sandbox import registry
 from tests.harness.cli.test_exec import Fake
 from tests.harness.imported.records import java_task, python_task, write
@@ -84,7 +84,7 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 def stored(database: str) -> dict[str, RunWork]:
     with open_store(database) as store:
-        return {one.id: one for one in works(store)}
+        return {one.id: one for one in run_works(store)}
 
 
 def run_again(home: Home, run: RunWork) -> Result:

@@ -26,7 +26,7 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.harness.submissions import format as files
 from ctxbench.harness.submissions import records as form
 from ctxbench.harness.submissions.records import PackageVerification
@@ -112,8 +112,8 @@ def make(tmp_path: Path, kind: str = "line", strategy: str = "mine", generator: 
             **({"judges": judge.open} if judge else {}),
         )
         assert not summaries[0].missing, summaries
-        submission = packed(store, works(store, [summaries[0].run]), sets[0], **WORDS)
-        again = packed(store, works(store, [summaries[0].run]), sets[0], **WORDS)
+        submission = packed(store, run_works(store, [summaries[0].run]), sets[0], **WORDS)
+        again = packed(store, run_works(store, [summaries[0].run]), sets[0], **WORDS)
     assert submission == again
     files.write(tmp_path / "package", submission)
     return Made(package=tmp_path / "package", home=second, judge=judge)
@@ -451,7 +451,10 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "an infinite number in TOML": (edit_manifest("temperature = 0.0", "temperature = inf"), "temperature"),
     "a date in TOML": (edit_manifest('date = "', 'date = 2026-01-01 # "'), "date"),
     "a manifest of 50 MB": (edit_manifest("format = 1", f"# {'x' * (50 << 20)}\nformat = 1"), "larger than"),
-    "nested tables": (edit_manifest("[set]", "\n".join(f"[{'a.' * 1_990}b{n}]" for n in range(30)) + "\n[set]"), "TOML|a"),
+    "nested tables": (
+        edit_manifest("[set]", "\n".join(f"[{'a.' * 1_990}b{n}]" for n in range(30)) + "\n[set]"),
+        "TOML|a",
+    ),
     "many tables": (edit_manifest("[set]", "[[a]]\n" + "[[a.b]]\n" * 9_000 + "[set]"), "field a"),
     "a link in place of the package": (
         lambda folder: (folder.rename(folder.parent / "real"), folder.symlink_to(folder.parent / "real")),
@@ -474,13 +477,19 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a control character": (edit_manifest('title = "', 'title = "\\u001b[31m'), "title"),
     "deep JSON": (first_line(lambda _: "[" * 100_000 + "]" * 100_000), "nested"),
     "deep objects": (first_line(lambda _: '{"a":' * 5_000 + "1" + "}" * 5_000), "nested"),
-    "a long number": (first_line(lambda old: old.replace('"context_tokens": ', '"context_tokens": ' + "9" * 10_000)), "JSON"),
+    "a long number": (
+        first_line(lambda old: old.replace('"context_tokens": ', '"context_tokens": ' + "9" * 10_000)),
+        "JSON",
+    ),
     "a large number": (
         first_line(lambda old: old.replace('"context_tokens": ', '"context_tokens": 99999999999999999')),
         "context_tokens",
     ),
     "NaN": (first_line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": NaN, "x": ')), "NaN"),
-    "infinity": (first_line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": 1e999, "x": ')), "field"),
+    "infinity": (
+        first_line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": 1e999, "x": ')),
+        "field",
+    ),
     "a field twice": (first_line(lambda old: old.replace('"sample"', '"sample": "x", "sample"')), "twice"),
     "a field of a line": (first_line(lambda old: old.replace('"sample"', '"<img src=x>": 1, "sample"')), "<img src=x>"),
     "a text as a number": (
@@ -622,7 +631,7 @@ def test_verdicts_are_given_again_in_a_real_box_and_a_cell(tmp_path: Path) -> No
     for words in ((*build, *boxed), (*ran, *boxed)):
         assert (result := run_cli(*words, *home)).code == 0, result
     with open_store(Home(first).database) as store:
-        [run_id] = [work.id for work in works(store)]
+        [run_id] = [work.id for work in run_works(store)]
     assert run_cli("results", "pack", run_id, "--out", str(package), "--author", "A", *home).code == 0
     for name in ("samples", "repos"):
         shutil.copytree(first / name, second / name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions.candidates import ListedFunction, candidates, outcomes, searched, uses_of
+from ctxbench.bench.functions.candidates import ListedFunction, candidates, combine_search, outcomes, uses_of
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from ctxbench.bench.functions.java.mutants import mutants
 from ctxbench.bench.functions.java.static import Definition, read_functions
@@ -57,7 +57,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
         uncovered=lambda tests: "not_covered" if unselectable.isdisjoint(tests) else "tests_unselectable",
     )
     counts = {"test_files_dropped": len(suite.build.dropped), **outcomes(run.state for run in ran)}
-    result = searched(read, chosen, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
+    result = combine_search(read, chosen, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
     return replace(
         result, left_out=f"{lines[0]} (the first of {len(suite.build.dropped)}); {lines[-1]}" if lines else ""
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
-from ctxbench.bench.functions.candidates import candidates, outcomes, searched
+from ctxbench.bench.functions.candidates import candidates, combine_search, outcomes
 from ctxbench.bench.functions.mining import Lock, Project, Report, Search, SuiteCoverage, TestRun
 from ctxbench.bench.functions.python.covering import clock_tests, cover
 from ctxbench.bench.functions.python.mutants import mutants
@@ -85,7 +85,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
         lambda function: _importing(covered, function.path, _body(function.definition)),
     )
     failures = {test.id: covered.causes.get(test.id, "") for test in covered.tests if test.outcome == "failed"}
-    return searched(read, chosen, drops, outcomes(test.outcome for test in covered.tests), failures)
+    return combine_search(read, chosen, drops, outcomes(test.outcome for test in covered.tests), failures)
 
 
 def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
