@@ -175,9 +175,8 @@ class _Attempts:
 
     def _without_broken(self, tests: TestSuite) -> TestSuite:
         by_suite = {suite: _broken(fault) for suite, fault in self.past.items()}
-        like = [
-            suite for suite in self.past if python.with_pytest(suite) == python.with_pytest(tests) and by_suite[suite]
-        ]
+        current = python.with_pytest(tests)
+        like = [suite for suite in self.past if python.with_pytest(suite) == current and by_suite[suite]]
         suite = min(like, key=lambda suite: len(by_suite[suite]), default=tests)
         self._uncollected |= by_suite[suite]
         return replace(

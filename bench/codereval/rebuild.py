@@ -88,9 +88,7 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         if isinstance(measured, _Failed):
             report(f"{repo}: {measured.outcome}: {measured.fault}")
             faults.append(measured.fault)
-            outcomes |= {
-                task.sample.id: dropped(task, repo, measured.outcome, str(measured.fault)) for task in repo_tasks
-            }
+            outcomes |= {task.sample.id: drop(task, repo, measured.outcome, str(measured.fault)) for task in repo_tasks}
             continue
         repo_outcomes, entry = rebuilt(*measured, repo_tasks, sandbox, workers)
         outcomes |= repo_outcomes
@@ -112,9 +110,9 @@ def _grouped(
     for task in tasks:
         manifest = repositories.get((task.sample.language, key(record_of(task).project)))
         if manifest is None:
-            outcomes[task.sample.id] = dropped(task, "", records.NO_MANIFEST)
+            outcomes[task.sample.id] = drop(task, "", records.NO_MANIFEST)
         elif manifest.tests is None:
-            outcomes[task.sample.id] = dropped(task, manifest.name, records.NO_TESTS)
+            outcomes[task.sample.id] = drop(task, manifest.name, records.NO_TESTS)
         else:
             groups.setdefault(manifest.name, (manifest, []))[1].append(task)
     return {name: groups[name] for name in sorted(groups)}
@@ -224,7 +222,7 @@ class TaskOutcome:
     task: Task | None = None
 
 
-def dropped(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
+def drop(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
     """Return the outcome of a task that is dropped."""
     record = record_of(task)
     return TaskOutcome(
@@ -276,7 +274,7 @@ class _Rebuilding:
         snapshot, repo = self.prepared.project.snapshot, self.prepared.project.manifest.name
         located = locate(record_of(task), snapshot.texts, task.sample.language)
         if not isinstance(located, Located):
-            return dropped(task, repo, located.reason, located.detail)
+            return drop(task, repo, located.reason, located.detail)
         function = located.declaration
         spot = Spot(
             path=located.path, name=function.name, start=function.start, cursor=function.cursor, end=function.end

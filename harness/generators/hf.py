@@ -153,11 +153,11 @@ class HF(Local):
         costs = [0.0] * len(prompts)
         with self._lock:
             prefill = self._prefill()
-            for number, ids, count in sorted(self._target_windows(prompts, texts, self.window), key=lambda row: row[1]):
+            for number, ids, count in sorted(self._reads(prompts, texts, self.window), key=lambda row: row[1]):
                 [cost] = self._halving(lambda windows: [prefill.cost(*window) for window in windows], [(ids, count)])
                 if not math.isfinite(cost):
                     cure = "set dtype=float32"
-                    raise MachineFault("a text's log-likelihood is not a number", where=self._settings.where, cure=cure)
+                    raise MachineFault("a log-likelihood is not finite", where=self._settings.where, cure=cure)
                 costs[number] += cost
         return costs
 
@@ -263,7 +263,7 @@ class HF(Local):
     def _cost(self, prefill: Prefill, request: Request) -> float | None:
         if request.reference is None:
             return None
-        windows = self._target_windows([strategy_prompt(request.prompt)], [request.reference], self.window)
+        windows = self._reads([strategy_prompt(request.prompt)], [request.reference], self.window)
         cost = sum(prefill.cost(ids, count) for _, ids, count in windows)
         return cost if math.isfinite(cost) else None
 

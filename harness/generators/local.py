@@ -403,9 +403,7 @@ class Local(Generator):
             cached=min(cached, len(tokenized.ids)),
         )
 
-    def _target_windows(
-        self, prompts: Sequence[Prompt], texts: Sequence[str], window: int
-    ) -> list[tuple[int, list[int], int]]:
+    def _reads(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:
         """Return what the model reads to measure texts: text index, tokens, and number of last tokens to measure."""
         tokens = self._tokens
         return [

@@ -181,9 +181,7 @@ class VLLM(Local):
         """
         costs = [cost for cost, _ in self._costs(prompts, texts)]
         if not all(map(math.isfinite, costs)):
-            raise MachineFault(
-                "a text's log-likelihood is not a number", where=self._settings.where, cure="set dtype=bfloat16"
-            )
+            raise MachineFault("a log-likelihood is not finite", where=self._settings.where, cure="set dtype=bfloat16")
         return costs
 
     @property
@@ -209,7 +207,7 @@ class VLLM(Local):
     def _costs(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[tuple[float, int]]:
         """Return minus log2 of the probability of each text, and the number of cached tokens of its prompt."""
         # The engine generates one token after the text.
-        windows = sorted(self._target_windows(prompts, texts, max(0, self.window - 1)), key=lambda row: row[1])
+        windows = sorted(self._reads(prompts, texts, max(0, self.window - 1)), key=lambda row: row[1])
         # The engine measures only what it reads, and caches what it has read. So read a prompt before measuring its
         # text: logits for each of its tokens would take a third of the reading time. And measure a text before reading
         # a longer prompt that contains it, hence the order. Leave out the prompt's last token, because reading it

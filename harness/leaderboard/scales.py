@@ -123,7 +123,7 @@ def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
     return _at(table, [index for index, level in enumerate(table.level) if level in levels])
 
 
-def restricted_to(table: RunTable, samples: Collection[str]) -> RunTable:
+def restrict(table: RunTable, samples: Collection[str]) -> RunTable:
     """Return a table of only these samples."""
     return _at(table, [index for index, sample in enumerate(table.sample) if sample in samples])
 

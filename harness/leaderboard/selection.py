@@ -11,7 +11,7 @@ from typing import Any
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
-from ctxbench.harness.leaderboard.scales import restricted_to
+from ctxbench.harness.leaderboard.scales import restrict
 from ctxbench.harness.metrics import BIT_METRICS, COPYABLE, HEADLINE, common_metric
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, only_copies, spec_of_label
@@ -286,7 +286,7 @@ def runs_over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
         elif not is_part or run.samples.partition("[:")[0] != name or (strategy_of(run), run.generator) in run_there:
             continue
         elif part and part <= set(table.sample):
-            parts.append(replace(restricted_to(table, part), run=replace(run, samples=label)))
+            parts.append(replace(restrict(table, part), run=replace(run, samples=label)))
     return parts
 
 

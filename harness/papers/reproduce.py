@@ -21,15 +21,7 @@ from ctxbench.harness.generators.base import Generator, canonical, resolve, sett
 from ctxbench.harness.generators.local import AUTO, is_chat
 from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.repetitions import pooled
-from ctxbench.harness.leaderboard.scales import (
-    Scale,
-    at_level,
-    completed,
-    repositories,
-    restricted_to,
-    scale_of,
-    values,
-)
+from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, restrict, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.paper_tables import LEVELS, HeadlineGain, PaperTable
 from ctxbench.harness.papers.presets import encoders_of, with_encoder
@@ -229,7 +221,7 @@ def stored(
             candidates = [own for own in runs if (own.run.generator, own.run.language) == (generator, language)]
             largest = {own.run.strategy: own for own in sorted(candidates, key=lambda own: len(own.sample))}
             shared = set.intersection(*(set(own.sample) for own in largest.values())) if largest else set()
-            rows = [restricted_to(own, shared) for own in largest.values()]
+            rows = [restrict(own, shared) for own in largest.values()]
             for row in rows if shared else ():
                 ours[spec_by_strategy[row.run.strategy]].append(own_result(row, table))
             regions += solved_by(rows)

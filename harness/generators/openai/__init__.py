@@ -104,8 +104,7 @@ class OpenAI(Generator):
         """Store the settings. The first request contacts the server.
 
         `revision` is the user's name for the served weights. With `log_likelihoods`, the server measures
-        given texts. Without a `counter`, prompts are not truncated. `environment` contains the secrets; None means the
-        process's own.
+        texts. Without a `counter`, prompts stay whole. `environment` contains the secrets; None: the process's own.
         """
         self._settings = settings
         self._client = Client(settings, environment)
