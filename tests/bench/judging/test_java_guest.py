@@ -68,8 +68,8 @@ def test_classes_of_other_files_are_foreign(tmp_path: Path) -> None:
     for name in ("shop/Prices.class", "shop/Prices$1.class", "shop/PricesTest.class"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert judging.foreign(tmp_path, ["shop/Prices"]) == "shop/PricesTest"
-    assert judging.foreign(tmp_path, ["shop/Prices", "shop/PricesTest"]) == ""
+    assert judging.unexpected_class(tmp_path, ["shop/Prices"]) == "shop/PricesTest"
+    assert judging.unexpected_class(tmp_path, ["shop/Prices", "shop/PricesTest"]) == ""
 
 
 def test_jars_are_equal_for_equal_folders_and_lose_entries(tmp_path: Path) -> None:
