@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from tests.independent.inserting import ModelCall, Done, Planned, Rows
+from tests.independent.inserting import Done, ModelCall, Planned, Rows
 
 STRATEGIES = ("lc.infile", "lc.repocoder", "mine.py@near", "lc.infercom(encoder=bm25)", "oracle-context")
 
