@@ -316,7 +316,7 @@ def board(
         prices: a file of rates to price the stored tokens by.
         by_level: add a ranking for each level; None: for CoderEval only.
         published: rows of the papers' tables below.
-        seed: decides drawn permutations and bootstrap samples.
+        seed: decides drawn permutations.
         generator: only runs by this generator: its spec, its name, or its model's.
         all_pairs: test every pair of rows, and not each of your own against the baseline.
         columns: names of columns, those of ``ctxbench leaderboard --columns`` and of its CSV among them, such as ``es``
@@ -353,7 +353,7 @@ def compare(
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile.
-        seed: decides drawn permutations and bootstrap samples.
+        seed: decides drawn permutations.
 
     Raises:
         CtxbenchError: if there is no such run, or the runs cannot be compared.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN RUN...")
 @click.option("--metric", metavar="METRIC", help="Only this metric; default: all that the runs share.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile.")
-@click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
+@click.option("--seed", default=0, show_default=True, help="Decides drawn permutations.")
 @format_option("table", "json")
 @home_option
 @db_option

@@ -73,7 +73,7 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
         tables: two runs or more over the same sample set, in one language and metric profile.
         metric: the only metric to compare; None for all metrics that the runs share, the ranking metric first. Bits
             from different models are not compared.
-        seed: seed of drawn flips and bootstrap samples.
+        seed: seed of drawn flips.
 
     Raises:
         InputFault: if there are fewer than two runs, or the runs or the metric cannot be compared.
@@ -119,7 +119,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
     samples = pairs.Samples((first, *others))
     base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
     paired = [pairs.align(column, base_column) for column in columns]
-    differences = pairs.differences(paired, metric_scale, seed=text)
+    differences = pairs.differences(paired, metric_scale)
     # Controls see the answer or nothing, so they are described but not tested.
     tested = [place for place, other in enumerate(others) if not first.run.control and not other.run.control]
     found = pairs.corrected(
@@ -135,7 +135,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
             unit=metric_scale.unit,
             difference=difference,
             units=_by_unit(pair),
-            levels=_by_level(pair, levels, metric_scale, seed=text),
+            levels=_by_level(pair, levels, metric_scale),
             paired=pair,
             lower_is_better=metric_scale.lower_is_better,
         )
@@ -152,16 +152,14 @@ def _by_unit(pair: Paired) -> tuple[InUnit, ...]:
     return tuple(rows)
 
 
-def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: str) -> tuple[LevelDifference, ...]:
+def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale) -> tuple[LevelDifference, ...]:
     at = np.asarray([levels[sample] for sample in pair.samples], dtype=np.str_)
     gap = pair.gap.values
     rows = []
     for level in sorted(set(at.tolist())):
         mine = at == level
         of_level = stats.clustered(gap[mine], pair.codes[mine], pair.of.unit)
-        [estimate] = stats.estimates(
-            [of_level], seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale), resampled=False
-        )
+        estimate = stats.estimate_of(of_level, pairs.gap_bounds(scale))
         rows.append(
             LevelDifference(
                 level=level,

@@ -17,7 +17,7 @@ from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, variance_parts
 from ctxbench.harness.leaderboard.scales import Outcomes, Scale
 from ctxbench.harness.leaderboard.signflip import step_down
-from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered, Codes, Estimate, FlipUnit, IntervalScope
+from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered, Codes, FlipUnit, IntervalScope
 from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
@@ -129,16 +129,13 @@ def gap(this: Array, other: Array) -> Array:
     return gaps
 
 
-def differences(aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str) -> list[Difference]:
+def differences(aligned_pairs: Sequence[Paired], scale: Scale) -> list[Difference]:
     """Return the difference of each pair without a test; `corrected` adds the tests."""
-    estimates = stats.estimates(
-        [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
-    )
-    return [_difference(pair, estimate, scale) for pair, estimate in zip(aligned_pairs, estimates, strict=True)]
+    return [_difference(pair, scale) for pair in aligned_pairs]
 
 
-def _difference(pair: Paired, estimate: Estimate, scale: Scale) -> Difference:
-    gap = pair.gap.values
+def _difference(pair: Paired, scale: Scale) -> Difference:
+    gap, estimate = pair.gap.values, stats.estimate_of(pair.gap, gap_bounds(scale))
     better = -gap if scale.lower_is_better else gap
     return Difference(
         n_common=len(gap),
@@ -165,7 +162,7 @@ def corrected(
 ) -> list[Difference]:
     """Test the pairs of one question together, and return their differences with p-values and intervals.
 
-    `family` are the `differences` of these pairs, computed with the same `seed`. All pairs use the same codes of units.
+    `family` are the `differences` of these pairs. All pairs use the same codes of units.
     """
     tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:

@@ -387,8 +387,6 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
             mean_with_invalid=estimate.mean_with_invalid,
             median=estimate.median,
             trimmed_mean=estimate.trimmed,
-            bootstrap_low=estimate.bootstrap_low,
-            bootstrap_high=estimate.bootstrap_high,
         ),
     }
 

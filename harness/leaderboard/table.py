@@ -54,7 +54,7 @@ def board(
         baseline: strategy (spec or name) that differences refer to; None for ``lc.infile`` or the first row.
         by_level: add a group for each level; None adds them only for CoderEval.
         all_pairs: test all pairs of complete runs, instead of each row against the baseline.
-        seed: seed of drawn flips and bootstrap samples.
+        seed: seed of drawn flips.
         published: the papers' rows to add: ``auto`` for the runs' benchmarks and languages, ``all``, or ``none``.
         cutoffs: last day of each model's training data.
 
@@ -251,9 +251,9 @@ class GroupBuilder:
     def _tested(self, keys: Sequence[tuple[int, int]], metric: str) -> dict[tuple[int, int], Difference]:
         if not keys:
             return {}
-        aligned, seed, scale = self.aligned(keys, metric), f"{self.seed}/{metric}", self.scales[metric]
-        described = pairs.differences(aligned, scale, seed=seed)
-        return dict(zip(keys, pairs.corrected(described, aligned, scale, seed=seed), strict=True))
+        aligned, scale = self.aligned(keys, metric), self.scales[metric]
+        tests = pairs.corrected(pairs.differences(aligned, scale), aligned, scale, seed=f"{self.seed}/{metric}")
+        return dict(zip(keys, tests, strict=True))
 
     def _differences(self, tests: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
         """Return row -> metric -> difference from the baseline. `tests` are those of the ranking metric."""
@@ -272,9 +272,7 @@ class GroupBuilder:
             signed |= {i: -test for (other, i), test in of_metric.items() if other == base}
             tested = {i: signed[i] for i in shared if i in signed}
             untested = [i for i in shared if i not in tested]
-            described = pairs.differences(
-                self.aligned([(i, base) for i in untested], metric), self.scales[metric], seed=f"{self.seed}/{metric}"
-            )
+            described = pairs.differences(self.aligned([(i, base) for i in untested], metric), self.scales[metric])
             for i, difference in (tested | dict(zip(untested, described, strict=True))).items():
                 result[i][metric] = difference
         return result
@@ -312,29 +310,24 @@ class GroupBuilder:
         if not column or self.ages is None or not (self.ages.before and self.ages.after):
             return None, None
         days = [table.dated[row] for row in column.rows.tolist()] if table.dated else []
-        estimates = []
-        for name, is_after in (("before_cutoff", False), ("after_cutoff", True)):
-            indices = [place for place, day in enumerate(days) if day and (day > str(self.ages.cutoff)) is is_after]
-            estimates += stats.estimates(
-                [column.clustered_at(indices)],
-                seed=f"{self.seed}/{self.metric}/{name}",
-                bounds=self.scales[self.metric].bounds,
-                resampled=False,
-            )
-        before, after = estimates
+        sides: dict[bool, list[int]] = {False: [], True: []}
+        for place, day in enumerate(days):
+            if day:
+                sides[day > str(self.ages.cutoff)].append(place)
+        bounds = self.scales[self.metric].bounds
+        before, after = (stats.estimate_of(column.clustered_at(places), bounds) for places in sides.values())
         return before, after
 
     def _estimates(self) -> list[dict[str, Estimate]]:
         by_row: list[dict[str, Estimate]] = [{} for _ in self.tables]
         for name, scale in self.scales.items():
-            present = [i for i in range(len(self.tables)) if self.values[i][name].with_invalid is not None]
-            columns = [self.values[i][name] for i in present]
-            estimates = stats.estimates(
-                [column.clustered for column in columns], seed=f"{self.seed}/{name}", bounds=scale.bounds
-            )
-            for i, column, estimate in zip(present, columns, estimates, strict=True):
-                of_levels = self._mean_of_levels(self.tables[i], column)
-                by_row[i][name] = replace(estimate, mean_of_levels=of_levels, mean_with_invalid=column.with_invalid)
+            columns = [(i, own[name]) for i, own in enumerate(self.values) if own[name].with_invalid is not None]
+            for i, column in columns:
+                by_row[i][name] = replace(
+                    stats.estimate_of(column.clustered, scale.bounds),
+                    mean_of_levels=self._mean_of_levels(self.tables[i], column),
+                    mean_with_invalid=column.with_invalid,
+                )
                 if scale.unit == _BITS and column:
                     bits = column.values.tolist()
                     middle = {"median": statistics.median(bits), "trimmed": stats.trimmed_mean(bits)}

@@ -361,7 +361,7 @@ def _lines(run: RunTable) -> dict[str, OwnNumber]:
 def _estimated(run: RunTable, metric: str, scale: Scale) -> OwnNumber | None:
     by_sample, repos = values(run, metric, scale), repositories(run)
     places = [repos[sample] for sample in by_sample]
-    estimated = estimate(list(by_sample.values()), places, seed=f"{run.run.id}/{metric}", bounds=scale.bounds)
+    estimated = estimate(list(by_sample.values()), places, bounds=scale.bounds)
     if estimated.mean is None:
         return None
     return OwnNumber(mean=estimated.mean, n=estimated.n, low=estimated.low, high=estimated.high)
