@@ -22,13 +22,10 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN RUN...")
 @click.option("--metric", metavar="METRIC", help="Only this metric; default: all that the runs share.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile.")
-@click.option("--seed", default=0, show_default=True, help="Decides drawn permutations.")
 @format_option("table", "json")
 @home_option
 @db_option
-def compare(
-    *, runs: tuple[str, ...], metric: str | None, profile: str, seed: int, form: str, home: Home, db: str | None
-) -> None:
+def compare(*, runs: tuple[str, ...], metric: str | None, profile: str, form: str, home: Home, db: str | None) -> None:
     """Compare runs with the first RUN: differences, p-values and repositories, on the samples that both completed.
 
     RUN is a run id from `ctxbench run` or `ctxbench runs`, the beginning of an id, a run's name, or a strategy. A
@@ -38,7 +35,7 @@ def compare(
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
 
-    comparisons, left_out = BoardQuery(home=home, db=db, profile=profile).compared(runs, metric=metric, seed=seed)
+    comparisons, left_out = BoardQuery(home=home, db=db, profile=profile).compared(runs, metric=metric)
     for language in left_out:
         say(f"left out: {language}; the first run or all other runs have no samples in it")
     click.echo(render.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)

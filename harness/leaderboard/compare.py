@@ -64,7 +64,7 @@ class Compared:
     lower_is_better: bool = False
 
 
-def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0) -> tuple[Compared, ...]:
+def compare(tables: Sequence[RunTable], *, metric: str | None = None) -> tuple[Compared, ...]:
     """Compare every run with the first run, by metric. The p-values of a metric are corrected for all pairs.
 
     Controls are compared without a test.
@@ -73,7 +73,6 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
         tables: two runs or more over the same sample set, in one language and metric profile.
         metric: the only metric to compare; None for all metrics that the runs share, the ranking metric first. Bits
             from different models are not compared.
-        seed: seed of drawn flips.
 
     Raises:
         InputFault: if there are fewer than two runs, or the runs or the metric cannot be compared.
@@ -94,7 +93,7 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
         shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
     names = [metric] if metric else sorted(set(shared), key=lambda name: (name != ranking, name))
-    return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed) for name in names))
+    return tuple(itertools.chain.from_iterable(_metric(first, others, name) for name in names))
 
 
 def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
@@ -111,9 +110,9 @@ def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
     return [(sample, sign * gains[sample]) for sample in sorted(samples, key=lambda sample: (-gains[sample], sample))]
 
 
-def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int) -> list[Compared]:
+def _metric(first: RunTable, others: Sequence[RunTable], metric: str) -> list[Compared]:
     metric_scale = scale_of(first.run.profile, metric)
-    text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
+    text = f"0/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
     # All pairs share the codes of units, because their units flip together.
     samples = pairs.Samples((first, *others))

@@ -41,7 +41,6 @@ def board(
     baseline: str | None = None,
     by_level: bool | None = None,
     all_pairs: bool = False,
-    seed: int = 0,
     published: Mode = "none",
     cutoffs: Cutoffs = NO_CUTOFFS,
 ) -> Board:
@@ -54,7 +53,6 @@ def board(
         baseline: strategy (spec or name) that differences refer to; None for ``lc.infile`` or the first row.
         by_level: add a group for each level; None adds them only for CoderEval.
         all_pairs: test all pairs of complete runs, instead of each row against the baseline.
-        seed: seed of drawn flips.
         published: the papers' rows to add: ``auto`` for the runs' benchmarks and languages, ``all``, or ``none``.
         cutoffs: last day of each model's training data.
 
@@ -77,7 +75,7 @@ def board(
     # A run that lacks a sample at one level is incomplete at all levels.
     whole = {id(table.run) for members in newest_tables.values() for table in members if selection.complete(table)}
     make = functools.partial(
-        GroupBuilder, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs, whole=whole
+        GroupBuilder, metric=metric, baseline=baseline, all_pairs=all_pairs, cutoffs=cutoffs, whole=whole
     )
     groups = tuple(
         make(members, level).group(
@@ -113,7 +111,6 @@ class GroupBuilder:
         metric: str | None,
         baseline: str | None,
         all_pairs: bool,
-        seed: int,
         cutoffs: Cutoffs,
         whole: Collection[int] | None = None,
     ) -> None:
@@ -127,8 +124,9 @@ class GroupBuilder:
         # Metrics of others' runs must not change the user's ranking metric.
         of_own = _metrics([table for table in self.tables if table.run.origin is Origin.RUN])
         self.metric = metric or selection.default_metric(of_own or names, first)
-        # The seed excludes the run's id, which would change the drawn numbers from machine to machine.
-        self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
+        # The seed excludes the run's id, which would change the drawn flips from machine to machine. The 0 keeps the
+        # flips of published p-values.
+        self.seed = f"0/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
         self.unit = samples.unit
         group_tables = [RunArrays(table, samples) for table in self.tables]
