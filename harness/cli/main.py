@@ -57,7 +57,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "power": ("ctxbench.harness.cli.compare:power", "Estimate how many repositories show a difference."),
     "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Measure the value of each retrieved block of stored runs."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a paper's table and compare the numbers."),
-    "image": ("ctxbench.harness.cli.doctor:image", "List and remove the sandbox's Docker images."),
 }
 """Command -> its location (``module:attribute``) and its line in the list of commands."""
 USAGE = 2
