@@ -1,9 +1,8 @@
-"""Compares runs in pairs: differences by metric, unit and level, and the samples that only some runs solve."""
+"""Compares runs in pairs: differences by metric, unit and level."""
 
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ import numpy as np
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import pairs, stats
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
-from ctxbench.harness.leaderboard.scales import Scale, scale_of, values
+from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.leaderboard.selection import coders_of, default_metric
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics import BIT_METRICS
@@ -190,54 +189,3 @@ def _check(tables: Sequence[RunTable]) -> None:
                     f"runs {first.id} and {run.id} have different {what} ({mine[:12]}, {its[:12]})",
                     cure="compare runs of one sample set, language and profile; `ctxbench leaderboard` lists them",
                 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SolvedRegion:
-    """The samples that a set of runs solves, and no other run. Solved means that the value is the metric's best."""
-
-    runs: tuple[int, ...]
-    """Positions of the runs, ascending; empty for samples that no run solves."""
-    samples: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Solved:
-    """The samples that all runs completed, grouped by the runs that solve them."""
-
-    count: int
-    n: int
-    regions: tuple[SolvedRegion, ...]
-
-    def totals(self) -> tuple[int, ...]:
-        """Return the number of samples that each run solves."""
-        return tuple(
-            sum(len(region.samples) for region in self.regions if run in region.runs) for run in range(self.count)
-        )
-
-    def only(self) -> tuple[int, ...]:
-        """Return the number of samples that each run alone solves."""
-        sizes = {region.runs: len(region.samples) for region in self.regions}
-        return tuple(sizes.get((run,), 0) for run in range(self.count))
-
-
-def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
-    """Group the samples that all runs completed by the runs that solve them.
-
-    Returns:
-        None if the metric has more than two values, so that a sample is not simply solved or unsolved.
-    """
-    metric_scale = scale_of(tables[0].run.profile, metric)
-    columns = [values(table, metric, metric_scale) for table in tables]
-    common = sorted(set.intersection(*(set(column) for column in columns)))
-    if metric_scale.range is None or any(
-        column[sample] not in metric_scale.range for column in columns for sample in common
-    ):
-        return None
-    right = pairs.best(metric_scale, metric_scale.range)
-    samples_by_runs: dict[tuple[int, ...], list[str]] = defaultdict(list)
-    for sample in common:
-        samples_by_runs[tuple(run for run, column in enumerate(columns) if column[sample] == right)].append(sample)
-    ordered = sorted(samples_by_runs.items(), key=lambda item: (-len(item[1]), len(item[0]), item[0]))
-    regions = tuple(SolvedRegion(runs=runs, samples=tuple(samples)) for runs, samples in ordered)
-    return Solved(count=len(tables), n=len(common), regions=regions)

@@ -19,7 +19,6 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, project_of
 from ctxbench.harness.generators.base import Generator, canonical, resolve, settings_of
 from ctxbench.harness.generators.local import AUTO, is_chat
-from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.repetitions import pooled
 from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, restrict, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
@@ -432,7 +431,9 @@ class SolvedBy:
     generator: str
     metric: str
     strategies: tuple[str, ...]
-    solved: Solved
+    n: int
+    regions: Mapping[tuple[str, ...], tuple[str, ...]]
+    """Strategies that solve these samples, and no other strategy does -> the samples; the largest region first."""
 
     @property
     def title(self) -> str:
@@ -444,16 +445,31 @@ def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
     """Yield which strategies solve which samples, per language, if at least two share a metric of 0 and 1."""
     for language in dict.fromkeys(table.run.language for table in tables):
         of_language = {table.run.strategy: table for table in tables if table.run.language == language}
-        members = tuple(of_language.values())
-        metric = next((name for name in _RIGHT_OR_WRONG if all(name in table.metrics for table in members)), "")
-        outcome = solved(members, metric) if metric and len(members) > 1 else None
-        if outcome is not None and outcome.n:
-            run = members[0].run
+        metric = next((name for name in _RIGHT_OR_WRONG if all(name in of.metrics for of in of_language.values())), "")
+        if not metric or len(of_language) < 2:
+            continue
+        run = next(iter(of_language.values())).run
+        scale = scale_of(run.profile, metric)
+        columns = {strategy: values(table, metric, scale) for strategy, table in of_language.items()}
+        common = sorted(set.intersection(*map(set, columns.values())))
+        if common and {column[sample] for column in columns.values() for sample in common} <= set(scale.range or ()):
             yield SolvedBy(
                 samples=run.samples,
                 language=language,
                 generator=run.generator,
                 metric=metric,
-                strategies=tuple(of_language),
-                solved=outcome,
+                strategies=tuple(columns),
+                n=len(common),
+                regions=_regions(columns, common),
             )
+
+
+def _regions(
+    columns: Mapping[str, Mapping[str, float]], common: Sequence[str]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    samples: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for sample in common:
+        samples[tuple(strategy for strategy, column in columns.items() if column[sample])].append(sample)
+    place = {strategy: number for number, strategy in enumerate(columns)}
+    order = sorted(samples, key=lambda region: (-len(samples[region]), len(region), [place[name] for name in region]))
+    return {region: tuple(samples[region]) for region in order}
