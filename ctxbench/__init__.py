@@ -363,7 +363,7 @@ def compare(
     query = _query(metric=metric, profile=profile, home=home, db=db)
     compared, _ = query.compared([str(run) for run in runs], metric=query.metric)
     frame = ResultFrame.of_records(flat_comparison(compared))
-    usual = [name for name in frame if name not in ("repetitions", "baseline_repetitions", "counts")]
+    usual = [name for name in frame if name not in ("repetitions", "baseline_repetitions")]
     return frame.chosen(columns, usual[:20]).to_user()
 
 

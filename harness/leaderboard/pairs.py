@@ -32,16 +32,6 @@ _NOISE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeCounts:
-    """How often both runs, one run or neither run was right, for metrics with two values. Not tested."""
-
-    both: int
-    only_this: int
-    only_other: int
-    neither: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """The paired difference of two runs (this minus the other) in the board's unit. Unknown numbers are None."""
 
@@ -67,18 +57,13 @@ class Difference:
     wins: int
     ties: int
     losses: int
-    counts: OutcomeCounts | None
-    """None unless every value is one of two bounds."""
     variance: VarianceParts = field(default_factory=dict)
     """Sources of the mean's variance; empty if neither run was repeated."""
     unit: FlipUnit = REPOSITORY
 
     def __neg__(self) -> Difference:
         mean, low, high = (None if end is None else -end for end in (self.mean, self.high, self.low))
-        counts = self.counts
-        if counts is not None:
-            counts = replace(counts, only_this=counts.only_other, only_other=counts.only_this)
-        return replace(self, mean=mean, low=low, high=high, wins=self.losses, losses=self.wins, counts=counts)
+        return replace(self, mean=mean, low=low, high=high, wins=self.losses, losses=self.wins)
 
     @property
     def significant(self) -> bool:
@@ -151,7 +136,6 @@ def _difference(pair: Paired, scale: Scale) -> Difference:
         wins=int(np.count_nonzero(better > 0)),
         ties=int(np.count_nonzero(better == 0)),
         losses=int(np.count_nonzero(better < 0)),
-        counts=_counts(pair.this, pair.other, scale),
         variance=pair.variance,
         unit=estimate.unit,
     )
@@ -242,21 +226,6 @@ def gap_bounds(scale: Scale) -> tuple[float, float] | None:
 def best(scale: Scale, bounds: tuple[float, float]) -> float:
     """Return the better of two bounds: the upper bound, or the lower if lower is better."""
     return bounds[0] if scale.lower_is_better else bounds[1]
-
-
-def _counts(this: Array, other: Array, scale: Scale) -> OutcomeCounts | None:
-    if scale.range is None or not len(this):
-        return None
-    low, high = scale.range
-    if not all(((values == low) | (values == high)).all() for values in (this, other)):
-        return None
-    right = best(scale, scale.range)
-    this_right, other_right = this == right, other == right
-    both, only_this = int(np.count_nonzero(this_right & other_right)), int(np.count_nonzero(this_right & ~other_right))
-    only_other = int(np.count_nonzero(~this_right & other_right))
-    return OutcomeCounts(
-        both=both, only_this=only_this, only_other=only_other, neither=len(this) - both - only_this - only_other
-    )
 
 
 LEAST_FILES = 10

@@ -404,7 +404,6 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "wins": difference.wins,
         "ties": difference.ties,
         "losses": difference.losses,
-        "counts": asdict(difference.counts) if difference.counts else None,
         **({"variance": _variance(difference.variance)} if difference.variance else {}),
     }
 
