@@ -141,7 +141,7 @@ def show_strategy(name: str, *, home: Home) -> None:
     if name in CONTROLS:
         click.echo(f"{name}\n{_CONTROLS.lower()}\n\n{CONTROLS[name]}")
         return
-    row = presets().get(name.partition("(")[0].partition("+")[0].strip())
+    row = presets().get(name.partition("(")[0].strip())
     with open_registrations([home.root]) as registrations:
         bound = registrations.bound(spec_of(name))
     registration = bound.strategy
