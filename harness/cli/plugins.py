@@ -304,7 +304,6 @@ def measure_leak(
     from ctxbench.bench.engines.types import Mode
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import Spec, parse
-    from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
     from ctxbench.harness.run.runner import fault_of, run
@@ -331,12 +330,7 @@ def measure_leak(
         )
     if (fault := fault_of(summaries)) is not None:
         raise fault
-    ids = [summary.run for summary in summaries]
-    tables = [table for table in BoardQuery(home=home, db=db, samples=samples).tables() if table.run.id in ids]
-    compared: list[Compared] = []
-    for language in sorted({table.run.language for table in tables}):
-        pair = [table for id_ in ids for table in tables if (table.run.id, table.run.language) == (id_, language)]
-        compared += comparing.compare(pair)
+    compared, _ = BoardQuery(home=home, db=db, samples=samples).compared([summary.run for summary in summaries])
     click.echo(render.comparison(compared), nl=False)
     for line in _verdicts(compared):
         click.echo(line)
