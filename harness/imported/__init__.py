@@ -56,7 +56,6 @@ class ImportSummary:
     generator: str
     n: int
     planned: int
-    present: int
     new: int
     """Number of samples that this import stored; 0 if the file was imported before."""
     remarks: tuple[str, ...]
@@ -138,7 +137,6 @@ def _stored(store: Store, run: MatchedRun, spec: RunSpec, source: Imported, new:
         generator=run.generator,
         n=run.n,
         planned=len(run.basis.samples),
-        present=len(run.answers),
         new=len(new),
         remarks=remark_texts,
     )
