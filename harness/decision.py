@@ -281,8 +281,8 @@ def _brought(store: Store, run: str, sample: str) -> str:
     text = next((completion.text for completion in facts.completions), None)
     if text is not None:
         return text
-    pieces = [piece for piece in facts.pieces if piece.kind in RETRIEVED and piece.end]
-    places = [f"{place.path}:{place.start + 1}-{place.end}" for piece in pieces for place in piece.places]
+    blocks = [block for block in facts.blocks if block.kind in RETRIEVED and block.end]
+    places = [f"{place.path}:{place.start + 1}-{place.end}" for block in blocks for place in block.places]
     more = [f"{len(places) - _PLACES} more"] * (len(places) > _PLACES)
     return ", ".join([*places[:_PLACES], *more]) or "shows nothing"
 

@@ -22,7 +22,7 @@ from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall, detail
 from ctxbench.harness.store.runs import RunFilter, find_run, run_tables
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.work import RunWork, works
+from ctxbench.harness.store.work import RunWork, run_works
 
 _OURS = ("ctxbench", "context")
 """Profiles whose metrics keep their plain names. Other metrics are prefixed with their profile."""
@@ -104,7 +104,7 @@ def read_run(store: Store, run: str) -> ExportedRun:
         UnknownName: if no run matches.
     """
     id_ = find_run(store, run).id
-    [work] = works(store, [id_])
+    [work] = run_works(store, [id_])
     tables = run_tables(store, selection=RunFilter(id=id_))
     return ExportedRun(store=store, work=work, tables=tuple(tables), sample_set=None)
 
@@ -306,8 +306,8 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
             "status": str(detail.status),
             "context_tokens": detail.context_tokens,
             "blocks": [
-                {"kind": piece.kind, "state": piece.state, "places": [[p.path, p.start, p.end] for p in piece.places]}
-                for piece in detail.pieces
+                {"kind": block.kind, "state": block.state, "places": [[p.path, p.start, p.end] for p in block.places]}
+                for block in detail.blocks
             ],
         },
     }

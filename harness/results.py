@@ -268,7 +268,7 @@ def left_out(remarks: Collection[str]) -> list[Measurement]:
     return [measure for measure in Measurement if measure.remark in remarks]
 
 
-def without_parts(
+def drop_incomplete_columns(
     columns: Mapping[str, Mapping[str, float | None]],
     scored: Collection[str],
     remarks: tuple[str, ...],

@@ -89,13 +89,13 @@ def _listed(
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import run_works
 
     url = db or home.database
     if db is None and not exists(url):
         raise NothingStored("no runs are stored", where=str(home.root), cure=NOTHING_CURE)
     with open_reader(url) as store:
-        stored = works(store, None if run is None else [_id(store, run)])
+        stored = run_works(store, None if run is None else [_id(store, run)])
         if not stored:
             raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
         yield store, _of(stored, samples), place_options(home, url, store.where)

@@ -11,7 +11,7 @@ from ctxbench.bench.errors import CtxbenchError
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import runs as view
 from ctxbench.harness.run.spec import judge_command, place_options
-from ctxbench.harness.store.work import RunWork, faults_of, watched, works
+from ctxbench.harness.store.work import RunWork, faults_of, run_works, watched
 
 _OFTEN, _SELDOM = 2.0, 10.0
 """Seconds between refreshes: while a run may be active, and otherwise."""
@@ -59,7 +59,7 @@ def _run_label(work: RunWork) -> str:
 
 def _runs_over(samples: str) -> list[RunWork]:
     # The cache changes with the database, but not when a process ends.
-    runs = watched(data.store(), data.cached(works))
+    runs = watched(data.store(), data.cached(run_works))
     if samples == _ALL:
         return runs
     sample_set = next((choice for choice in data.sets() if choice.samples == samples), None)

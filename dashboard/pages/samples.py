@@ -381,22 +381,22 @@ def _completion(side: Side, text: str, completion: CompletionFacts, *, expanded:
 
 
 def _context(side: Side, others: Sequence[Side]) -> None:
-    key, pieces, prompt = side.letter, side.detail.pieces, side.detail.prompt
+    key, blocks, prompt = side.letter, side.detail.blocks, side.detail.prompt
     if side.detail.imported or prompt is None:
         return
     st.markdown(
         f"**What the model saw** · {key} · {show.plain(side.run.strategy)}",
         help="The final prompt, block by block, in its order.",
     )
-    show.note(view.took(side.detail))
-    show.frame(view.piece_rows(pieces), help=view.DETAIL_HELP, key=f"blocks-{key}")
-    inside = [(number, piece) for number, piece in enumerate(pieces, 1) if piece.start is not None]
+    show.note(view.cost_phrase(side.detail))
+    show.frame(view.block_rows(blocks), help=view.DETAIL_HELP, key=f"blocks-{key}")
+    inside = [(number, block) for number, block in enumerate(blocks, 1) if block.start is not None]
     elsewhere = [other.detail.prompt for other in others if other.detail.prompt is not None]
-    for number, piece in inside[:BLOCKS]:
-        is_only_here = bool(elsewhere) and not any(prompt[piece.start : piece.end] in text for text in elsewhere)
-        label = f"{view.piece_label(number, piece)}{f' · only {key}' * is_only_here}"
+    for number, block in inside[:BLOCKS]:
+        is_only_here = bool(elsewhere) and not any(prompt[block.start : block.end] in text for text in elsewhere)
+        label = f"{view.block_label(number, block)}{f' · only {key}' * is_only_here}"
         with st.expander(show.plain(label), key=f"block-{key}-{number}"):
-            show.text(prompt[piece.start : piece.end], language=side.detail.language, key=f"piece-{key}-{number}")
+            show.text(prompt[block.start : block.end], language=side.detail.language, key=f"block-{key}-{number}")
     if len(inside) > BLOCKS:
         show.note(f"{len(inside) - BLOCKS} more blocks are in the whole prompt.")
     with st.expander("The whole prompt", key=f"prompt-{key}"):

@@ -187,12 +187,12 @@ def export(
     from ctxbench.harness.exported import check, completed, rows
     from ctxbench.harness.exports import RUN_FORMATS
     from ctxbench.harness.store.store import open_reader
-    from ctxbench.harness.submissions.boards import opened
+    from ctxbench.harness.submissions.boards import open_in_database
     from ctxbench.harness.submissions.format import is_package, read
 
     url, package = db or home.database, read(Path(run)) if is_package(Path(run)) else None
     if package is not None:
-        url, [run, *others] = click.get_current_context().with_resource(opened(package))
+        url, [run, *others] = click.get_current_context().with_resource(open_in_database(package))
         also = f", and the first of {len(others) + 1} repetitions is written" * bool(others)
         click.echo(f"a package has no prompts, so they are left out{also}", err=True)
     if shape == _PARQUET:
@@ -304,12 +304,12 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, **word
     from ctxbench.bench import samples as sets
     from ctxbench.harness.store.runs import check_set, find_run
     from ctxbench.harness.store.store import open_reader
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import run_works
     from ctxbench.harness.submissions.format import read, write
     from ctxbench.harness.submissions.stored import packed
 
     with open_reader(db or home.database) as store:
-        stored = works(store, [find_run(store, run).id for run in runs])
+        stored = run_works(store, [find_run(store, run).id for run in runs])
         sample_set = sets.load(home, stored[0].choices.samples)
         check_set(stored[0].id, stored[0].choices.samples_digest, sample_set)
         submission = packed(store, stored, sample_set, **words)
@@ -430,10 +430,10 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
 
 
 def _say_merged(store: Store, merged: list[Merged]) -> None:
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import run_works
 
     ids = {part.run for part in merged}
-    for run in sorted(works(store, ids), key=lambda run: run.id):
+    for run in sorted(run_works(store, ids), key=lambda run: run.id):
         parts = [part for part in merged if part.run == run.id]
         new, again, faults, judged = (
             sum(getattr(part, name) for part in parts) for name in ("new", "again", "faults", "judged")

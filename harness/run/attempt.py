@@ -26,7 +26,7 @@ from ctxbench.harness.run.execution import Executor, judge_stored, judged
 from ctxbench.harness.run.merging import Merger
 from ctxbench.harness.run.resources import Resources
 from ctxbench.harness.run.sample import AnsweredSample
-from ctxbench.harness.run.scheduling import UnderWay, WorkPace, apart
+from ctxbench.harness.run.scheduling import PendingWork, WorkPace, isolate_faults
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
@@ -138,7 +138,7 @@ class Attempt:
         self._run = spec.id
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
-    def go(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
+    def run(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
         """Complete the missing samples, here or on a cluster's nodes; record the attempt's end even if interrupted.
 
         A run that an `InputFault` stops before anything is stored, for example a missing key, is deleted.
@@ -148,12 +148,12 @@ class Attempt:
         """
         with self._store.run_lock(self._run) as self._locked:
             try:
-                return self._go(progress, cluster)
+                return self._run_missing(progress, cluster)
             except InputFault:
                 forget_unbegun(self._store, self._run)
                 raise
 
-    def _go(self, progress: Progress, cluster: Cluster | None) -> RunSummary:
+    def _run_missing(self, progress: Progress, cluster: Cluster | None) -> RunSummary:
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._resources.judges else []
         if missing or lacking:
@@ -304,7 +304,7 @@ class Attempt:
     def _work(self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Tick) -> None:
         resources = self._resources
         left = deque(missing)
-        under_way = UnderWay(resources.threads, make)
+        under_way = PendingWork(resources.threads, make)
         engines = resources.engines if self._card.engines else None
         while True:
             lost = resources.batcher.lost or resources.summaries.batcher.lost
@@ -349,9 +349,10 @@ class Attempt:
 
     def _store_all(self, answered: Sequence[AnsweredSample]) -> None:
         # A model that also measures bits does so between its batches, so pass all samples at once.
-        parts = [answered] if self._resources.pricer.aside is None else self._pace.parts(answered)
+        parts = [answered] if self._resources.likelihood.aside is None else self._pace.parts(answered)
         for part in parts:
-            for samples, outcome in apart(self._scorer.finish, part, functools.partial(self._scorer.works, part)):
+            works = functools.partial(self._scorer.can_measure, part)
+            for samples, outcome in isolate_faults(self._scorer.finish, part, works):
                 if isinstance(outcome, MachineFault):
                     for unscored in samples:
                         self._note(unscored.sample.id, outcome)

@@ -185,7 +185,7 @@ class Merger:
             (completion.sample_id, completion.idx): (digest(completion.sample_id), sha256(clean(completion.text)))
             for completion in verdicts.unjudged(self._store, run)
         }
-        stored = verdicts.on(self._store, contents.values(), run)
+        stored = verdicts.find_by_text(self._store, contents.values(), run)
         linked: dict[str, dict[int, Any]] = defaultdict(dict)
         for (sample_id, idx), content in contents.items():
             if content in stored:

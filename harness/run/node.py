@@ -171,7 +171,7 @@ class NodeWorker:
             deliver=shards.append,
             snapshots={unit.repo: self._snapshots[unit.repo].digest} if unit.repo in self._snapshots else {},
         )
-        runs.attempt(card, unit.repetition, mine, store).go(silent)
+        runs.attempt(card, unit.repetition, mine, store).run(silent)
         return shards
 
     def _opened(self) -> Runs:

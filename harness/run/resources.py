@@ -46,7 +46,7 @@ from ctxbench.harness.run.execution import (
     open_tools,
 )
 from ctxbench.harness.run.sample import Ahead, Asker
-from ctxbench.harness.run.scoring import Pricer
+from ctxbench.harness.run.scoring import LikelihoodModel
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredConstruction
@@ -88,7 +88,7 @@ class Resources:
 
     cells: Cells
     batcher: Batcher
-    pricer: Pricer
+    likelihood: LikelihoodModel
     threads: ThreadPoolExecutor
     width: int
     workers: int
@@ -179,7 +179,7 @@ def open_resources(
     """
     spec = base.canonical(generator)
     # Refuse a wrong tokenizer file before anything starts.
-    tokens: Tokens = P50kBase(choices.tokenizer).ids if choices.tokenizer is not None else code_tokens.pieces
+    tokens: Tokens = P50kBase(choices.tokenizer).ids if choices.tokenizer is not None else code_tokens.tokenize
     hidden = kept_from_strategies(home, store.where, sample_set)
     opens = RunParts(**parts).in_sandbox(home, choices)
     executor: OpenExecutor | None = None
@@ -205,7 +205,7 @@ def open_resources(
         summaries = Summaries(summariser, tests=choices.summarise_tests or not choices.summariser)
         construction = ConstructionLog()
         retrieval = Retrieval(home.cache / "vectors", summarise=summaries, built=construction, tokens=tokens)
-        pricer = _pricer(model, spec, opens.resolve, stack)
+        likelihood = _likelihood_model(model, spec, opens.resolve, stack)
         opened_cells = stack.enter_context((opens.cells or _cells_of(choices))(hidden, workers))
         engines = stack.enter_context(Engines(opens.boxes or _no_boxes, hidden=hidden, report=_LOG.info))
         stack.callback(batcher.close)
@@ -215,7 +215,7 @@ def open_resources(
         yield Resources(
             cells=opened_cells,
             batcher=batcher,
-            pricer=pricer,
+            likelihood=likelihood,
             threads=threads,
             width=width,
             workers=workers,
@@ -293,20 +293,20 @@ def _on_first_call(
     return opened
 
 
-def _pricer(
+def _likelihood_model(
     model: Generator,
     spec: str,
     resolve: Callable[[str], Generator],
     stack: contextlib.ExitStack,
-) -> Pricer:
-    if model.capabilities.prices:
-        return Pricer(name=f"{spec} {model.version}", coder=model)
+) -> LikelihoodModel:
+    if model.capabilities.log_likelihoods:
+        return LikelihoodModel(name=f"{spec} {model.version}", coder=model)
     coder = resolve(COPY_MODEL)
     stack.callback(coder.close)
     aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
     # Registered to run before the coder is closed, or remaining work would start it again.
     stack.callback(aside.shutdown, wait=True, cancel_futures=True)
-    return Pricer(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
+    return LikelihoodModel(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
 
 
 class Summaries:

@@ -92,7 +92,7 @@ def _by_repository(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
     return samples_by_repo
 
 
-class UnderWay(Generic[K, R]):
+class PendingWork(Generic[K, R]):
     """Work submitted to threads whose results have not been collected. For use by a single thread."""
 
     def __init__(self, threads: Executor, work: Callable[[K], R]) -> None:
@@ -102,9 +102,9 @@ class UnderWay(Generic[K, R]):
     def __len__(self) -> int:
         return len(self._begun)
 
-    def begin(self, piece: K) -> None:
+    def begin(self, item: K) -> None:
         """Submit an item. Its work starts when a thread is free."""
-        self._begun[self._threads.submit(self._work, piece)] = piece
+        self._begun[self._threads.submit(self._work, item)] = item
 
     def drop(self) -> list[K]:
         """Cancel and return the items whose work has not started."""
@@ -124,19 +124,19 @@ class WorkPace:
     def __init__(self, first: int) -> None:
         self.size = max(1, first)
 
-    def parts(self, pieces: Sequence[T]) -> Iterator[Sequence[T]]:
+    def parts(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Yield the items in batches. The time until the next batch is requested counts as the batch's duration."""
         at = 0
-        while at < len(pieces):
-            part = pieces[at : at + self.size]
+        while at < len(items):
+            part = items[at : at + self.size]
             began = time.monotonic()
             yield part
             self.took(len(part), time.monotonic() - began)
             at += len(part)
 
-    def took(self, pieces: int, seconds: float) -> None:
+    def took(self, items: int, seconds: float) -> None:
         """Adapt the size to a batch's duration. A short last batch does not reduce the size."""
-        fits = int(pieces * _SECONDS / max(seconds, 1e-6))
+        fits = int(items * _SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))
 
 
@@ -144,7 +144,7 @@ class NothingWorks(MachineFault):
     """The fault of items that were not tried separately, because every item would fail now."""
 
 
-def apart(
+def isolate_faults(
     work: Callable[[Sequence[T]], R], part: Sequence[T], works: Callable[[MachineFault], bool]
 ) -> Iterator[tuple[Sequence[T], R | MachineFault]]:
     """Process a batch. If it fails, process its items separately, so that a fault affects only its own item.
@@ -157,17 +157,17 @@ def apart(
     """
     remaining, size = part, max(1, len(part))
     while remaining:
-        pieces = remaining[:size]
+        items = remaining[:size]
         outcome: R | MachineFault
         try:
-            outcome = work(pieces)
+            outcome = work(items)
         except MachineFault as fault:
             if not works(fault):
-                pieces, outcome = remaining, NothingWorks(fault.what, where=fault.where, cure=fault.cure)
+                items, outcome = remaining, NothingWorks(fault.what, where=fault.where, cure=fault.cure)
             elif size > 1:
                 size = 1
                 continue
             else:
                 outcome = fault
-        remaining = remaining[len(pieces) :]
-        yield pieces, outcome
+        remaining = remaining[len(items) :]
+        yield items, outcome

@@ -298,7 +298,7 @@ def planned_by(
         choices = replace(choices, limit=None)
     planned = planned_samples(eligible, choices.limit)
     for sample in planned if choices.fim else ():
-        fim.after(sample)
+        fim.suffix_block(sample)
     return choices, planned
 
 

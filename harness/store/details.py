@@ -64,7 +64,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
             flags=read_flags(row["flags"]),
             **{name: row[name] for name in ("context_tokens", "strategy_seconds", "generator_seconds")},
             prompt=prompt_text(connection, row["digest"]) if row["digest"] is not None else None,
-            pieces=_pieces(connection, run, sample, row["coder"]),
+            blocks=_blocks(connection, run, sample, row["coder"]),
             calls=_calls(connection, run, sample),
             completions=completions,
         )
@@ -101,17 +101,17 @@ def _faults(connection: Connection, run: str, sample: str) -> tuple[str, ...]:
     return tuple(connection.scalars(query.order_by(f.attempt_id, f.ordinal)))
 
 
-def _pieces(connection: Connection, run: str, sample: str, coder: str) -> tuple[StoredPiece, ...]:
+def _blocks(connection: Connection, run: str, sample: str, coder: str) -> tuple[BlockFacts, ...]:
     b, g = t.BLOCK_FACT.c, t.GAIN_FACT.c
     key = t.key_of(run, sample)
-    priced = select(g.ordinal, g.coder, g.gain).where(g.key == key)
+    measured = select(g.ordinal, g.coder, g.gain).where(g.key == key)
     gains: dict[str, dict[int, float]] = defaultdict(dict)
-    for ordinal, by, gain in connection.execute(priced):
+    for ordinal, by, gain in connection.execute(measured):
         gains[by][ordinal] = gain
     gains_by_ordinal = gains.get(coder) or (gains[max(gains)] if gains else {})
     query = select(t.BLOCK_FACT).where(b.key == key).order_by(b.ordinal)
     return tuple(
-        StoredPiece(
+        BlockFacts(
             **{name: row[name] for name in ("kind", "score", "tokens", "state", "reason")},
             places=tuple(Place(path=path, start=start, end=end) for path, start, end in json.loads(row["places"])),
             start=row["char_start"],
@@ -188,7 +188,7 @@ Kinds = Mapping[tuple[str, str], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPiece:
+class BlockFacts:
     """A block in the final prompt, or a block dropped from it."""
 
     kind: str
@@ -260,7 +260,7 @@ class Detail:
     strategy_seconds: float | None
     generator_seconds: float | None
     prompt: str | None
-    pieces: tuple[StoredPiece, ...]
+    blocks: tuple[BlockFacts, ...]
     calls: tuple[StoredCall, ...]
     completions: tuple[CompletionFacts, ...]
 

@@ -22,14 +22,14 @@ from ctxbench.harness.results import (
     Origin,
     RunInfo,
     RunTable,
+    drop_incomplete_columns,
     left_out,
-    without_parts,
 )
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.database import uncollected
+from ctxbench.harness.store.database import garbage_collection_paused
 from ctxbench.harness.store.notes import names
-from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
+from ctxbench.harness.store.samples import PlannedSamples, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import (
     Costs,
     Counts,
@@ -188,7 +188,7 @@ def run_tables(
         selection: the runs and samples to read; None for all.
     """
     run_filter = selection or RunFilter()
-    with uncollected(), store.reading() as connection:
+    with garbage_collection_paused(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
         run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
         begun = _begun(connection)
@@ -229,7 +229,7 @@ def _run_columns(
             scores = measures(connection, (DEFAULT,))
             own = values if profile == DEFAULT else stored_scores(connection, scores, run.id, plan, run_filter.language)
             scored = own.get(ALWAYS, {}).keys()
-            values, run_remarks = without_parts(values, scored, run_remarks, profile=profile)
+            values, run_remarks = drop_incomplete_columns(values, scored, run_remarks, profile=profile)
         values = dict(values)
         values |= pass_columns(verdicts, run.n, ks)
         values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
@@ -256,7 +256,7 @@ class RunColumns:
 
     run: Any
     profile: str
-    samples: Planned
+    samples: PlannedSamples
     values: Mapping[str, Values]
     verdicts: Counts
     marks: Mapping[str, str]
@@ -297,7 +297,7 @@ class RunColumns:
             costs=self._costs(samples),
         )
 
-    def _calls(self, samples: Planned) -> tuple[float | None, ...]:
+    def _calls(self, samples: PlannedSamples) -> tuple[float | None, ...]:
         calls, summaries = samples.numbers["calls"], self.costs.summaries
         if summaries is None:
             return calls
@@ -306,7 +306,7 @@ class RunColumns:
             for id_, count in zip(samples.id, calls, strict=True)
         )
 
-    def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
+    def _costs(self, samples: PlannedSamples) -> dict[str, tuple[float | None, ...]]:
         of_calls = {
             "tokens_in": self.costs.tokens_in,
             "tokens_out": self.costs.tokens_out,
@@ -335,14 +335,14 @@ class RunColumns:
         stored_names = {Origin.RUN: tuple(costs), Origin.REFERENCE: _TOKENS}.get(self.origin, ())
         return {name: column if name in stored_names else (None,) * len(samples.id) for name, column in costs.items()}
 
-    def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
+    def _test_seconds(self, samples: PlannedSamples) -> tuple[float | None, ...]:
         """Return the test seconds per sample: 0 if all completions are blank."""
         return tuple(
             self.costs.test_seconds.get(id_, 0.0 if facts.tested and stored else None)
             for id_, facts, stored in zip(samples.id, samples.facts, samples.stored, strict=True)
         )
 
-    def _info(self, samples: Planned, language: str) -> RunInfo:
+    def _info(self, samples: PlannedSamples, language: str) -> RunInfo:
         run, spec = self.run, spec_of(self.run)
         control = is_control(run.strategy)
         return RunInfo(

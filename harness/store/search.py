@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from ctxbench.harness.results import Status, counting_value
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.database import uncollected
+from ctxbench.harness.store.database import garbage_collection_paused
 from ctxbench.harness.store.samples import Facts, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import kinds_of, verdict_counts
 from ctxbench.harness.store.store import Store
@@ -93,7 +93,7 @@ class FoundSample:
 def search(store: Store, sample_filter: SampleFilter, *, order: Order = "plan") -> list[FoundSample]:
     """Return the matching samples. ``difference`` needs the filter's `other`. Samples without a value come last."""
     run, measure = sample_filter.run, sample_filter.measure
-    with uncollected(), store.reading() as connection:
+    with garbage_collection_paused(), store.reading() as connection:
         others = {id_: value for id_, _, _, value in _counted(connection, sample_filter.other, measure)}
         samples = list(enumerate(_counted(connection, run, measure)))
         lines = _lines(connection, run)

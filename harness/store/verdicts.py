@@ -42,7 +42,7 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     return verdicts
 
 
-def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
+def find_by_text(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
     """Return (sample digest, text digest) -> verdict, for those of `contents` that are stored, for any image.
 
     Verdicts from merged shards are included only for their own run.

@@ -69,7 +69,7 @@ class RunWork:
         return repeat_command(self.choices, self.file, sandbox=self.sandbox, options=options)
 
 
-def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
+def run_works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
     """Return the progress of all runs, or of the runs with these ids, the latest first."""
     r = t.RUN.c
     query = select(t.RUN) if runs is None else select(t.RUN).where(r.id.in_(list(runs)))
@@ -114,7 +114,7 @@ def idle(store: Store, ids: Sequence[str]) -> list[RunWork]:
     Raises:
         InputFault: if a process is working on one of them.
     """
-    stored = works(store, ids)
+    stored = run_works(store, ids)
     for work in stored:
         if work.alive:
             raise InputFault("a process is working on it", where=f"run {work.id}", cure="stop that process first")

@@ -16,7 +16,7 @@ from ctxbench.bench.types import Place
 from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.details import CompletionFacts, StoredCall, StoredPiece
+from ctxbench.harness.store.details import BlockFacts, CompletionFacts, StoredCall
 from ctxbench.harness.store.search import Facets, FoundSample, Measure
 from tests.harness.store.making import make_verdict
 
@@ -164,7 +164,7 @@ def test_found_samples_are_rows() -> None:
     assert view.neighbours([], "a") == (None, None, 0)
 
 
-def piece(**changes: Any) -> StoredPiece:
+def block_facts(**changes: Any) -> BlockFacts:
     fields: dict[str, Any] = {
         "kind": "similar",
         "places": (Place(path="a.py", start=0, end=2), Place(path="b.py", start=4, end=5)),
@@ -176,17 +176,17 @@ def piece(**changes: Any) -> StoredPiece:
         "end": 9,
         "gain": None,
     }
-    return StoredPiece(**{**fields, **changes})
+    return BlockFacts(**{**fields, **changes})
 
 
 def test_blocks_are_rows_and_labels() -> None:
-    dropped = piece(state="dropped", reason="no room", start=None, end=None, score=None)
-    first, second = view.piece_rows([piece(), dropped])
+    dropped = block_facts(state="dropped", reason="no room", start=None, end=None, score=None)
+    first, second = view.block_rows([block_facts(), dropped])
     assert (first["block"], first["places"], first["score"]) == (1, "a.py:1-2, b.py:5-5", 0.123)
     assert (second["block"], second["tokens"], second["reason"], second["score"]) == (None, None, "no room", None)
     assert "gain" not in first
-    assert view.piece_rows([piece(gain=1.25)])[0]["gain"] == 1.2
-    assert view.piece_label(2, piece(gain=-3.0)) == (
+    assert view.block_rows([block_facts(gain=1.25)])[0]["gain"] == 1.2
+    assert view.block_label(2, block_facts(gain=-3.0)) == (
         "2. similar · a.py:1-2, b.py:5-5 · score 0.123 · 7 tokens · kept · gain -3.0 bits"
     )
 

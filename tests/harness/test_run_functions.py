@@ -30,7 +30,7 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import verdict_counts
 from ctxbench.harness.store.shard import read
 from ctxbench.harness.store.shard_store import open_share
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.strategies.api import Prompt
 from tests.helpers.cells import open_inline
@@ -43,7 +43,7 @@ from tests.helpers.sets import make_set
 class Coder(Scripted):
     """A text costs a bit a character."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         self.priced = [*getattr(self, "priced", []), *texts]
@@ -221,7 +221,7 @@ def check_merged(main: Store, sample_set: SampleSet, parts: Path) -> None:
     merger = Merger(main, sample_set)
     for file in shard_files([parts]):
         merger.merge_file(file)
-    [run] = works(main)
+    [run] = run_works(main)
     with main.reading() as connection:
         counts = verdict_counts(connection, [run.id])[run.id]
     assert verdicts.unjudged(main, run.id) == []

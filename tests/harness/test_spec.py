@@ -13,7 +13,7 @@ from ctxbench.bench.judging import judge as judging
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.run.spec import ImportedFile, planned_samples, repeat_command, unfinished_samples
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import RunWork, works
+from ctxbench.harness.store.work import RunWork, run_works
 from ctxbench.sandbox import registry
 from tests.harness.cli.test_exec import Fake
 from tests.harness.imported.records import java_task, python_task, write
@@ -84,10 +84,10 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 def stored(database: str) -> dict[str, RunWork]:
     with open_store(database) as store:
-        return {one.id: one for one in works(store)}
+        return {one.id: one for one in run_works(store)}
 
 
-def again(home: Home, run: RunWork) -> Result:
+def run_again(home: Home, run: RunWork) -> Result:
     """Type the run's command, with an empty database."""
     options = ["--db", f"sqlite:///{home.root / 'again.db'}"]
     program, *words = shlex.split(run.repeat_command(options))
@@ -101,7 +101,7 @@ def check(home: Home, *arguments: str) -> None:
     first = stored(home.database)
     assert first
     for run in first.values():
-        assert again(home, run).code == 0
+        assert run_again(home, run).code == 0
     second = stored(f"sqlite:///{home.root / 'again.db'}")
     assert {id_: one.finished for id_, one in second.items()} == {id_: one.finished for id_, one in first.items()}
 

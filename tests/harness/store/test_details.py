@@ -112,7 +112,7 @@ def test_everything_of_a_line_is_read(store: Store) -> None:
     one = detail(store, run, "demo/0")
     assert (one.status, one.flags, one.prompt, one.kind) == (Status.SCORED, ("overflow",), PROMPT, "line")
     assert (one.repo, one.path, one.line, one.column) == ("demo", "shop/checkout.py", 3, 12)
-    similar, infile, api = one.pieces
+    similar, infile, api = one.blocks
     assert similar.places == (Place(path="shop/tax.py", start=0, end=2), Place(path="shop/use.py", start=4, end=5))
     assert one.prompt[similar.start : similar.end] == "# a\n" and one.prompt[infile.start : infile.end] == "x = "
     assert (similar.gain, infile.gain) == (3.0, None), "that of the run's own coder"
@@ -141,7 +141,7 @@ def test_the_last_coder_stands_in_for_the_runs_own(store: Store) -> None:
     run = add_lines(store)
     add_gains(store, run, "demo/0", "a", {0: 9.0})
     add_gains(store, run, "demo/0", "b", {0: 4.0})
-    assert detail(store, run, "demo/0").pieces[0].gain == 4.0
+    assert detail(store, run, "demo/0").blocks[0].gain == 4.0
 
 
 def test_texts_of_calls_are_read_when_they_are_asked_for(store: Store) -> None:
@@ -183,7 +183,7 @@ def test_a_missing_sample_says_why(store: Store) -> None:
     store.add_fault(store.start_attempt(other, "full"), StoredFault(sample_id="demo/2", kind="machine", message="x"))
     missing = detail(store, run, "demo/2")
     assert (missing.status, missing.faults) == (Status.INFRA_FAILED, ("lost", "lost again"))
-    assert (missing.prompt, missing.pieces, missing.calls, missing.completions) == (None, (), (), ())
+    assert (missing.prompt, missing.blocks, missing.calls, missing.completions) == (None, (), (), ())
     assert detail(store, run, "demo/1").faults == (), "it was done in the end"
 
 

@@ -71,7 +71,7 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
 def test_verdicts_are_found_by_what_they_are_on(store: Store) -> None:
     first = verdicts.add(store, make_verdict())
     content = first.sample_digest, first.text_digest
-    assert verdicts.on(store, [content, ("another", first.text_digest)], "a run") == {content: first}
+    assert verdicts.find_by_text(store, [content, ("another", first.text_digest)], "a run") == {content: first}
 
 
 def test_lines_lack_nothing(store: Store) -> None:
