@@ -48,7 +48,7 @@ def test_fetch_then_find(tmp_path: Path, home: Home, copy: Path) -> None:
     wanted = load(tmp_path, 'path = "copy"')
     assert checkout.find(wanted, home) is None
     found = checkout.fetch(wanted, home, report=quiet)
-    assert found == checkout.find(wanted, home) == checkout.at(home, "demo", found.key)
+    assert found == checkout.find(wanted, home) == checkout.cached_checkout(home, "demo", found.key)
     assert found.root == home.repos / "demo" / found.key and found.source == f"local:{copy}"
     assert sorted(p.relative_to(found.root).as_posix() for p in found.root.rglob("*.py")) == ["a.py", "pkg/b.py"]
     record = json.loads((home.repos / "demo" / f"{found.key}.json").read_text())

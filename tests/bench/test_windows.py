@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench import windows
-from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.code_tokens import tokenize
 from ctxbench.bench.types import Place
 from ctxbench.bench.windows import Target, WindowIndex, code_lines, index, split_lines
 from tests.helpers.threads import together
@@ -42,7 +42,7 @@ def _plain(texts: dict[str, str], query: str, top: int, size: int, stride: int, 
         for i in range(0, len(lines), stride):
             start, end = max(0, i - size // 2), min(len(lines), i + size - size // 2)
             units.setdefault("\n".join(lines[start:end]), []).append(Place(path=path, start=start, end=end))
-    wanted = set(pieces(query))
+    wanted = set(tokenize(query))
     rows = []
     for text, places in units.items():
         shown = places
@@ -55,7 +55,7 @@ def _plain(texts: dict[str, str], query: str, top: int, size: int, stride: int, 
             ]
             if all(p.path == target.path and p.end > target.context_start for p in shown):
                 continue
-        other = set(pieces(text))
+        other = set(tokenize(text))
         score = len(wanted & other) / len(wanted | other) if wanted and other else 0.0
         rows.append((score, shown[0], text, tuple(shown)))
     rows.sort(key=lambda row: row[1])
@@ -97,7 +97,7 @@ def test_more_than_255_common_tokens_are_counted_right() -> None:
     texts = {f"{n}.py": words for n in range(3)} | {"z.py": words + " zebra"}
     built = WindowIndex(texts)
     best = built.query(words, top=2)
-    assert [hit.score for hit in best] == [1.0, len(set(pieces(words))) / (len(set(pieces(words))) + 1)]
+    assert [hit.score for hit in best] == [1.0, len(set(tokenize(words))) / (len(set(tokenize(words))) + 1)]
 
 
 @pytest.mark.parametrize(("query", "top"), [("", 5), ("x", 0)])

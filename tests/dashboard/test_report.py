@@ -170,21 +170,21 @@ def test_bars_stand_where_the_numbers_are(home: Path, tmp_path: Path) -> None:
     records = json.loads(run_cli("leaderboard", "--home", str(home), "--metric", "em", "--format", "json").out)
     table = next(iter(read((tmp_path / "r.html").read_text(encoding="utf-8")).all("table")))
     (scale,) = (span for span in table.all("span") if span.attributes["class"] == "track ticks")
-    ticks = [(at(tick, "left"), float(tick.text)) for tick in scale.all("i")]
+    ticks = [(percent(tick, "left"), float(tick.text)) for tick in scale.all("i")]
     assert len(ticks) >= 2
     (x0, v0), (x1, v1) = ticks[0], ticks[-1]
     drawn = [field for field in table.all("td") if field.attributes.get("class") == "bar"]
     assert len(drawn) == len(records)
     for cell, record in zip(drawn, records, strict=True):
         parts = {part.attributes["class"]: part for part in cell.all("i")}
-        low = at(parts["reach"], "left")
-        places = at(parts["mean"], "left"), low, low + at(parts["reach"], "width")
+        low = percent(parts["reach"], "left")
+        places = percent(parts["mean"], "left"), low, low + percent(parts["reach"], "width")
         drawn_ends = tuple(v0 + (place - x0) * (v1 - v0) / (x1 - x0) for place in places)
         numbers_of_cli = tuple(record["em"][part] for part in ("mean", "low", "high"))
         assert drawn_ends == pytest.approx(numbers_of_cli, abs=0.3)
 
 
-def at(part: Node, name: str) -> float:
+def percent(part: Node, name: str) -> float:
     """Return a length of a part of a drawing, in percent of its cell."""
     style = dict(field.split(":") for field in str(part.attributes["style"]).split(";"))
     return float(style[name].removesuffix("%"))

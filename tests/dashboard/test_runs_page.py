@@ -16,7 +16,7 @@ from ctxbench.dashboard.pages import runs as runs_page
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.tables import delete_run
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.harness.store.write import StoredFault
 from tests.dashboard.browser import app, cells, own_main, serving, settled
 from tests.dashboard.stored import PLANTED
@@ -140,7 +140,7 @@ def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
 
     app("runs", home.root, samples="demo[:2]")
     with open_store(home.database) as store:
-        (run,) = [work.id for work in works(store) if work.choices.strategy == "gold"]
+        (run,) = [work.id for work in run_works(store) if work.choices.strategy == "gold"]
         delete_run(store, run)
     monkeypatch.setattr("streamlit.rerun", rerun)
     with pytest.raises(ChoosesAgain):
@@ -172,7 +172,7 @@ def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Br
             page.get_by_text("2 of 8 samples: goes on").wait_for(timeout=30_000)
             for sample in samples[2:]:
                 store.add_finished(run, "", make_finished(sample.id))
-            attempt = works(store, [run])[0].attempts[0].id
+            attempt = run_works(store, [run])[0].attempts[0].id
             store.end_attempt(attempt, reason="done", finished=7, missing=0)
         page.get_by_text("8 of 8 samples: done").wait_for(timeout=30_000)
         settled(page)

@@ -54,7 +54,7 @@ def completion(text: str, es: float, generation: str = "g", **changes: Any) -> S
     return StoredCompletion(**{**fields, **changes})
 
 
-def fill(store: Store, digest: str) -> dict[str, str]:
+def store_two_runs(store: Store, digest: str) -> dict[str, str]:
     """Store two runs that agree on ``demo/0`` and differ elsewhere; of the second ``demo/2`` is missing."""
     run_ids = {}
     store.add_generations([make_generation(text=f"{ANSWER}\n# more"), make_generation(
@@ -101,7 +101,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     ]
     sample_set = sets.save(home, "demo", samples_of(), references, {"repositories": {}})
     with open_store(home.database) as store:
-        fill(store, sample_set.digest)
+        store_two_runs(store, sample_set.digest)
         fill_harmful(store, sample_set.digest)
     return home
 

@@ -140,7 +140,7 @@ def test_a_spec_states_the_cutoff_of_its_generator_and_is_no_other_run_for_it(tm
         [only] = board([replace(table, dated=(OLD, NEW))], cutoffs=of_home(home)).groups
         return summary.run, only.ages.cutoff if only.ages else None
 
-    model = Scripted(lambda request: "x", version="1", prices=True)
+    model = Scripted(lambda request: "x", version="1", log_likelihoods=True)
     model.bits = lambda prompts, texts, language: [1.0] * len(texts)  # type: ignore[method-assign]
     first = days_of("scripted")
     assert first[1] == "2020-01-01", "the home's table holds where the spec says nothing"

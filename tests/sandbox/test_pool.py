@@ -22,7 +22,7 @@ BAD = Job(action=Command(argv=("bad",)))
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_PAUSES", (0.0, 0.001, 0.001))
 
 

@@ -70,7 +70,7 @@ class Bytes:
     def count(self, text: str) -> int:
         return len(text.encode())
 
-    def pieces(self, text: str) -> list[str]:
+    def tokenize(self, text: str) -> list[str]:
         return [piece for char in text for piece in [*[""] * (len(char.encode()) - 1), char]]
 
 

@@ -212,20 +212,20 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
 ]
 
 
-def read(tree: dict[str, str]) -> tuple[str, str]:
+def licence_of(tree: dict[str, str]) -> tuple[str, str]:
     return licence(tree, declared(tree).licences)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tree", "spdx"), RIGHT)
 def test_a_licence_is_what_its_whole_text_and_metadata_say(tree: dict[str, str], spdx: str) -> None:
-    assert read(tree) == (spdx, "")
+    assert licence_of(tree) == (spdx, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tree", "doubt"), DOUBTS)
 def test_what_they_do_not_say_is_a_doubt_with_the_line_to_write(tree: dict[str, str], doubt: str) -> None:
-    assert read(tree)[0] == UNKNOWN and doubt in read(tree)[1]
+    assert licence_of(tree)[0] == UNKNOWN and doubt in licence_of(tree)[1]
 
 
 def test_without_the_libraries_the_doubt_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from tests.helpers.samples import make_sample
 class Coder(Scripted):
     """A text costs a bit a character."""
 
-    capabilities = Capabilities(batch_size=16, prices=True)
+    capabilities = Capabilities(batch_size=16, log_likelihoods=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [float(len(text)) for text in texts]
@@ -93,13 +93,13 @@ def spy(name: str) -> str:
     return f"{SPIES}@{name}"
 
 
-def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+def query_database(folder: Path, query: str) -> list[tuple[Any, ...]]:
     with open_store(Home(folder / "home").database) as store, store.reading() as connection:
         return [tuple(row) for row in connection.execute(sql(query))]
 
 
 def prompts(folder: Path) -> dict[str, str]:
     """Return sample -> the prompt that was stored."""
-    digests = rows(folder, "SELECT sample_id, prompt_digest FROM result")
+    digests = query_database(folder, "SELECT sample_id, prompt_digest FROM result")
     with open_store(Home(folder / "home").database) as store, store.reading() as connection:
         return {str(sample): prompt_text(connection, digest) or "" for sample, digest in digests}

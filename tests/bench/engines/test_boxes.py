@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.engines import box
-from ctxbench.bench.engines.box import masked_lines, tree_of_base, tree_of_file, tree_of_repository, view_lines, without
+from ctxbench.bench.engines.box import (
+    blank_out,
+    masked_lines,
+    tree_of_base,
+    tree_of_file,
+    tree_of_repository,
+    view_lines,
+)
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.engines.types import EngineLost, EngineUse
 from ctxbench.bench.repositories.snapshot import Snapshot
@@ -274,4 +281,4 @@ def test_a_line_that_one_sample_masks_is_in_no_query_of_that_file(tmp_path: Path
     samples = [sample(4, (0, 1)), sample(5, (1, 2))]
     lines = masked_lines(snapshot, samples)
     assert lines == {"import tax", "import cart"}
-    assert [without(each.prefix, lines).split("\n")[:4] for each in samples] == [["", "", "", PAY[3]]] * 2
+    assert [blank_out(each.prefix, lines).split("\n")[:4] for each in samples] == [["", "", "", PAY[3]]] * 2

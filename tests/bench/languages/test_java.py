@@ -34,7 +34,7 @@ def uses(imports: str, body: str, package: str = "com.acme.app") -> tuple[Intern
     return language.resolve(facts)[PATH]
 
 
-def found(imports: str, body: str, package: str = "com.acme.app") -> list[str]:
+def precise_uses(imports: str, body: str, package: str = "com.acme.app") -> list[str]:
     """Return name, module and kind of the last (most precise) use of each load."""
     last = [load.uses[-1] for load in uses(imports, body, package)]
     return [f"{use.name} {use.module} {use.kind}" for use in last]
@@ -124,7 +124,7 @@ CASES = {
 
 @pytest.mark.parametrize(("imports", "body", "expected"), CASES.values(), ids=CASES)
 def test_names_are_resolved(imports: str, body: str, expected: list[str]) -> None:
-    assert found(imports, body) == expected
+    assert precise_uses(imports, body) == expected
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_what_stands_on_the_next_line_is_not_near(body: str, near: list[str]) ->
 
 
 def test_the_same_package_needs_no_import() -> None:
-    assert found("", "Cart c;", package="com.acme.shop") == []
-    assert found("import com.acme.tax.*;", "Cart c;", package="com.acme.shop") == []
+    assert precise_uses("", "Cart c;", package="com.acme.shop") == []
+    assert precise_uses("import com.acme.tax.*;", "Cart c;", package="com.acme.shop") == []
 
 
 def test_lines_that_are_no_targets() -> None:

@@ -27,7 +27,7 @@ def uses(files: dict[str, str], path: str) -> tuple[InternalLoad, ...]:
     return language.resolve(facts)[path]
 
 
-def found(files: dict[str, str], path: str) -> list[str]:
+def first_uses(files: dict[str, str], path: str) -> list[str]:
     """Return line, name, module and kind of each binding, the first use only of each load."""
     first = [(load.line, load.uses[0]) for load in uses(files, path)]
     return [f"{line} {use.name} {use.module} {use.kind}" for line, use in first]
@@ -135,7 +135,7 @@ CASES = {
 
 @pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
 def test_names_are_resolved(text: str, expected: list[str]) -> None:
-    assert found({**SHOP, "app.py": text}, "app.py") == expected
+    assert first_uses({**SHOP, "app.py": text}, "app.py") == expected
 
 
 RELATIVE = {
@@ -151,11 +151,11 @@ RELATIVE = {
 
 @pytest.mark.parametrize(("path", "text", "expected"), RELATIVE.values(), ids=RELATIVE)
 def test_relative_imports(path: str, text: str, expected: str) -> None:
-    assert found({**SHOP, path: text}, path) == [f"1 {expected}"]
+    assert first_uses({**SHOP, path: text}, path) == [f"1 {expected}"]
 
 
 def test_dots_beyond_the_repository_are_outside() -> None:
-    assert found({**SHOP, "shop/app.py": "from ....cart import Cart\nCart()\n"}, "shop/app.py") == []
+    assert first_uses({**SHOP, "shop/app.py": "from ....cart import Cart\nCart()\n"}, "shop/app.py") == []
 
 
 ROOTS = {
@@ -180,7 +180,7 @@ ROOTS = {
 
 @pytest.mark.parametrize(("files", "path", "module"), ROOTS.values(), ids=ROOTS)
 def test_roots(files: dict[str, str], path: str, module: str) -> None:
-    [only] = found({**files, path: f"from {module} import A\nA\n"}, path)
+    [only] = first_uses({**files, path: f"from {module} import A\nA\n"}, path)
     assert only.split()[1::2] == ["A", "variable"]
 
 
@@ -203,7 +203,7 @@ SHADOWS = {
 
 @pytest.mark.parametrize(("files", "path", "text"), SHADOWS.values(), ids=SHADOWS)
 def test_foreign_modules_are_not_taken_for_our_own(files: dict[str, str], path: str, text: str) -> None:
-    assert found({**files, path: text}, path) == []
+    assert first_uses({**files, path: text}, path) == []
 
 
 @pytest.mark.parametrize(
@@ -231,12 +231,12 @@ def test_what_stands_on_the_next_line_is_not_near(text: str, near: list[str], us
     ids=["name", "module", "passed on by another file"],
 )
 def test_a_file_that_imports_itself_uses_no_other(text: str) -> None:
-    assert found({**SHOP, "shop/own.py": text, "shop/gate.py": "from shop.own import Mine\n"}, "shop/own.py") == []
+    assert first_uses({**SHOP, "shop/own.py": text, "shop/gate.py": "from shop.own import Mine\n"}, "shop/own.py") == []
 
 
 def test_deleting_a_name_reads_nothing() -> None:
     text = "from shop import cart, total\ndel total, (cart)\ndel cart[total]\n"
-    assert found({**SHOP, "app.py": text}, "app.py") == [
+    assert first_uses({**SHOP, "app.py": text}, "app.py") == [
         "2 cart shop.cart module",
         "2 total shop.cart function",
     ]
@@ -270,7 +270,7 @@ def test_the_other_import_of_a_fallback_is_listed_wherever_it_comes_from(first: 
 
 def test_circles_of_imports_end() -> None:
     files = {"a/__init__.py": "from .b import *\nfrom .b import x\n", "a/b.py": "from . import *\nfrom a import x\n"}
-    assert len(found({**files, "app.py": "from a import x\nx\n"}, "app.py")) <= 1
+    assert len(first_uses({**files, "app.py": "from a import x\nx\n"}, "app.py")) <= 1
 
 
 def test_columns_count_characters() -> None:
@@ -312,5 +312,5 @@ def test_lines_that_are_no_targets() -> None:
 
 def test_a_repository_with_an_init_of_its_own_is_read() -> None:
     files = {**SHOP, "__init__.py": "", "setup.py": "", "app.py": "from shop.cart import RATE\nx = RATE\n"}
-    assert found(files, "app.py") == ["1 RATE shop.cart variable"]
-    assert found(files, "shop/facade.py") == []
+    assert first_uses(files, "app.py") == ["1 RATE shop.cart variable"]
+    assert first_uses(files, "shop/facade.py") == []

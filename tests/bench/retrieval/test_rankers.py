@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.code_tokens import tokenize
 from ctxbench.bench.retrieval.corpus import Corpus, search, similarity
 from ctxbench.bench.retrieval.encoders import get
 from ctxbench.bench.retrieval.encoders.vectors import Vectors
@@ -35,8 +35,8 @@ def _bm25(query: str, texts: list[str]) -> list[float]:
 
 
 def _jaccard(query: str, texts: list[str]) -> list[float]:
-    wanted = set(pieces(query))
-    return [len(wanted & set(pieces(text))) / len(wanted | set(pieces(text))) for text in texts]
+    wanted = set(tokenize(query))
+    return [len(wanted & set(tokenize(text))) / len(wanted | set(tokenize(text))) for text in texts]
 
 
 _TEXT = st.lists(st.sampled_from(["a", "b", "ab", "a_b", "aB", "c = 1", "", "zeta(a)", "\n"]), max_size=6).map(" ".join)

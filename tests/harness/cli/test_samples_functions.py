@@ -19,12 +19,12 @@ from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import in_process, local_manifest
 
-Use = Callable[[FakeSandbox], None]
+UseSandbox = Callable[[FakeSandbox], None]
 
 
 @pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Return what puts a back end behind the command line."""
+def use_sandbox(monkeypatch: pytest.MonkeyPatch) -> UseSandbox:
+    """Return a function that makes the command line use a sandbox."""
     monkeypatch.setattr(wheels, "lock", lambda *_, **__: ("pytest==9.2.0",))
 
     def put(sandbox: FakeSandbox) -> None:
@@ -46,9 +46,9 @@ def lost(job: Job) -> Outcome:
 
 
 @pytest.fixture
-def built(use: Use, tmp_path: Path) -> str:
+def built(use_sandbox: UseSandbox, tmp_path: Path) -> str:
     local_manifest(tmp_path)
-    use(in_process())
+    use_sandbox(in_process())
     result = run_cli("samples", "build", "shop", "--kind", "function", "--repo", str(tmp_path / "demo.toml"))
     assert result.code == 0 and result.out.startswith("shop: 3 samples, digest "), result
     assert "tests run in fake" in result.err and "demo: 3 samples of 6 candidates" in result.err
@@ -96,17 +96,17 @@ def test_show_says_which_tests_read_a_clock(built: str, tmp_path: Path) -> None:
     assert "reads a clock" not in run_cli("samples", "show", built, root.id, "--reference").out
 
 
-def test_verify(built: str, use: Use) -> None:
+def test_verify(built: str, use_sandbox: UseSandbox) -> None:
     result = run_cli("samples", "verify", built, "--workers", "2")
     assert result.code == 0 and result.out == "shop: reference 100.0% (3 of 3), blank 0.0% (0 of 3)\n"
 
-    use(in_process(more=lambda job: Outcome(ended=Ended.TIMED_OUT)))
+    use_sandbox(in_process(more=lambda job: Outcome(ended=Ended.TIMED_OUT)))
     failed = run_cli("samples", "verify", built)
     assert failed.code == 1 and "reference 0.0% (0 of 3)" in failed.out
     assert "demo/shop.py::root: reference TIMED_OUT" in failed.err
 
 
-def test_verify_marks_what_no_score_is_to_rest_on(built: str, use: Use, tmp_path: Path) -> None:
+def test_verify_marks_what_no_score_is_to_rest_on(built: str, use_sandbox: UseSandbox, tmp_path: Path) -> None:
     assert run_cli("samples", "verify", built, "--mark").out.endswith("\ninvalid: none\n")
 
     def blind(job: Job) -> Outcome | None:
@@ -114,15 +114,15 @@ def test_verify_marks_what_no_score_is_to_rest_on(built: str, use: Use, tmp_path
         changed = job.files.get("shop.py")
         return None if changed is None or b"return x * RATE" in changed else passed(job)
 
-    use(in_process(more=blind))
+    use_sandbox(in_process(more=blind))
     plain = run_cli("samples", "verify", built)
     assert plain.code == 1
     found = run_cli("samples", "verify", built, "--mark")
     assert found.code == 0 and found.out.endswith("invalid: 1 vacuous (1 new)\n"), found
     assert run_cli("samples", "verify", built, "--mark").out.endswith("invalid: 1 vacuous (0 new)\n")
-    use(in_process(more=lambda job: Outcome(ended=Ended.TIMED_OUT)))
+    use_sandbox(in_process(more=lambda job: Outcome(ended=Ended.TIMED_OUT)))
     assert "invalid: 3 broken (3 new)" in run_cli("samples", "verify", built, "--mark").out
-    use(in_process(more=lost))
+    use_sandbox(in_process(more=lost))
     machine = run_cli("samples", "verify", built, "--mark")
     assert machine.code == 1 and "invalid: none" in machine.out
     digest = sets.load(Home(tmp_path / "home"), built).digest

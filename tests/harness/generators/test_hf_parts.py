@@ -17,7 +17,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.generators import hf as package
 from ctxbench.harness.generators.answers import End, end_of
 from ctxbench.harness.generators.base import Request, Sampling
-from ctxbench.harness.generators.fitting import priced_pieces, priced_tokens
+from ctxbench.harness.generators.fitting import encode_pair, rolling_windows
 from ctxbench.harness.generators.local import configured_window, is_chat, model_digest
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.extras import needed
@@ -69,7 +69,7 @@ def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bo
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
     made = package.hf(model="/no/such/folder", batch=4)
-    assert made.capabilities.prices and made.capabilities.batch_size == 4
+    assert made.capabilities.log_likelihoods and made.capabilities.batch_size == 4
     made.close()
 
 
@@ -228,12 +228,12 @@ def pairs(text: str) -> list[int]:
 def test_the_texts_tokens_and_its_line_end_are_priced(
     prompt: str, text: str, tokens: Callable[[str], list[int]], begin: int, ids: list[int], priced: int
 ) -> None:
-    assert priced_tokens(prompt, text, tokens, begin) == (ids, priced)
+    assert encode_pair(prompt, text, tokens, begin) == (ids, priced)
 
 
 @pytest.mark.parametrize(("tokens", "priced", "window"), [(30, 25, 8), (30, 29, 7), (9, 8, 2), (100, 3, 5)])
 def test_every_token_of_a_long_text_is_priced_once_after_half_a_window(tokens: int, priced: int, window: int) -> None:
-    found = list(priced_pieces(range(tokens), priced, window))
+    found = list(rolling_windows(range(tokens), priced, window))
     assert [token for ids, count in found for token in ids[-count:]] == list(range(tokens - priced, tokens))
     for ids, count in found:
         assert len(ids) <= window and ids == list(range(ids[0], ids[-1] + 1))

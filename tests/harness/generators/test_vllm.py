@@ -119,7 +119,7 @@ def test_it_is_found_by_its_short_name_and_what_the_machine_decides_is_no_part_o
     spec = "vllm:/models/m-Instruct(tensor_parallel=2, gpu_memory=0.5, batch=8, dtype=bfloat16)"
     assert base.canonical(spec) == "vllm(dtype=bfloat16, model=/models/m-Instruct)"
     made = base.resolve(spec)
-    assert made.capabilities.batch_size == 8 and made.capabilities.instructs and made.capabilities.prices
+    assert made.capabilities.batch_size == 8 and made.capabilities.instructs and made.capabilities.log_likelihoods
     made.close()
 
 

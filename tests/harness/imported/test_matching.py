@@ -11,16 +11,16 @@ from ctxbench.bench import samples as sets
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
-from ctxbench.harness.imported.matching import Labels, Matched, matched
+from ctxbench.harness.imported.matching import Labels, MatchedRun, match_runs
 from tests.helpers.sets import make_set
 
 ANSWER = {"pred_res": "x", "choices": [{"text": "x"}]}
 
 
-def match(shape: str, lines: list[dict[str, Any]], sample_set: SampleSet) -> list[Matched]:
+def match(shape: str, lines: list[dict[str, Any]], sample_set: SampleSet) -> list[MatchedRun]:
     form = formats.predictions(shape)
     recorded = form.read((f"p.jsonl:{number}", line) for number, line in enumerate(lines, 1))
-    return matched(recorded, form, file="p.jsonl", stem="p", labels=Labels(), sample_set=sample_set, language=None)
+    return match_runs(recorded, form, file="p.jsonl", stem="p", labels=Labels(), sample_set=sample_set, language=None)
 
 
 def exported(shape: str, made: SampleSet) -> list[dict[str, Any]]:

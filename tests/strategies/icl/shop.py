@@ -226,7 +226,7 @@ class Model:
         return self.answers.pop(0)
 
 
-def made(
+def prompt_of(
     spec: str, about: Query | None = None, files: dict[str, str] | None = None, model: Model | None = None
 ) -> Prompt:
     """Return the prompt that a strategy makes of a query; by default of the Python repository."""
