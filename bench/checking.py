@@ -234,13 +234,13 @@ def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
     Raises:
         InputFault: if a text is not valid Unicode or contains NUL.
     """
-    fault = unfit(record)
+    fault = why_unstorable(record)
     if fault:
         raise InputFault(fault, where=where, cure="write the text as valid Unicode, without NUL")
     return record
 
 
-def unfit(value: object, field: str = "") -> str:
+def why_unstorable(value: object, field: str = "") -> str:
     """Return why a JSON value cannot be stored; empty if it can. `field` is its name in the message."""
     if isinstance(value, str):
         if "\0" in value:
@@ -256,4 +256,4 @@ def unfit(value: object, field: str = "") -> str:
         inner = ((str(key), member) for key, member in value.items())
     elif isinstance(value, list):
         inner = ((str(number), member) for number, member in enumerate(value))
-    return next(filter(None, (unfit(member, f"{field}.{key}" if field else key) for key, member in inner)), "")
+    return next(filter(None, (why_unstorable(member, f"{field}.{key}" if field else key) for key, member in inner)), "")

@@ -39,7 +39,7 @@ _TOKEN = re.compile(
 )
 
 
-def pieces(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Split a text into its tokens."""
     return _TOKEN.findall(text)
 
@@ -88,7 +88,7 @@ class P50kBase:
         """Return a text's number of tokens."""
         return len(self.ids(text))
 
-    def pieces(self, text: str) -> list[str]:
+    def tokenize(self, text: str) -> list[str]:
         """Split a text into one string per token.
 
         A character that spans several tokens is in the last of them.

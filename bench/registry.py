@@ -181,14 +181,14 @@ class Factories(Registry[Callable[..., T]]):
             InputFault: if the text is not a spec or sets a parameter twice.
         """
         spec = parse(text)
-        name, colon, behind = spec.name.partition(":")
+        name, colon, rest = spec.name.partition(":")
         if not colon or name not in self.names():
             return spec
         self.get(name)
         shorthand = self._shorthands.get(name)
         if shorthand is None:
             return spec
-        arguments = shorthand.read(behind, name)
+        arguments = shorthand.read(rest, name)
         for key in arguments.keys() & spec.arguments.keys():
             raise InputFault(f"{name} sets {key!r} twice", cure="keep one of them")
         return Spec(name, {**arguments, **spec.arguments})

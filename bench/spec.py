@@ -122,7 +122,7 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
     raise InputFault(f"the name is a file, not a {noun} in it", where=name, cure=cure)
 
 
-def within(text: str) -> Iterator[str]:
+def nested_specs(text: str) -> Iterator[str]:
     """Yield a spec's canonical spelling, and those of all specs in its arguments."""
     try:
         spec = parse(text)
@@ -131,7 +131,7 @@ def within(text: str) -> Iterator[str]:
     yield str(spec)
     for value in spec.arguments.values():
         if isinstance(value, str):
-            yield from within(value)
+            yield from nested_specs(value)
 
 
 def expand(text: str) -> tuple[str, ...]:
@@ -158,8 +158,8 @@ def _variants(text: str) -> tuple[str, ...]:
             alternatives[-1] += piece
     else:
         return (text,)
-    before, behind = "".join(pieces[:start]), "".join(pieces[end + 1 :])
-    return tuple(variant for alternative in alternatives for variant in _variants(f"{before}{alternative}{behind}"))
+    before, after = "".join(pieces[:start]), "".join(pieces[end + 1 :])
+    return tuple(variant for alternative in alternatives for variant in _variants(f"{before}{alternative}{after}"))
 
 
 _PIECE = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.""", re.S)

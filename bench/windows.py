@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.code_tokens import tokenize
 from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.types import Place
 
@@ -94,7 +94,7 @@ class WindowIndex:
     """A searchable index of the windows of some files. It never changes, so threads can share it."""
 
     def __init__(
-        self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE, tokens: Tokens = pieces
+        self, texts: Mapping[str, str], *, size: int = SIZE, stride: int = STRIDE, tokens: Tokens = tokenize
     ) -> None:
         """Index all files, at about 100,000 lines per second.
 
@@ -232,7 +232,7 @@ def index(
     *,
     size: int = SIZE,
     stride: int = STRIDE,
-    tokens: Tokens = pieces,
+    tokens: Tokens = tokenize,
     built: Callable[[float], None] | None = None,
 ) -> WindowIndex:
     """Return the window index of some files, cached.

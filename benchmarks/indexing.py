@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.engine import Meter
 from ctxbench.bench import samples as sets
-from ctxbench.bench.engines.box import EngineBox, masked_lines, tree_of_file, without
+from ctxbench.bench.engines.box import EngineBox, blank_out, masked_lines, tree_of_file
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.engines.types import places
@@ -78,7 +78,7 @@ def _whole(
                 began = time.perf_counter()
                 box = EngineBox(recipe, tree_of_file(snapshots[sample.repo], own), sandbox)
                 seconds = time.perf_counter() - began
-            text = without(sample.prefix, masked_lines(snapshots[sample.repo], own))
+            text = blank_out(sample.prefix, masked_lines(snapshots[sample.repo], own))
             answer = box.search(text, sample, TOP)
             yield sample.id, places(answer, box.lines, sample.path, sample.cursor.line, TOP, spec), seconds
             seconds = 0.0

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from benchmarks.windows import library
-from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.code_tokens import tokenize
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.retrieval.corpus import Corpus, search
 from ctxbench.bench.retrieval.rankers import BM25, Jaccard, words
@@ -81,10 +81,10 @@ def _bm25(texts: tuple[str, ...]) -> Loop:
 
 
 def _jaccard(texts: tuple[str, ...]) -> Loop:
-    sets = [set(pieces(text)) for text in texts]
+    sets = [set(tokenize(text)) for text in texts]
 
     def scores(query: str) -> list[float]:
-        query_tokens = set(pieces(query))
+        query_tokens = set(tokenize(query))
         return [
             len(query_tokens & other) / len(query_tokens | other) if query_tokens and other else 0.0 for other in sets
         ]

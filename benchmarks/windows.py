@@ -6,7 +6,7 @@ import sysconfig
 import time
 from pathlib import Path
 
-from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.code_tokens import tokenize
 from ctxbench.bench.windows import WindowIndex, split_lines
 
 LINES = 25_000
@@ -21,7 +21,7 @@ def main() -> None:
     built = time.perf_counter() - began
     queries = _queries(texts)
 
-    sets = [set(pieces(text)) for text in index.texts]
+    sets = [set(tokenize(text)) for text in index.texts]
     began = time.perf_counter()
     slow = [_loop(query, sets) for query in queries]
     slow_time = (time.perf_counter() - began) / len(queries)
@@ -66,7 +66,7 @@ def _queries(texts: dict[str, str]) -> list[str]:
 
 
 def _loop(query: str, sets: list[set[str]]) -> list[int]:
-    tokens = set(pieces(query))
+    tokens = set(tokenize(query))
     scored = []
     for unit, other in enumerate(sets):
         score = len(tokens & other) / len(tokens | other) if tokens and other else 0.0

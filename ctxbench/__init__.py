@@ -292,7 +292,6 @@ def board(
     prices: str | Path | None = None,
     by_level: bool | None = None,
     published: Literal["auto", "all", "none"] = "none",
-    seed: int = 0,
     generator: str | None = None,
     all_pairs: bool = False,
     columns: str | Iterable[str] = (),
@@ -316,7 +315,6 @@ def board(
         prices: a file of rates to price the stored tokens by.
         by_level: add a ranking for each level; None: for CoderEval only.
         published: rows of the papers' tables below.
-        seed: decides drawn permutations and bootstrap samples.
         generator: only runs by this generator: its spec, its name, or its model's.
         all_pairs: test every pair of rows, and not each of your own against the baseline.
         columns: names of columns, those of ``ctxbench leaderboard --columns`` and of its CSV among them, such as ``es``
@@ -331,7 +329,7 @@ def board(
     chosen = {"samples": samples, "profile": profile, "invalid": invalid, "strict": strict, "generator": generator}
     more = {"ks": k, "after": after, "prices": prices, "home": home, "db": db}
     ranked = {"metric": metric, "baseline": baseline, "by_level": by_level, "all_pairs": all_pairs}
-    return frame(_query(**chosen, **more, **ranked, published=published, seed=seed).board(), columns).to_user()
+    return frame(_query(**chosen, **more, **ranked, published=published).board(), columns).to_user()
 
 
 @_faults()
@@ -342,7 +340,6 @@ def compare(
     home: str | Path | None = None,
     db: str | None = None,
     profile: str = "ctxbench",
-    seed: int = 0,
 ) -> DataFrame:
     """Return the differences of runs to the first one, as ``ctxbench compare`` has them: a row a pair and metric.
 
@@ -353,7 +350,6 @@ def compare(
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile.
-        seed: decides drawn permutations and bootstrap samples.
 
     Raises:
         CtxbenchError: if there is no such run, or the runs cannot be compared.
@@ -364,10 +360,10 @@ def compare(
 
     if not runs:
         raise InputFault("no run is named", cure="name two or more, such as lc.infile and lc.repocoder")
-    query = _query(metric=metric, profile=profile, seed=seed, home=home, db=db)
-    compared, _ = query.compared([str(run) for run in runs], metric=query.metric, seed=query.seed)
+    query = _query(metric=metric, profile=profile, home=home, db=db)
+    compared, _ = query.compared([str(run) for run in runs], metric=query.metric)
     frame = ResultFrame.of_records(flat_comparison(compared))
-    usual = [name for name in frame if name not in ("repetitions", "baseline_repetitions", "counts")]
+    usual = [name for name in frame if name not in ("repetitions", "baseline_repetitions")]
     return frame.chosen(columns, usual[:20]).to_user()
 
 

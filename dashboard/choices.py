@@ -223,7 +223,7 @@ def profile(where: Any) -> str:
     )
 
 
-def after(where: Any) -> date | None:
+def newer_than(where: Any) -> date | None:
     """Let the reader enter a day that selects samples with newer code. None selects all samples."""
     written = text(
         "Newer than",

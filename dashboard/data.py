@@ -15,8 +15,8 @@ from ctxbench.dashboard.views import metrics
 from ctxbench.harness import cutoffs
 from ctxbench.harness.leaderboard import Board
 from ctxbench.harness.leaderboard import board as ranked
-from ctxbench.harness.leaderboard.scales import newer
-from ctxbench.harness.leaderboard.selection import over
+from ctxbench.harness.leaderboard.scales import tables_dated_after
+from ctxbench.harness.leaderboard.selection import runs_over
 from ctxbench.harness.results import RunTable
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import RunFilter, run_tables
@@ -116,8 +116,8 @@ def tables(
     # Display runs over a part of the set beside runs over more of it.
     label = None if is_part else own
     selection = RunFilter(samples=label, digest=matching[0].digest, language=language, generator=generator)
-    runs = over(_tables((database(), stamp()), matching[0].name, selection, profile, invalid), own)
-    return runs if after is None else newer(runs, after)
+    runs = runs_over(_tables((database(), stamp()), matching[0].name, selection, profile, invalid), own)
+    return runs if after is None else tables_dated_after(runs, after)
 
 
 @st.cache_resource(show_spinner="Reading the stored scores …", max_entries=4)

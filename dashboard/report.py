@@ -17,7 +17,7 @@ from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group
 from ctxbench.harness.leaderboard.sections import BoardSection, Curves, curves, headline
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.results import RunInfo
-from ctxbench.harness.run.spec import repeat_command
+from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.work import RunWork
 
 
@@ -124,14 +124,13 @@ def _origin(run: RunInfo, id_: str, work: RunWork | None) -> RowOrigin:
     facts = [("run", id_), ("origin", str(run.origin)), ("sample set", f"{run.samples} ({run.samples_digest})")]
     if work is None:
         return RowOrigin(strategy=run.strategy, run=id_, facts=tuple(facts), command="")
-    facts += [(f"version of {name}" if name != "ctxbench" else name, text) for name, text in work.versions.items()]
+    versions = work.choices.versions
+    facts += [(f"version of {name}" if name != "ctxbench" else name, text) for name, text in versions.items()]
     facts += [("completions per sample", str(run.completions)), ("seed", str(work.choices.seed))]
-    facts += [("decoding", work.choices.sampling)] if run.sampling else []
+    facts += [("decoding", sampling_key(work.choices.sampling))] if run.sampling else []
     if work.imported is not None:
         facts += [("imported from", work.imported.source), ("SHA-256 of the file", work.imported.sha256)]
     if work.attempts:
         last = work.attempts[-1]
         facts += [("last attempt", f"{when(last.started)} UTC: {last.reason or 'no end noted'}; {last.isolation}")]
-    return RowOrigin(
-        strategy=run.strategy, run=id_, facts=tuple(facts), command=repeat_command(work.choices, work.file)
-    )
+    return RowOrigin(strategy=run.strategy, run=id_, facts=tuple(facts), command=work.repeat_command())

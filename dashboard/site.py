@@ -20,7 +20,7 @@ from ctxbench.dashboard.views.leaderboard import DrawnTable, environment
 from ctxbench.harness.leaderboard import columns, scales
 from ctxbench.harness.leaderboard.sections import heading_of, headline
 from ctxbench.harness.results import RunInfo
-from ctxbench.harness.submissions.boards import Entry, Ranking, rankings, telling
+from ctxbench.harness.submissions.boards import Entry, Ranking, compared_with, rankings
 from ctxbench.harness.submissions.records import Manifest, PartCheck, PartState
 
 FOLDERS, FEED = ("boards", "submissions", "badges"), "feed.xml"
@@ -287,7 +287,7 @@ def _path(ranking: Ranking) -> str:
 
 def _samples(ranking: Ranking, entry: Entry) -> dict[str, Any]:
     unit = columns.heading(ranking.group, ranking.group.metric)
-    other, samples = telling(ranking, entry)
+    other, samples = compared_with(ranking, entry)
     names = ["this submission", *([f"{other.package.manifest.strategy.spec} ({other.id})"] if other else [])]
     which = f"differ most in {unit} from {names[1]}, better and worse" if other else f"have the extremes of {unit}"
     return {

@@ -24,7 +24,7 @@ from ctxbench.harness.metrics import COPYABLE, FIRST, FOUND
 from ctxbench.harness.results import RunTable, only_copies
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.store import Store
-from ctxbench.harness.store.details import completion_texts, detail
+from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import RunCosts
 
@@ -277,11 +277,12 @@ def _lead(group: Group, row: Row) -> tuple[bool, bool, float]:
 
 def _brought(store: Store, run: str, sample: str) -> str:
     """Return a strategy's answer to a sample, or its first retrieved places if no model was asked."""
-    completion = completion_texts(store, run, sample, 0)
-    if completion is not None:
-        return completion.text
-    pieces = [piece for piece in detail(store, run, sample).pieces if piece.kind in RETRIEVED and piece.end]
-    places = [f"{place.path}:{place.start + 1}-{place.end}" for piece in pieces for place in piece.places]
+    facts = detail(store, run, sample)
+    text = next((completion.text for completion in facts.completions), None)
+    if text is not None:
+        return text
+    blocks = [block for block in facts.blocks if block.kind in RETRIEVED and block.end]
+    places = [f"{place.path}:{place.start + 1}-{place.end}" for block in blocks for place in block.places]
     more = [f"{len(places) - _PLACES} more"] * (len(places) > _PLACES)
     return ", ".join([*places[:_PLACES], *more]) or "shows nothing"
 

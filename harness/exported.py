@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any
+
+from sqlalchemy import select
 
 from ctxbench.bench import formats
 from ctxbench.bench.errors import InputFault
@@ -12,7 +15,69 @@ from ctxbench.bench.formats import PredictionFiles, RecordedAnswer, RecordedSamp
 from ctxbench.bench.judging.types import Verdict
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness.store.runs import Completed, Text
+from ctxbench.harness.results import Origin
+from ctxbench.harness.store import notes
+from ctxbench.harness.store import schema as t
+from ctxbench.harness.store.runs import StoredRun, find_run
+from ctxbench.harness.store.store import Store
+from ctxbench.harness.store.write import read_flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A run with the texts of its completions."""
+
+    run: StoredRun
+    kinds: Mapping[str, str]
+    texts: Mapping[str, tuple[RecordedAnswer, ...]]
+    """Sample -> its completions by index; without missing samples."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Planned samples without completions."""
+        return tuple(sample for sample in self.kinds if sample not in self.texts)
+
+
+def completed(store: Store, run_id: str) -> Completed:
+    """Return the completions of a run, given its name, its id or the beginning of its id.
+
+    Raises:
+        InputFault: if several ids begin with `run_id`, or the run was stored without texts.
+        UnknownName: if no run matches.
+    """
+    run = find_run(store, run_id)
+    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
+    planned = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
+    judged = (
+        planned.join(t.COMPLETION_FACT, c.key == p.key)
+        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
+        .outerjoin(t.VERDICT, j.verdict_key == v.key)
+    )
+    texts: dict[str, list[RecordedAnswer]] = {}
+    with store.reading() as connection:
+        source = notes.imports(connection, [run.id]).get(run.id)
+        if source is not None and source.origin is Origin.REFERENCE:
+            raise InputFault(
+                f"the run {run.id} is a reference result, which has scores but no texts",
+                cure="run its strategy yourself, and give that run",
+            )
+        kinds = select(s.id, s.kind).select_from(planned).where(p.run == t.run_number(run.id)).order_by(p.ordinal)
+        ordered: dict[str, str] = dict(connection.execute(kinds).all())
+        query = select(s.id, c.text, v.verdict, v.reason, v.flags).select_from(judged)
+        query = query.where(p.run == t.run_number(run.id))
+        for sample, text, verdict, reason, flags in connection.execute(query.order_by(p.ordinal, c.idx)):
+            answer = RecordedAnswer(
+                text=text,
+                verdict=None if verdict is None else Verdict(verdict),
+                reason=reason or "",
+                reached=read_flags(flags),
+            )
+            texts.setdefault(sample, []).append(answer)
+    return Completed(
+        run=run,
+        kinds=ordered,
+        texts={sample: tuple(sample_texts) for sample, sample_texts in texts.items()},
+    )
 
 
 def rows(
@@ -34,10 +99,10 @@ def rows(
     for sample_id in tasks or run.texts:
         if sample_id not in run.texts:
             continue
-        answers = [_answer(text) for text in run.texts[sample_id]]
-        answers = list(islice(cycle(answers), max(repeat, len(answers))))
+        answers = run.texts[sample_id]
+        answers = tuple(islice(cycle(answers), max(repeat, len(answers))))
         recorded = RecordedSample(
-            where="", task=sample_id, answers=tuple(answers), strategy=run.run.strategy, generator=run.run.generator
+            where="", task=sample_id, answers=answers, strategy=run.run.strategy, generator=run.run.generator
         )
         yield from form.write(recorded, tasks.get(sample_id, {}))
 
@@ -76,12 +141,3 @@ def check(run: Completed, shape: str) -> None:
 
 def _takes_several(form: PredictionFiles, kind: Kind | None) -> bool:
     return not form.single and form.kind in (None, kind)
-
-
-def _answer(text: Text) -> RecordedAnswer:
-    return RecordedAnswer(
-        text=text.text,
-        verdict=None if text.verdict is None else Verdict(text.verdict),
-        reason=text.reason,
-        reached=text.flags,
-    )

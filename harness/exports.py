@@ -18,10 +18,11 @@ from ctxbench.harness.leaderboard.rows import Group, Row
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.run.sample import FINAL
-from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall, completion_texts, detail
+from ctxbench.harness.run.spec import sampling_key
+from ctxbench.harness.store.details import CompletionFacts, Detail, StoredCall, detail
 from ctxbench.harness.store.runs import RunFilter, find_run, run_tables
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.work import RunWork, works
+from ctxbench.harness.store.work import RunWork, run_works
 
 _OURS = ("ctxbench", "context")
 """Profiles whose metrics keep their plain names. Other metrics are prefixed with their profile."""
@@ -47,13 +48,13 @@ class ExportedRun:
     @property
     def sampling(self) -> dict[str, Any]:
         """Decoding parameters, such as the temperature."""
-        values: dict[str, Any] = json.loads(self.work.choices.sampling)
+        values: dict[str, Any] = json.loads(sampling_key(self.work.choices.sampling))
         return values
 
     @property
     def code(self) -> str:
         """Version of ctxbench that made the run, or the current version if the run is imported without one."""
-        return self.work.versions.get("ctxbench") or version("ctxbench")
+        return self.work.choices.versions.get("ctxbench") or version("ctxbench")
 
     @property
     def began(self) -> datetime:
@@ -75,11 +76,6 @@ class ExportedRun:
         for table in self.tables:
             for sample in table.sample:
                 yield detail(self.store, self.id, sample)
-
-    def text(self, sample: str, completion: CompletionFacts) -> str | None:
-        """Return the text of a completion; None for reference results, which have no texts."""
-        texts = completion_texts(self.store, self.id, sample, completion.idx)
-        return None if texts is None else texts.text
 
     def target(self, sample: str) -> str:
         """Return the reference text of a sample; empty if `sample_set` is None."""
@@ -108,7 +104,7 @@ def read_run(store: Store, run: str) -> ExportedRun:
         UnknownName: if no run matches.
     """
     id_ = find_run(store, run).id
-    [work] = works(store, [id_])
+    [work] = run_works(store, [id_])
     tables = run_tables(store, selection=RunFilter(id=id_))
     return ExportedRun(store=store, work=work, tables=tuple(tables), sample_set=None)
 
@@ -168,7 +164,7 @@ def _deployment(generator: str) -> str:
 
 
 def _versions(run: ExportedRun) -> dict[str, str]:
-    return {f"{name}_version": version for name, version in run.work.versions.items() if version}
+    return {f"{name}_version": version for name, version in run.work.choices.versions.items() if version}
 
 
 def _result(run: ExportedRun, group: Group, row: Row, name: str, mean: Estimate) -> dict[str, Any]:
@@ -259,7 +255,7 @@ def _spec(run: ExportedRun) -> dict[str, Any]:
     return {
         "eval_id": run.id,
         "run_id": run.id,
-        "task_id": run.work.samples_digest,
+        "task_id": run.work.choices.samples_digest,
         "created": run.began.isoformat(),
         "task": choices.samples,
         "task_args": {"strategy": choices.strategy, "seed": choices.seed},
@@ -271,7 +267,7 @@ def _spec(run: ExportedRun) -> dict[str, Any]:
         },
         "config": {"epochs": choices.n},
         "packages": {"ctxbench": run.code},
-        "metadata": {"versions": dict(run.work.versions), "remarks": list(run.work.remarks)},
+        "metadata": {"versions": dict(run.work.choices.versions), "remarks": list(run.work.remarks)},
     }
 
 
@@ -310,8 +306,8 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
             "status": str(detail.status),
             "context_tokens": detail.context_tokens,
             "blocks": [
-                {"kind": piece.kind, "state": piece.state, "places": [[p.path, p.start, p.end] for p in piece.places]}
-                for piece in detail.pieces
+                {"kind": block.kind, "state": block.state, "places": [[p.path, p.start, p.end] for p in block.places]}
+                for block in detail.blocks
             ],
         },
     }
@@ -321,7 +317,7 @@ def _samples(run: ExportedRun, detail: Detail) -> Iterator[dict[str, Any]]:
         return
     for completion in detail.completions:
         calls = _calls(detail, completion)
-        usage, written = _usage(calls), run.text(detail.sample, completion)
+        usage, written = _usage(calls), completion.text
         answer = {} if written is None else {"answer": written}
         yield {
             **about,

@@ -79,9 +79,7 @@ class RunQuery:
             found |= newest_of(tables, unknown, beside=list(found.values()))
         return [found[run] for run in runs]
 
-    def compared(
-        self, runs: Sequence[str], *, metric: str | None = None, seed: int = 0
-    ) -> tuple[list[Compared], list[str]]:
+    def compared(self, runs: Sequence[str], *, metric: str | None = None) -> tuple[list[Compared], list[str]]:
         """Return the differences between the first run and the others, and the languages that cannot be compared.
 
         Runs are named as for `ids_of`. A language is omitted unless the first run and another run have samples in it.
@@ -109,7 +107,7 @@ class RunQuery:
         differences: list[Compared] = []
         for language in sorted(shared):
             parts = [table for of_run in by_run for table in of_run if table.run.language == language]
-            differences += compare(parts, metric=metric, seed=seed)
+            differences += compare(parts, metric=metric)
         if not differences:
             raise InputFault(
                 f"these runs share no metric of profile {self.profile} that can be compared",
@@ -134,8 +132,8 @@ class RunQuery:
             NothingStored: if no run matches.
             InputFault: if the file of prices is invalid, or no sample is dated after the given day.
         """
-        from ctxbench.harness.leaderboard.scales import newer
-        from ctxbench.harness.leaderboard.selection import is_generator, over
+        from ctxbench.harness.leaderboard.scales import tables_dated_after
+        from ctxbench.harness.leaderboard.selection import is_generator, runs_over
         from ctxbench.harness.metrics import PROFILES
         from ctxbench.harness.prices import load
         from ctxbench.harness.results import Origin
@@ -168,15 +166,15 @@ class RunQuery:
             own = [table for table in parts if table.run.origin is Origin.RUN]
             if whole and own and all(table.run.origin is not Origin.RUN for table in whole):
                 # If the user ran only a part, show the other rows over that part.
-                matching = over(tables, own[-1].run.samples)
+                matching = runs_over(tables, own[-1].run.samples)
             else:
-                matching = over(tables, self.samples) if whole else parts
+                matching = runs_over(tables, self.samples) if whole else parts
             if not matching and (tables or others):
                 names = {table.run.samples for table in tables or others}
                 raise UnknownName("sample set of the stored runs", self.samples, names)
             tables = matching
         if self.after is not None:
-            tables = newer(tables, self.after)
+            tables = tables_dated_after(tables, self.after)
         if not tables:
             what = f"no runs with scores of profile {self.profile} are stored"
             raise NothingStored(what, where=self.url, cure=NOTHING_CURE)
@@ -193,7 +191,6 @@ class BoardQuery(RunQuery):
     all_pairs: bool = False
     """Test all pairs of rows, instead of each of the user's rows against the baseline."""
     published: Literal["auto", "all", "none"] = "auto"
-    seed: int = 0
 
     def board(self, tables: Sequence[RunTable] | None = None) -> Board:
         """Return the leaderboard of `tables`, or of the selected runs.
@@ -219,7 +216,6 @@ class BoardQuery(RunQuery):
             baseline=self.baseline,
             by_level=self.by_level,
             all_pairs=self.all_pairs,
-            seed=self.seed,
             published=self.published,
             cutoffs=cutoffs.of_home(self.home),
         )

@@ -31,24 +31,17 @@ Cases = tuple[tuple[Any, Any], ...]
 """Pairs (condition, result). The first true condition decides."""
 
 
-def status_cases(*, excluded: Any, missing: Any, tested: Any, judged: Any, n: Any) -> Cases:
-    """Return the cases that replace a sample's stored status by excluded or missing.
-
-    Args:
-        tested: whether tests judge the sample. It is then missing until every completion has a verdict.
-        judged: number of completions with a verdict.
-        n: completions per sample.
-    """
-    return (
-        (excluded, Status.EXCLUDED),
-        (missing, Status.INFRA_FAILED),
-        (tested & (judged != n), Status.INFRA_FAILED),
-    )
-
-
 def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Cases:
     """Return the cases that select a sample's value: `own`, or `worst` if the model failed and `worst` is not None."""
     return (scored, own), (model_failed, own if worst is None else worst)
+
+
+def counting_value(status: Status, own: float | None, worst: float | None) -> float | None:
+    """Return the value that a sample counts as, by `value_cases`; None if it does not count."""
+    cases = value_cases(
+        scored=status is Status.SCORED, model_failed=status is Status.MODEL_FAILED, own=own, worst=worst
+    )
+    return next((value for holds, value in cases if holds), None)
 
 
 def samples_label(name: str, *, limit: int | None = None, after: date | str | None = None) -> str:
@@ -275,7 +268,7 @@ def left_out(remarks: Collection[str]) -> list[Measurement]:
     return [measure for measure in Measurement if measure.remark in remarks]
 
 
-def without_parts(
+def drop_incomplete_columns(
     columns: Mapping[str, Mapping[str, float | None]],
     scored: Collection[str],
     remarks: tuple[str, ...],

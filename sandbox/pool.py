@@ -69,7 +69,7 @@ class BoxPool:
         """
         job_frame(job)
         with self._slots:
-            return tried(lambda fresh: self._try(job, fresh=fresh), lambda: self._try(self._probe, fresh=True))
+            return run_retrying(lambda fresh: self._try(job, fresh=fresh), lambda: self._try(self._probe, fresh=True))
 
     def _try(self, job: Job, *, fresh: bool) -> Outcome:
         link = self._take(fresh=fresh)
@@ -185,7 +185,7 @@ def _probe(limits: Limits) -> Job:
     return Job(action=Command(argv=("python3", "-I", "-S", "-c", program)), seconds=_PROBE_SECONDS)
 
 
-def tried(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
+def run_retrying(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
     """Run a job until a box survives it. Return WRECKED if it loses all boxes on a working machine.
 
     A harmless job after each loss tests the machine; one test at the end could miss an engine that restarted.

@@ -201,7 +201,7 @@ class Sandbox(Protocol):
         ...
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
-        """Open a persistent box. Its environment is made by `sandbox.persistent.living` and prepared.
+        """Open a persistent box. Its environment is made by `sandbox.persistent.with_resident` and prepared.
 
         Raises:
             SandboxUnavailable: if no box can be started, or the environment does not work in it.

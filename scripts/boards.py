@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.main import cli
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 PROFILES = ("ctxbench", "infercom", "repocoder", "crosscodeeval")
@@ -72,7 +72,7 @@ def _run(home: Path, *arguments: str, form: str = "") -> str:
 def _sets(home: Path) -> dict[str, list[str]]:
     ids: dict[str, list[str]] = defaultdict(list)
     with open_store(Home(home).database) as store:
-        for run in works(store):
+        for run in run_works(store):
             ids[f"{run.choices.samples}-{run.choices.limit}"].append(run.id)
     return ids
 

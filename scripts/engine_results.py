@@ -33,11 +33,11 @@ from ctxbench.harness.run.execution import back_end
 from ctxbench.harness.run.runner import fault_of, run
 from ctxbench.harness.run.spec import RunOptions, planned_samples
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.details import StoredPiece, completion_texts, detail
+from ctxbench.harness.store.details import BlockFacts, detail
 from ctxbench.harness.store.runs import CONTEXT, run_tables
 from ctxbench.harness.store.store import Store
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.persistent import living
+from ctxbench.sandbox.persistent import with_resident
 from scripts import write_section
 from scripts.reference_results import LANGUAGES, board_text, metric_cell, tokens_cell
 
@@ -193,7 +193,7 @@ class Built:
 def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], engine: str) -> Built:
     """Index the tree of each sample's file twice in fresh sandboxes, and query both."""
     recipe, sandbox = read(engine), back_end(home, None)
-    sandbox.prepare(living(recipe.environment), lambda _: None)
+    sandbox.prepare(with_resident(recipe.environment), lambda _: None)
     snapshots = sets.snapshots(home, sample_set, {sample.repo for sample in samples})
     boxes, alike = [], 0
     for sample in samples:
@@ -230,9 +230,9 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("`", "'")[:80]
 
 
-def _place_cell(piece: StoredPiece, prompt: str, names: Sequence[str]) -> str:
-    place = piece.places[0]
-    text = prompt[piece.start : piece.end]
+def _place_cell(block: BlockFacts, prompt: str, names: Sequence[str]) -> str:
+    place = block.places[0]
+    text = prompt[block.start : block.end]
     defined = [name for name in names if re.search(rf"\b(def|class|interface|enum|record) {re.escape(name)}\b", text)]
     where = f"`{place.path}:{place.start + 1}-{place.end}`"
     return f"**{where} defines {', '.join(defined)}**" if defined else where
@@ -273,14 +273,14 @@ def _sample_lines(
         shown = detail(store, table.run.id, sample.id)
         if not shown.completions:
             continue
-        kept = [piece for piece in shown.pieces if piece.places and piece.start is not None]
-        others = [piece for piece in kept if piece.places[0].path != sample.path]
-        best = sorted(others, key=lambda piece: -(piece.score or 0.0))[:PLACES]
-        cells = [_place_cell(piece, shown.prompt or "", names) for piece in best]
+        kept = [block for block in shown.blocks if block.places and block.start is not None]
+        others = [block for block in kept if block.places[0].path != sample.path]
+        best = sorted(others, key=lambda block: -(block.score or 0.0))[:PLACES]
+        cells = [_place_cell(block, shown.prompt or "", names) for block in best]
         bits = next((facts.scores.get((CONTEXT, COPYABLE)) for facts in shown.completions), None)
-        texts = completion_texts(store, table.run.id, sample.id, 0)
+        text = shown.completions[0].text
         spec = table.run.strategy.replace("(name=", "(")
-        written = f"`{_cell(texts.text)}`" if texts and texts.text.strip() else ""
+        written = f"`{_cell(text)}`" if text and text.strip() else ""
         yield f"| `{spec}` | {'' if bits is None else f'{bits:.1f}'} | {'<br>'.join(cells)} | {written} |"
 
 

@@ -63,8 +63,8 @@ The authors' programs ran beside ctxbench over the same samples of `ctxbench-2-l
 and vectors. Equal prompts were counted byte for byte. `python -m scripts.fidelity_page` counts again with your
 checkouts. The commits and what both sides were given are in `scripts/fidelity_counts.json`.
 
-`lc.infercom` differs by usage examples, which are the paper's unless `+releaseB` takes the release's, and by functions
-behind the cursor, which no view shows.
+`lc.infercom` differs by usage examples, which are the paper's unless `ue_quirks=on` takes the release's, and by
+functions behind the cursor, which no view shows.
 """
 
 
@@ -187,6 +187,7 @@ _OURS = {
     "releaseB": "lc.infercom(encoder=hashed, ue_quirks=on, q2_lines=first, q2_partial=drop)",
 }
 """Compared part -> ctxbench's strategy."""
+_RELEASED = "`lc.infercom(ue_quirks=on, q2_lines=first, q2_partial=drop)`"
 _ROWS = {
     "infile": ("`lc.infile`", "InferCom, `build_infile.py`"),
     "first": ("`lc.repocoder(iterations=1)`", "RepoCoder, first stage"),
@@ -194,8 +195,8 @@ _ROWS = {
     "joined": ("`lc.repocoder`", "RepoCoder, second stage, given the draft behind the start of its line"),
     "infercom": ("`lc.infercom`", "InferCom, given RepoCoder's blocks for such a draft"),
     "infercom whole": ("`lc.infercom`", "the same, functions behind the cursor among the candidates"),
-    "releaseB": ("`lc.infercom`, `+releaseB`", "InferCom, given RepoCoder's blocks for the draft's first line"),
-    "releaseB whole": ("`lc.infercom`, `+releaseB`", "the same, functions behind the cursor among the candidates"),
+    "releaseB": (_RELEASED, "InferCom, given RepoCoder's blocks for the draft's first line"),
+    "releaseB whole": (_RELEASED, "the same, functions behind the cursor among the candidates"),
     "summaries": ("the prompt for a summary, `--summary-template`", "InferCom, of each function; system message too"),
 }
 """Compared part -> the page's names for ctxbench's and the authors' side."""

@@ -116,7 +116,7 @@ def difference(
         return run.scores[profile][metric][place] or 0.0
 
     differences = [scale * (value(finding.better, s) - value(finding.worse, s)) for s in samples]
-    return estimate(differences, [sample.repo for sample in samples], seed="findings")
+    return estimate(differences, [sample.repo for sample in samples])
 
 
 def _verdict(own: Estimate) -> str:

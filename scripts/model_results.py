@@ -206,7 +206,7 @@ def table(results: ReferenceResults, language: str) -> str:
         means = [statistics.fmean(of[name][place] or 0.0 for place in here) for of, name in scores]
         cells = [f"{100 * mean:.0f}" for mean in means[:-1]] + [f"{means[-1]:.1f}"]
         gains = [run.scores[CONTEXT][gain_of(run.coder)][place] or 0.0 for place in here]
-        cells += [interval_text(estimate(gains, repos, seed="reference")), f"{statistics.median(gains):.1f}"]
+        cells += [interval_text(estimate(gains, repos)), f"{statistics.median(gains):.1f}"]
         cells.append(f"{trimmed_mean(gains):.1f}")
         lines.append(f"| `{run.strategy.replace('(name=', '(')}` | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -212,7 +212,7 @@ def coverage(repositories: int, *, uneven: bool, runs: int = 4 * RUNS) -> float:
         sizes = np.maximum(1, shape.astype(int))
         codes = np.repeat(np.arange(repositories), sizes)
         values = random.normal(centre, 10, repositories)[codes] + random.normal(0, 20, len(codes))
-        [interval] = stats.estimates([stats.clustered(values, codes)], seed="s", bounds=None, resampled=False)
+        interval = stats.estimate_of(stats.clustered(values, codes))
         assert interval.low is not None and interval.high is not None
         held += interval.low <= centre <= interval.high
     return held / runs

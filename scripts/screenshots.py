@@ -18,7 +18,8 @@ from ctxbench.dashboard.app import PAGES  # noqa: E402
 from ctxbench.harness.store.runs import run_tables  # noqa: E402
 from ctxbench.harness.store.samples import stored_sets  # noqa: E402
 from ctxbench.harness.store.store import open_reader  # noqa: E402
-from tests.dashboard.browser import ARGUMENTS, CHROMIUM, DESKTOP, PHONE, Site, serving  # noqa: E402
+from tests.dashboard.browser import DESKTOP, PHONE, Site, serving  # noqa: E402
+from tests.helpers.browsers import ARGUMENTS, CHROMIUM  # noqa: E402
 
 OUT = ROOT / "docs" / "screenshots"
 _COLOURS = 128

@@ -23,7 +23,7 @@ from ctxbench.strategies.api import Block, BlockKind, Execute, Execution, Model,
 from ctxbench.strategies.chat import Chat
 from ctxbench.strategies.layout import RULE
 from ctxbench.strategies.registry import BoundStrategy
-from ctxbench.strategies.tiny import OTHER, PLANTED, Handed, bare_case, query_for, view_for
+from ctxbench.strategies.tiny import OTHER, PLANTED, SearchLedger, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
 _SEED = "seed random numbers with query.seed and sort what comes from sets"
@@ -96,8 +96,8 @@ def in_process(strategy: BoundStrategy) -> Attempt:
 
 
 def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
-    query, handed = query_for(kind), Handed()
-    first = _try(attempt, query, view_for(query, ledger=handed))
+    query, ledger = query_for(kind), SearchLedger()
+    first = _try(attempt, query, view_for(query, ledger=ledger))
     cost = f"{first.seconds * 1e3:.1f} ms, {len(first.model_prompts)} calls to the model"
     prompt = first.prompt
     if prompt is None:  # A further attempt would fail again, and may take as long.
@@ -111,7 +111,7 @@ def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
         ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
         ("runs with a model that takes no instructions", plain.fault, f"{len(plain.model_prompts)} calls to the model"),
         ("is deterministic", _difference(first, second, "the second time", _SEED), "two runs, equal prompts"),
-        ("blocks are where they say", _place_fault(prompt, first.repo, handed), _note(prompt, first, handed)),
+        ("blocks are where they say", _place_fault(prompt, first.repo, ledger), _note(prompt, first, ledger)),
         ("keeps to the cursor", _leak([first, bare, plain]), "the planted answer is in no prompt"),
         ("cannot tell one answer from another", _difference(first, other, *_HIDDEN), "two answers, equal prompts"),
         ("shows no path of this machine", _path_fault(first), "only paths of the repository"),
@@ -156,7 +156,7 @@ def _first_difference(first: _Trial, second: _Trial) -> str:
     return "" if first.prompt == second.prompt else "list of flags or dropped blocks"
 
 
-def _place_fault(prompt: Prompt, repo: Repository, handed: Handed) -> str:
+def _place_fault(prompt: Prompt, repo: Repository, ledger: SearchLedger) -> str:
     for at, block in enumerate(prompt.blocks):
         if block.cut or block.kind not in (BlockKind.SIMILAR, BlockKind.INFILE):
             continue
@@ -165,7 +165,7 @@ def _place_fault(prompt: Prompt, repo: Repository, handed: Handed) -> str:
                 text = repo.read(place.path)
                 if len(text.splitlines()) > len(split_lines(text)):
                     continue  # a line that ends at a form feed is shown as two
-                fault = _misplaced(block, place, text.split("\n"), handed)
+                fault = _misplaced(block, place, text.split("\n"), ledger)
             except InputFault as error:
                 fault = str(error)
             if fault:
@@ -173,12 +173,12 @@ def _place_fault(prompt: Prompt, repo: Repository, handed: Handed) -> str:
     return ""
 
 
-def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> str:
+def _misplaced(block: Block, place: Place, lines: list[str], ledger: SearchLedger) -> str:
     rule = "lines are counted from 0, and the end is the line after the last"
     if place.end > len(lines):
         return f"{place.path} has {len(lines) - (not lines[-1])} lines; {rule}"
     # A unit may omit blank lines, begin within a line, or describe the code in words.
-    units = [text.split("\n") for text, places in handed.hits if place in places]
+    units = [text.split("\n") for text, places in ledger.hits if place in places]
     is_unit = any(_text(unit, 0, len(unit), mark, 0) in block.text for unit in units for mark in _MARKS)
     for shift in (0,) if is_unit else (0, -1, 1):
         start, end = place.start + shift, min(place.end + shift, len(lines))
@@ -193,8 +193,8 @@ def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> 
             return f"its text is at lines {place.start + shift} to {place.end + shift} of {place.path}; {rule}"
         # Blank lines at an edge are invisible.
         before = next((at for at in reversed(range(start)) if lines[at].strip()), start)
-        behind = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
-        for line, wider in ((before, (before, end)), (behind - 1, (start, behind))):
+        after = next((at + 1 for at in range(end, len(lines)) if lines[at].strip()), end)
+        for line, wider in ((before, (before, end)), (after - 1, (start, after))):
             covered = any(other.path == place.path and other.start <= line < other.end for other in block.places)
             if not covered and any(f"{_text(lines, *wider, *form)}\n" in f"{block.text}\n" for form in forms):
                 return f"it shows line {line} of {place.path} too; {rule}"
@@ -202,9 +202,9 @@ def _misplaced(block: Block, place: Place, lines: list[str], handed: Handed) -> 
     return "" if is_unit else f"{place.path}, lines {place.start} to {place.end}, is not its text; {rule}"
 
 
-def _note(prompt: Prompt, trial: _Trial, handed: Handed) -> str:
+def _note(prompt: Prompt, trial: _Trial, ledger: SearchLedger) -> str:
     """Return a note on blocks that look like mistakes but may be intended."""
-    texts = [*map(trial.repo.read, trial.repo.files()), *(text for text, _ in handed.hits)]
+    texts = [*map(trial.repo.read, trial.repo.files()), *(text for text, _ in ledger.hits)]
     repository, infile = _code(*texts), _code(*(b.text for b in prompt.blocks if b.kind is BlockKind.INFILE))
     notes: dict[str, str] = {}
     for at, block in enumerate(prompt.blocks):

@@ -23,12 +23,12 @@ from ctxbench.strategies.layout import (
     build_infile,
     choose,
     count,
+    drop_block,
     first_shown_line,
     framed,
     infile_block,
     infile_flags,
     similar_prompt,
-    without,
 )
 from ctxbench.strategies.registry import resolve, strategy
 from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT, WindowSearch
@@ -97,12 +97,12 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
     file_block = infile_block(query, infile)
     before = first_shown_line(query, infile) if own_file else 0
     windows = WindowSearch(query, repo, window, stride, before, f"{repo.name}/" if repo_paths else "")
-    first = similar_prompt(query, windows.undrafted(), infile=infile, empty_header=empty_header)
+    first = similar_prompt(query, windows.search_prefix(), infile=infile, empty_header=empty_header)
     draft = generate(first, role="draft", max_tokens=LINE_DRAFT)
     # As in the published numbers, disabled APIs also take their share of the budget.
     apis = infer(repo, generate, file_block.text, draft, ApiSearch(encoder, k_uer, k_fsr, ue_quirks))
     apis, dropped, tokens_left = fit(repo.name, apis, file_block.text, context)
-    fragments = windows.drafted(draft, q2_partial, q2_lines)
+    fragments = windows.search_draft(draft, q2_partial, q2_lines)
     blocks, unfit = _similar(fragments, min(tokens_left, similar), empty_header=empty_header)
     shown = replace(apis, usage=apis.usage if uer else (), summary=apis.summary if fsr else ())
     blocks += [*api_blocks(repo.name, shown), file_block]
@@ -390,18 +390,18 @@ def _repacked(blocks: Sequence[Block], budget: int) -> tuple[list[Block], list[D
     The similar-code layout is packed again. In other layouts, blocks with the lowest scores are dropped, or without
     scores those farthest from the code, and also headings that become empty.
     """
-    pieces = [block for block in blocks if block.kind is not BlockKind.TEXT]
-    if list(blocks) == framed(pieces, empty_header=True):
-        packed, dropped = choose(reversed(pieces), budget=budget, most=len(pieces))
-        return framed(packed, empty_header=not pieces and budget >= HEADER_TOKENS), dropped
-    scored = all(block.score is not None for block in pieces)
-    order = sorted(range(len(pieces)), key=lambda at: (pieces[at].score or 0, -at) if scored else (at, 0))
+    retrieved = [block for block in blocks if block.kind is not BlockKind.TEXT]
+    if list(blocks) == framed(retrieved, empty_header=True):
+        packed, dropped = choose(reversed(retrieved), budget=budget, most=len(retrieved))
+        return framed(packed, empty_header=not retrieved and budget >= HEADER_TOKENS), dropped
+    scored = all(block.score is not None for block in retrieved)
+    order = sorted(range(len(retrieved)), key=lambda at: (retrieved[at].score or 0, -at) if scored else (at, 0))
     remaining, gone = list(blocks), 0
     while remaining and sum(count(block.text) for block in remaining) > budget:
-        gone = min(gone + 1, len(pieces))
-        if gone < len(pieces):
-            lost = pieces[order[gone - 1]]
-            remaining = without(remaining, next(at for at, block in enumerate(remaining) if block is lost))
+        gone = min(gone + 1, len(retrieved))
+        if gone < len(retrieved):
+            lost = retrieved[order[gone - 1]]
+            remaining = drop_block(remaining, next(at for at, block in enumerate(remaining) if block is lost))
         else:
             remaining = []
-    return remaining, [Dropped.of(pieces[at]) for at in order[:gone]]
+    return remaining, [Dropped.of(retrieved[at]) for at in order[:gone]]

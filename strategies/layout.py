@@ -44,9 +44,9 @@ def count(text: str) -> int:
     return code_tokens.count(text) if _p50k is None else _p50k.count(text)
 
 
-def pieces(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Split a text into its tokens."""
-    return code_tokens.pieces(text) if _p50k is None else _p50k.pieces(text)
+    return code_tokens.tokenize(text) if _p50k is None else _p50k.tokenize(text)
 
 
 def build_infile(text: str, limit: int) -> str:
@@ -215,7 +215,7 @@ def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block
     return [header, *blocks, gap] if blocks or empty_header else []
 
 
-def without(blocks: Sequence[Block], gone: int) -> list[Block]:
+def drop_block(blocks: Sequence[Block], gone: int) -> list[Block]:
     """Remove block `gone`, and its section's heading and gaps if the section becomes empty."""
     first, last = gone, gone + 1
     while first and _in_section(blocks[first - 1]):
@@ -359,7 +359,7 @@ def last_tokens(text: str, most: int) -> str:
 
     A character that is only partly in these tokens is left out.
     """
-    tail = pieces(text)[-most:] if most > 0 else []
+    tail = tokenize(text)[-most:] if most > 0 else []
     while tail and count("".join(tail)) > most:
         del tail[0]
     return "".join(tail)

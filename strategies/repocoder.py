@@ -88,12 +88,12 @@ class WindowSearch:
     """First line of the target file that the prompt shows. Only earlier windows of this file are searched."""
     folder: str = ""
 
-    def undrafted(self) -> list[Block]:
+    def search_prefix(self) -> list[Block]:
         """Return the code that follows the windows most similar to the lines before the cursor."""
         hits = self._hits(unfinished_query(self.query, self.size, self.before))
         return extended(hits, self.repo, self.size, self.stride, self.folder)
 
-    def drafted(self, draft: str, partial: str, lines: str) -> list[Block]:
+    def search_draft(self, draft: str, partial: str, lines: str) -> list[Block]:
         """Return the windows most similar to the lines around a draft. `repocoder` explains `partial` and `lines`."""
         join, first_only = partial == "join", lines == "first"
         text = draft_query(self.query, draft, self.size, start=self.before, join=join, first_only=first_only)
@@ -146,13 +146,13 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
 
     before = first_shown_line(query, infile) if own_file else 0
     windows = WindowSearch(query, repo, window, stride, before)
-    prompt = prompt_for(windows.undrafted())
+    prompt = prompt_for(windows.search_prefix())
     flags: list[str] = []
     for _ in range(iterations - 1):
         draft = generate(prompt, role="draft", max_tokens=LINE_DRAFT if query.kind is Kind.LINE else FUNCTION_DRAFT)
         if not draft.strip():
             flags.append("empty_draft")
-        prompt = prompt_for(windows.drafted(draft, q2_partial, q2_lines))
+        prompt = prompt_for(windows.search_draft(draft, q2_partial, q2_lines))
     return prompt.flagged(*flags)
 
 

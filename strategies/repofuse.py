@@ -40,7 +40,7 @@ _RETRIEVED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankedPiece:
+class Candidate:
     """A definition or chunk of another file, as a candidate for the prompt."""
 
     kind: BlockKind
@@ -80,7 +80,7 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
     file_block = infile_block(query, infile)
     related = definitions(query, repo) if rationale else []
     related += _analogy(query, repo, analogies) if analogies else ()
-    candidates = list({(piece.path, piece.text): piece for piece in reversed(related)}.values())[::-1]
+    candidates = list({(candidate.path, candidate.text): candidate for candidate in reversed(related)}.values())[::-1]
     blocks, dropped = _pack(_ranked(query, repo, candidates, encoder, query_tokens), repo.language.comment, budget)
     flags = [*infile_flags(query, file_block)]
     flags += ["no_candidates"] * (not candidates) + ["masked_imports"] * (
@@ -89,7 +89,7 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
     return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=tuple(flags))
 
 
-def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]:
+def _analogy(query: Query, repo: Repository, most: int) -> Iterator[Candidate]:
     lines = [line for line in query.prefix.split("\n") if line.strip()][-CHUNK:]
     hits = repo.search("\n".join(lines), unit=f"chunk(lines={CHUNK})", ranker="bm25", top=_RETRIEVED)
     for hit in [hit for hit in hits if hit.place.path != query.path][:most]:
@@ -98,29 +98,29 @@ def _analogy(query: Query, repo: Repository, most: int) -> Iterator[RankedPiece]
         # The last chunk of a file has no successor: show the chunk itself.
         place = Place(path=hit.place.path, start=after[0], end=after[-1] + 1) if after else hit.place
         text = "\n".join(row for row in rows[place.start : place.end] if row.strip())
-        yield RankedPiece(kind=BlockKind.SIMILAR, path=place.path, text=text, places=filled_stretches(repo, place))
+        yield Candidate(kind=BlockKind.SIMILAR, path=place.path, text=text, places=filled_stretches(repo, place))
 
 
 def _ranked(
-    query: Query, repo: Repository, candidates: Sequence[RankedPiece], encoder: str, tokens: int
-) -> list[tuple[float, RankedPiece]]:
+    query: Query, repo: Repository, candidates: Sequence[Candidate], encoder: str, tokens: int
+) -> list[tuple[float, Candidate]]:
     text = last_tokens(query.prefix, tokens)
     scores = repo.similarity(text, [candidate.text for candidate in candidates], ranker=encoder) if candidates else ()
     return sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
 
 
-def _pack(ranked: Sequence[tuple[float, RankedPiece]], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
+def _pack(ranked: Sequence[tuple[float, Candidate]], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
     header = f"{mark} Here are some relevant code fragments from other files of the repo:\n\n"
     blocks = [
         Block(
-            kind=piece.kind,
-            text=f"{mark} the below code fragment is found in {piece.path}\n"
-            + "".join(f"{mark} {line}\n" for line in piece.text.split("\n"))
+            kind=candidate.kind,
+            text=f"{mark} the below code fragment is found in {candidate.path}\n"
+            + "".join(f"{mark} {line}\n" for line in candidate.text.split("\n"))
             + "\n",
-            places=piece.places,
+            places=candidate.places,
             score=score,
         )
-        for score, piece in ranked
+        for score, candidate in ranked
     ]
     used, fitting = count(header), 0
     for block in blocks:
@@ -135,7 +135,7 @@ def _pack(ranked: Sequence[tuple[float, RankedPiece]], mark: str, budget: int) -
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
-def definitions(query: Query, repo: Repository) -> list[RankedPiece]:
+def definitions(query: Query, repo: Repository) -> list[Candidate]:
     """Return the definitions in other files that the shown part of the target file refers to, without duplicates.
 
     Functions are complete. Python classes and modules, and Java types, are stubs. Variables are left out.
@@ -146,7 +146,7 @@ def definitions(query: Query, repo: Repository) -> list[RankedPiece]:
     return list(dict.fromkeys(other for other in others if other is not None and other.text))
 
 
-def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str], Outline]) -> RankedPiece | None:
+def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str], Outline]) -> Candidate | None:
     text = repo.read(name.path)
     if name.kind == "module":
         spans = [(0, len(split_lines(text)))]
@@ -163,9 +163,9 @@ def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str],
     if name.kind == "function":
         code = "\n".join(line for line in code.split("\n") if line.strip())
         places = filled_stretches(repo, place)
-        return RankedPiece(kind=BlockKind.SIMILAR, path=name.path, text=code, places=places)
+        return Candidate(kind=BlockKind.SIMILAR, path=name.path, text=code, places=places)
     shown = stub(textwrap.dedent(code) if name.kind == "class" else text, repo.language)
-    return RankedPiece(kind=BlockKind.API, path=name.path, text=shown, places=(place,))
+    return Candidate(kind=BlockKind.API, path=name.path, text=shown, places=(place,))
 
 
 def stub(text: str, language: Language) -> str:

@@ -12,7 +12,7 @@ from ctxbench.bench.parameters import AtLeast
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.types import Query, StoredContext, StoredSnippet
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt, text_block
-from ctxbench.strategies.layout import count, infile_flags, left_block, pieces
+from ctxbench.strategies.layout import count, infile_flags, left_block, tokenize
 from ctxbench.strategies.registry import strategy
 
 CHUNKS, TEXT = "chunks", "text"
@@ -68,10 +68,10 @@ def repobench(
         context: name of the stored context; by default the first with snippets.
         max_prompt: tokens for the prompt; snippets are shortened first, by whole lines from their end.
     """
-    stored_pieces = select_context([stored for stored in query.stored if stored.snippets], context)
+    stored_context = select_context([stored for stored in query.stored if stored.snippets], context)
     mark = query.language.comment
     blocks = [text_block(f"{mark} Repo Name: {query.repo}\n")]
-    for snippet in stored_pieces.snippets if stored_pieces else ():
+    for snippet in stored_context.snippets if stored_context else ():
         blocks.append(text_block(f"{mark} Path: {snippet.path}\n"))
         blocks.append(Block(kind=BlockKind.SIMILAR, text=f"{snippet.text}\n\n", score=snippet.score))
     title = text_block(f"{mark} Path: {query.path}\n")
@@ -89,7 +89,7 @@ def repobench(
         if CROPPED in parts
         else [*_closed_up([*shortened, title]), file_block]
     )
-    return Prompt(blocks=tuple(closed), dropped=dropped, flags=_flags(query, file_block, stored_pieces))
+    return Prompt(blocks=tuple(closed), dropped=dropped, flags=_flags(query, file_block, stored_context))
 
 
 def select_context(stored: Sequence[StoredContext], name: str) -> StoredContext | None:
@@ -122,7 +122,7 @@ def crosscodeeval_prompt(
         tokens_left -= count("".join(block.text for block in blocks))
     elif context is not None:
         text = context.text or rendered(context.snippets, mark)
-        cut_text = "".join(pieces(text)[:max_context])
+        cut_text = "".join(tokenize(text)[:max_context])
         blocks = [Block(kind=BlockKind.SIMILAR, text=cut_text, cut=len(cut_text) < len(text))] if cut_text else []
         blocks.append(text_block("\n"))
         tokens_left -= max_context

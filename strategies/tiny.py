@@ -43,8 +43,8 @@ def query_for(kind: Kind) -> Query:
 
 
 @dataclass(slots=True)
-class Handed(AccessLedger):
-    """An access ledger that records search results."""
+class SearchLedger(AccessLedger):
+    """An access ledger that keeps search results."""
 
     hits: list[tuple[str, Sequence[Place]]] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ class Handed(AccessLedger):
         self.hits += hits
 
 
-def view_for(query: Query, answer: str = PLANTED, ledger: Handed | None = None) -> Repository:
+def view_for(query: Query, answer: str = PLANTED, ledger: SearchLedger | None = None) -> Repository:
     """Return the repository as the query's strategy sees it.
 
     Args:
@@ -93,7 +93,9 @@ def _query(kind: Kind, path: str, prefix: str, cursor: Cursor, suffix: str | Non
     )
 
 
-def _view(texts: dict[str, str], query: Query, masked: Sequence[tuple[int, int]], ledger: Handed | None) -> Repository:
+def _view(
+    texts: dict[str, str], query: Query, masked: Sequence[tuple[int, int]], ledger: SearchLedger | None
+) -> Repository:
     return View(
         name="tiny",
         language=PYTHON,

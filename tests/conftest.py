@@ -124,7 +124,7 @@ def _made_once() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _one_process() -> Iterator[None]:
+def _model_in_this_process() -> Iterator[None]:
     """Run the built-in model in this process: starting others takes longer than most tests.
 
     Tests of those processes set their number.

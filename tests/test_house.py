@@ -164,8 +164,6 @@ _NAMING = {
     "dashboard/pages/runs.py": "the language that a traceback is coloured in",
     "dashboard/views/benchmark.py": "the version of the interpreter in a set's account",
     "harness/cli/doctor.py": "the programs that a machine has",
-    "harness/cli/repo.py": "the example of a manifest",
-    "harness/cli/reproduce.py": "the languages that papers print",
     "harness/generators/conformance.py": "its sample of code",
     "harness/generators/incontext/lexer.py": "the grammar that the weights were fitted with",
     "harness/leaderboard/rows.py": "the mean over both languages that the papers print",

@@ -60,7 +60,7 @@ def board(home: Path, setting: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def real_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("boards") / "home"
     result = run_cli("samples", "build", "real", "--repo", "fasta2a", "--per-repo", "6", "--home", str(home))
     assert result.code == 0, result.err
@@ -69,8 +69,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.network
 @pytest.mark.parametrize("setting", [name for name in SETTINGS if name in ("plain", "Haswell", *processors.NEWEST)])
-def test_boards_are_equal_to_the_last_digit(real: Path, setting: str) -> None:
-    found, first = board(real, setting), board(real, next(iter(SETTINGS)))
+def test_boards_are_equal_to_the_last_digit(real_home: Path, setting: str) -> None:
+    found, first = board(real_home, setting), board(real_home, next(iter(SETTINGS)))
     assert len(found) == len(STRATEGIES) and all(
         row["n"] == 6 and row["missing"] == 0 and row["copyable_bits"] for row in found
     )

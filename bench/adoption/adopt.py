@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ctxbench.bench.adoption.guess import MIXED, UNKNOWN, Guess, guess
-from ctxbench.bench.adoption.trial import MOST_NAMED, AdoptionTools, FetchedProject, Trial, tried
+from ctxbench.bench.adoption.trial import MOST_NAMED, AdoptionTools, FetchedProject, Trial, run_trials
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import explained, sha256_file, write_atomic
 from ctxbench.bench.home import Home
@@ -85,7 +85,7 @@ def adopt(
     report(f"{name}: {guessed.language.label}, {guessed.license}, {lines} usable lines")
     trial = None
     if workbench is not None and guessed.tests is not None:
-        trial = tried(draft, guessed, project, workbench, report)
+        trial = run_trials(draft, guessed, project, workbench, report)
     if not lines and (trial is None or not trial.passed):
         reason = trial.fault if trial and trial.fault else "; ".join([*line_doubts, *guessed.doubts])
         raise InputFault(

@@ -229,7 +229,7 @@ def internal_names(tree: Iterable[str]) -> frozenset[str]:
     return frozenset(part for parts in paths for part in parts)
 
 
-def mended(
+def add_missing(
     tests: TestSuite, declared: DeclaredRequirements, messages: Iterable[str], internal: Collection[str]
 ) -> TestSuite:
     """Add what pytest or pip report as missing. Return an equal suite if the messages do not help.
@@ -247,7 +247,7 @@ def mended(
         names += [name for name in dict.fromkeys(map(normal, _NO_FIXTURE.findall(text))) if name in offered]
     if "async def functions are not natively supported" in text:
         names.append("pytest-asyncio")
-    dropped = absent(text)
+    dropped = unavailable(text)
     present = {distribution(requirement) for requirement in tests.requirements}
     taken_names = present | dropped | _RUNNER | {normal(declared.name), ""}
     more = [offered.get(distribution(name), name) for name in names]
@@ -257,7 +257,7 @@ def mended(
     return replace(tests, requirements=(*remaining, *fresh.values()))
 
 
-def absent(text: str) -> frozenset[str]:
+def unavailable(text: str) -> frozenset[str]:
     """Return the distributions that pip reports as unavailable."""
     return frozenset(map(normal, _NO_DISTRIBUTION.findall(text)))
 
@@ -266,14 +266,14 @@ PYTESTS = ("pytest<9", "pytest<8")
 """Older pytest versions, newest first, for suites that fail with the current one."""
 
 
-def older(tests: TestSuite) -> TestSuite:
+def with_older_pytest(tests: TestSuite) -> TestSuite:
     """Return the suite with the next older pytest; unchanged if it has the oldest."""
     others = tuple(item for item in tests.requirements if item not in PYTESTS)
     used = next((place for place, item in enumerate(PYTESTS) if item in tests.requirements), -1)
     return replace(tests, requirements=(*others, PYTESTS[min(used + 1, len(PYTESTS) - 1)]))
 
 
-def newest(tests: TestSuite) -> TestSuite:
+def with_pytest(tests: TestSuite) -> TestSuite:
     """Return the suite with the current pytest."""
     return replace(tests, requirements=tuple(item for item in tests.requirements if item not in PYTESTS))
 

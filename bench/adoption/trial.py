@@ -78,7 +78,7 @@ class FetchedProject:
     """Path -> content of the files to guess from."""
 
 
-def tried(
+def run_trials(
     manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: AdoptionTools, report: Report
 ) -> Trial:
     """Run the guessed tests, add what is missing, and repeat until nothing changes, at most `ROUNDS` times.
@@ -160,7 +160,7 @@ class _Attempts:
         if isinstance(fault, NoWheel):
             return replace(tests, wheel=False, requirements=(*self._guess.declared.own, *tests.requirements))
         broken = _broken(fault)
-        is_newest = python.newest(tests) == tests
+        is_newest = python.with_pytest(tests) == tests
         # A conflict with an older pytest must not change the versions of everything else.
         if broken or is_newest:
             mended = self._mended(tests, [str(fault), *broken.values()])
@@ -175,7 +175,8 @@ class _Attempts:
 
     def _without_broken(self, tests: TestSuite) -> TestSuite:
         by_suite = {suite: _broken(fault) for suite, fault in self.past.items()}
-        like = [suite for suite in self.past if python.newest(suite) == python.newest(tests) and by_suite[suite]]
+        current = python.with_pytest(tests)
+        like = [suite for suite in self.past if python.with_pytest(suite) == current and by_suite[suite]]
         suite = min(like, key=lambda suite: len(by_suite[suite]), default=tests)
         self._uncollected |= by_suite[suite]
         return replace(
@@ -183,13 +184,13 @@ class _Attempts:
         )
 
     def _older(self, tests: TestSuite) -> TestSuite:
-        return python.older(tests) if self._guess.language == PYTHON else tests
+        return python.with_older_pytest(tests) if self._guess.language == PYTHON else tests
 
     def _mended(self, tests: TestSuite, texts: Iterable[str]) -> TestSuite:
         if self._guess.language != PYTHON:
             return tests
         self._texts += texts
-        return python.mended(tests, self._guess.declared, self._texts, self._internal)
+        return python.add_missing(tests, self._guess.declared, self._texts, self._internal)
 
     def cause(self) -> CtxbenchError | None:
         faults = [fault for fault in self.past.values() if fault is not None]
@@ -203,7 +204,7 @@ class _Attempts:
         declared = (*own, *guessed.requirements)
         all_requirements = dict.fromkeys(item for suite in self.past for item in suite.requirements)
         required = guessed.requirements if tests.wheel else dict.fromkeys(declared)
-        none = [item for item in all_requirements if distribution(item) in python.absent(text)]
+        none = [item for item in all_requirements if distribution(item) in python.unavailable(text)]
         fewer = [item for item in required if item not in (*tests.requirements, *none)]
         lists = {
             "added since tests failed without": [

@@ -214,7 +214,7 @@ class _Search:
             places = ", ".join(f"{path}:{function.declaration.start + 1}" for path, function in candidates[:3])
             return Missed("ambiguous", f"{len(candidates)} functions fit: {places}")
         path, function = candidates[0]
-        return placed(self.record, path, self.texts[path], function, how)
+        return location_of(self.record, path, self.texts[path], function, how)
 
     def missed(
         self,
@@ -228,13 +228,13 @@ class _Search:
         paths = ", ".join(named[:3])
         if not candidates:
             unread = self.language == PYTHON and any(parse(self.texts[path]) is None for path in named)
-            return Missed("no_function", f"{paths} {lacks(self.record.name, unread=unread)}")
+            return Missed("no_function", f"{paths} {lacks_message(self.record.name, unread=unread)}")
         if not fitting:
             return Missed("other_signature", f"{paths}: {self.record.name} has other parameters than the record's")
         return Missed("other_docstring", f"{paths}: {self.record.name} has another docstring than the record's")
 
 
-def within(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
+def locate_in_file(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
     """Locate a task's function in its own file, by name and line.
 
     If the line differs, use the only function with the recorded code or docstring, or the nearest; add a remark.
@@ -242,12 +242,12 @@ def within(record: TaskRecord, path: str, text: str, language: Language) -> Loca
     namesakes = [function for function in functions(text, language) if function.leaf == record.name]
     if not namesakes:
         unread = language == PYTHON and parse(text) is None
-        return Missed("no_function", f"the file {lacks(record.name, unread=unread)}")
+        return Missed("no_function", f"the file {lacks_message(record.name, unread=unread)}")
     fitting = _fitting(record, text, namesakes, language)
     if len(fitting) > 1:
         places = ", ".join(str(function.declaration.start + 1) for function in fitting[:5])
         return Missed("ambiguous", f"{len(fitting)} functions {record.name} fit, on lines {places}")
-    return placed(record, path, text, fitting[0], EXACT)
+    return location_of(record, path, text, fitting[0], EXACT)
 
 
 def _fitting(
@@ -269,7 +269,7 @@ def _fitting(
     return [function for function in namesakes if abs(function.declaration.start - recorded_line) == nearest]
 
 
-def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
+def location_of(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
     """Return a function's location, with all contradictions between its file and the record."""
     if not function.alone:
         where = f"{path}:{function.declaration.start + 1}"
@@ -288,7 +288,7 @@ def placed(record: TaskRecord, path: str, text: str, function: SourceFunction, h
     )
 
 
-def lacks(name: str, *, unread: bool) -> str:
+def lacks_message(name: str, *, unread: bool) -> str:
     """Return the message that a file lacks a function; `unread` if Python cannot parse it."""
     return f"cannot be read by this Python, to look for {name}" if unread else f"has no function {name}"
 

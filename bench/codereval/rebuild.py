@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ctxbench.bench import samples as sets
 from ctxbench.bench.codereval import records
 from ctxbench.bench.codereval.locate import Located, locate
-from ctxbench.bench.codereval.records import TaskReport, placed, record_of
+from ctxbench.bench.codereval.records import TaskReport, rebuild_task, record_of
 from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.formats import Task, codereval
 from ctxbench.bench.formats.hygiene import cleaned
@@ -25,7 +25,7 @@ from ctxbench.bench.functions.mining import (
     PreparedRepository,
     Report,
     Spot,
-    Survey,
+    SuiteCoverage,
     TestRun,
     certificates_of,
     prepare,
@@ -84,13 +84,13 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
     faults: list[CtxbenchError] = []
     groups = _grouped(tasks, manifests, outcomes)
     for repo, (repo_manifest, repo_tasks) in groups.items():
-        surveyed = _surveyed(_prepared(repo_manifest, home, sandbox, lock, report), sandbox, report)
-        if isinstance(surveyed, _Failed):
-            report(f"{repo}: {surveyed.outcome}: {surveyed.fault}")
-            faults.append(surveyed.fault)
-            outcomes |= {task.sample.id: lost(task, repo, surveyed.outcome, str(surveyed.fault)) for task in repo_tasks}
+        measured = _measured(_prepared(repo_manifest, home, sandbox, lock, report), sandbox, report)
+        if isinstance(measured, _Failed):
+            report(f"{repo}: {measured.outcome}: {measured.fault}")
+            faults.append(measured.fault)
+            outcomes |= {task.sample.id: drop(task, repo, measured.outcome, str(measured.fault)) for task in repo_tasks}
             continue
-        repo_outcomes, entry = rebuilt(*surveyed, repo_tasks, sandbox, workers)
+        repo_outcomes, entry = rebuilt(*measured, repo_tasks, sandbox, workers)
         outcomes |= repo_outcomes
         report(f"{repo}: {entry['kept']} of {len(repo_tasks)} tasks are kept")
         entries |= {repo: entry} if entry["kept"] else {}
@@ -110,9 +110,9 @@ def _grouped(
     for task in tasks:
         manifest = repositories.get((task.sample.language, key(record_of(task).project)))
         if manifest is None:
-            outcomes[task.sample.id] = lost(task, "", records.NO_MANIFEST)
+            outcomes[task.sample.id] = drop(task, "", records.NO_MANIFEST)
         elif manifest.tests is None:
-            outcomes[task.sample.id] = lost(task, manifest.name, records.NO_TESTS)
+            outcomes[task.sample.id] = drop(task, manifest.name, records.NO_TESTS)
         else:
             groups.setdefault(manifest.name, (manifest, []))[1].append(task)
     return {name: groups[name] for name in sorted(groups)}
@@ -133,14 +133,14 @@ def _prepared(
         return _Failed(records.SUITE_FAILED, fault)
 
 
-def _surveyed(
+def _measured(
     preparation: PreparedRepository | _Failed, sandbox: Sandbox, report: Report
-) -> tuple[PreparedRepository, Survey] | _Failed:
+) -> tuple[PreparedRepository, SuiteCoverage] | _Failed:
     if isinstance(preparation, _Failed):
         return preparation
     try:
         with sandbox_explained():
-            return preparation, preparation.project.manifest.language.miner().survey(
+            return preparation, preparation.project.manifest.language.miner().measure_coverage(
                 preparation.project, preparation.suite, sandbox, report
             )
     except (InputFault, MachineFault) as fault:
@@ -222,7 +222,7 @@ class TaskOutcome:
     task: Task | None = None
 
 
-def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
+def drop(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
     """Return the outcome of a task that is dropped."""
     record = record_of(task)
     return TaskOutcome(
@@ -231,7 +231,7 @@ def lost(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
 
 
 def rebuilt(
-    prepared: PreparedRepository, survey: Survey, tasks: Sequence[Task], sandbox: Sandbox, workers: int
+    prepared: PreparedRepository, coverage: SuiteCoverage, tasks: Sequence[Task], sandbox: Sandbox, workers: int
 ) -> tuple[dict[str, TaskOutcome], dict[str, Any]]:
     """Locate, place and certify the tasks of one repository.
 
@@ -250,7 +250,7 @@ def rebuilt(
         ThreadPoolExecutor(workers, "rebuild") as pool,
     ):
         try:
-            outcomes = list(pool.map(_Rebuilding(prepared, survey, references, judge, certificates), tasks))
+            outcomes = list(pool.map(_Rebuilding(prepared, coverage, references, judge, certificates), tasks))
         finally:
             pool.shutdown(cancel_futures=True)
     clean = cleaned(
@@ -258,13 +258,13 @@ def rebuilt(
     )
     clean_tasks = {task.sample.id: task for task in clean.tasks}
     by_id = {outcome.fate.id: replace(outcome, task=clean_tasks.get(outcome.fate.id)) for outcome in outcomes}
-    return by_id, {**_entry(prepared, survey, outcomes), **clean.counts}
+    return by_id, {**_entry(prepared, coverage, outcomes), **clean.counts}
 
 
 @dataclass(frozen=True, slots=True)
 class _Rebuilding:
     prepared: PreparedRepository
-    survey: Survey
+    coverage: SuiteCoverage
     references: dict[str, Reference]
     """Shared with the judge. Each thread writes only its own task's."""
     judge: Judge
@@ -274,15 +274,15 @@ class _Rebuilding:
         snapshot, repo = self.prepared.project.snapshot, self.prepared.project.manifest.name
         located = locate(record_of(task), snapshot.texts, task.sample.language)
         if not isinstance(located, Located):
-            return lost(task, repo, located.reason, located.detail)
+            return drop(task, repo, located.reason, located.detail)
         function = located.declaration
         spot = Spot(
             path=located.path, name=function.name, start=function.start, cursor=function.cursor, end=function.end
         )
-        whole = placed(task, located, snapshot.texts[located.path], repo=repo, hidden=self.survey.hidden)
-        whole = replace(whole, sample=replace(whole.sample, uses=self.survey.uses(spot)))
+        whole = rebuild_task(task, located, snapshot.texts[located.path], repo=repo, hidden=self.coverage.hidden)
+        whole = replace(whole, sample=replace(whole.sample, uses=self.coverage.uses(spot)))
         judged = certify(
-            self.survey.covering(spot), self.survey.runs, lambda tests: self.certificate(_with_tests(whole, tests))
+            self.coverage.covering(spot), self.coverage.runs, lambda tests: self.certificate(_with_tests(whole, tests))
         )
         fate = TaskReport(
             id=task.sample.id,
@@ -304,7 +304,7 @@ class _Rebuilding:
         judges = {path: tree[path] for path in files if path in tree}
         judged = _with_tests(task, tests)
         fields = {**judged.reference.fields, **({"judges": tree_digest(judges)} if judges else {})}
-        clocks = tuple(test for test in tests if self.survey.runs[test].clock)
+        clocks = tuple(test for test in tests if self.coverage.runs[test].clock)
         return replace(judged, reference=replace(judged.reference, fields=fields, clocks=clocks))
 
     def certificate(self, task: Task) -> tuple[str, str]:
@@ -323,12 +323,12 @@ def _with_tests(task: Task, tests: tuple[str, ...]) -> Task:
     return replace(task, sample=sample, reference=replace(task.reference, tests=tests))
 
 
-def _entry(prepared: PreparedRepository, survey: Survey, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
+def _entry(prepared: PreparedRepository, coverage: SuiteCoverage, outcomes: Sequence[TaskOutcome]) -> dict[str, Any]:
     counts = Counter(outcome.fate.outcome for outcome in outcomes)
     levels = Counter(outcome.task.sample.subkind for outcome in outcomes if outcome.task is not None)
     return {
         **prepared.entry,
-        **survey.counts,
+        **coverage.counts,
         "tasks": len(outcomes),
         "kept": counts.pop(records.KEPT, 0),
         "levels": dict(sorted(levels.items())),

@@ -92,7 +92,7 @@ def record_of(task: Task) -> TaskRecord:
     )
 
 
-def placed(
+def rebuild_task(
     task: Task, located: Located, text: str, *, repo: str, hidden: tuple[str, ...] = (), tests: tuple[str, ...] = ()
 ) -> Task:
     """Rebuild a task from the file with its function. Id, level, signature and docstring stay CoderEval's.

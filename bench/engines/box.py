@@ -25,7 +25,7 @@ from ctxbench.bench.masking import is_hidden, visible_target
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError, SandboxLost
-from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, living
+from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, with_resident
 from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
@@ -69,7 +69,7 @@ def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str
     return frozenset(line for span in spans for line in span if line.strip())
 
 
-def without(text: str, lines: frozenset[str]) -> str:
+def blank_out(text: str, lines: frozenset[str]) -> str:
     """Return a text with the given lines blanked."""
     return "\n".join("" if line in lines else line for line in text.split("\n")) if lines else text
 
@@ -147,7 +147,7 @@ class EngineBox:
     def _program(self, sandbox: Sandbox | None, limits: Limits, state: bytes) -> Conversation:
         assert sandbox
         tree = {path: text.encode("utf-8", "replace") for path, text in self.tree.items()}
-        environment = replace(living(self._recipe.environment), tree={STATE: state} if state else tree)
+        environment = replace(with_resident(self._recipe.environment), tree={STATE: state} if state else tree)
         talk: Conversation = self._open.enter_context(sandbox.converse(environment, limits=limits))
         talk.begin(f"{SERVER}:serve", {"entry": self._recipe.entry, "arguments": dict(self._recipe.arguments)})
         return talk

@@ -20,12 +20,12 @@ from ctxbench.bench import spec as specs
 from ctxbench.bench.engines.box import (
     LIMITS,
     EngineBox,
+    blank_out,
     masked_lines,
     tree_of_base,
     tree_of_file,
     tree_of_repository,
     view_lines,
-    without,
 )
 from ctxbench.bench.engines.recipe import Recipe, check_readable, read
 from ctxbench.bench.engines.types import EngineLost, EngineUse, Mode, Raised, ScoredPlace, places
@@ -34,7 +34,7 @@ from ctxbench.bench.files import explained
 from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.persistent import living
+from ctxbench.sandbox.persistent import with_resident
 from ctxbench.sandbox.types import Limits, Report, Sandbox
 
 _MOST_BOXES = 8
@@ -156,7 +156,7 @@ class Engines:
         for recipe in boxed:
             assert self._sandbox
             with explained(recipe.spec):
-                self._sandbox.prepare(living(recipe.environment), self._report)
+                self._sandbox.prepare(with_resident(recipe.environment), self._report)
 
     def leave(self) -> None:
         """End all boxes and forget announced samples."""
@@ -394,7 +394,7 @@ class EngineSession:
                 cure="fetch it, or import the set with its repositories",
             )
         # The text before this cursor may be masked for a later sample, and a box remembers its questions.
-        text = without(text, self._engines.masked(self._sample, self._snapshot))
+        text = blank_out(text, self._engines.masked(self._sample, self._snapshot))
         box, indexing = self._engines.box(recipe, self._room, self._sample, self._snapshot)
         began = time.monotonic()
         left = box.patience.sample - sum(use.query_seconds for use in self._uses.values())

@@ -13,7 +13,7 @@ from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.sandbox.errors import SandboxError
-from ctxbench.sandbox.persistent import living
+from ctxbench.sandbox.persistent import with_resident
 from ctxbench.sandbox.types import Report, Sandbox
 
 _TARGET, _GONE = "shop/checkout.py", "shop/vouchers.py"
@@ -52,7 +52,7 @@ def check(recipe: Recipe, sandbox: Sandbox | None, report: Report = lambda _: No
         SandboxUnavailable: if the engine cannot be installed, or no box can be started.
     """
     if sandbox is not None:
-        sandbox.prepare(living(recipe.environment), report)
+        sandbox.prepare(with_resident(recipe.environment), report)
     boxes: list[EngineBox] = []
     try:
         yield _tried("starts and indexes", lambda: _started(boxes, recipe, sandbox))

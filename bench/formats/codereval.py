@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ctxbench.bench.checking import FieldError, Strict, checked, explained, inside
-from ctxbench.bench.codereval.locate import locate, within
+from ctxbench.bench.codereval.locate import locate, locate_in_file
 from ctxbench.bench.codereval.predictions import PREDICTIONS
-from ctxbench.bench.codereval.records import CONTRADICTION, DOCSTRING, NO_REFERENCE, Missed, placed, record_of
+from ctxbench.bench.codereval.records import CONTRADICTION, DOCSTRING, NO_REFERENCE, Missed, rebuild_task, record_of
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import plain_newlines
 from ctxbench.bench.formats import BenchmarkFormat, Options, SampleFiles, Table, Task, Unusable, register
@@ -126,10 +126,10 @@ def _task(recorded_task: RecordedTask, where: str, options: Options) -> Task | U
 
 def _of_file(recorded_task: RecordedTask, task: Task) -> Task | Unusable:
     text = plain_newlines(recorded_task.record["file_content"])
-    location = within(record_of(task), task.sample.path, text, recorded_task.language)
+    location = locate_in_file(record_of(task), task.sample.path, text, recorded_task.language)
     if isinstance(location, Missed):
         return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)
-    return placed(task, location, text, repo=task.sample.repo)
+    return rebuild_task(task, location, text, repo=task.sample.repo)
 
 
 def _of_prompt(recorded_task: RecordedTask, task: Task, options: Options) -> Task | Unusable:
@@ -154,7 +154,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
     location = locate(record_of(task), texts, task.sample.language)
     if isinstance(location, Missed):
         return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)
-    return placed(task, location, texts[location.path], repo=task.sample.repo)
+    return rebuild_task(task, location, texts[location.path], repo=task.sample.repo)
 
 
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:

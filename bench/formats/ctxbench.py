@@ -85,8 +85,8 @@ def in_repository(task: Task, text: str) -> Task | None:
         return task if sample.language.miner().lift(lines[start:end]).rstrip("\n") == target else None
     if sample.cursor.line >= len(lines):
         return None
-    behind = "\n".join(lines[sample.cursor.line :])[sample.cursor.column :]
-    return task if behind.startswith(target) else None
+    rest = "\n".join(lines[sample.cursor.line :])[sample.cursor.column :]
+    return task if rest.startswith(target) else None
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:

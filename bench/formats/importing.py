@@ -123,7 +123,7 @@ def read_tasks(
     counted = [_Counted(table) for table in open_tables(refs)]
     tasks: list[Task] = []
     first_places: dict[str, str] = {}
-    left_out = LeftOut(report)
+    left_out = DroppedRecords(report)
     for item in formats.samples(format_name).read([counted_table.table() for counted_table in counted], options):
         where = item.where or refs[0]
         task_id = item.id if isinstance(item, Unusable) else item.sample.id
@@ -138,7 +138,7 @@ def read_tasks(
             what = f"{task_id!r} is a {item.sample.language} sample, not {options.language}"
             raise InputFault(what, where=where, cure="leave --language out, or give only that language's files")
         tasks.append(item)
-    left_out.end()
+    left_out.report_rest()
     if not tasks:
         what = "no task in the files" + (f" ({listed(left_out.counts)})" if left_out.counts else "")
         raise InputFault(what, where=refs[0], cure=left_out.cure or f"give files of the format {format_name}")
@@ -149,7 +149,7 @@ def read_tasks(
 
 def _attached(
     form: SampleFiles, tasks: Sequence[Task], home: Home, repos: Path | None, report: Report, **choices: bool
-) -> dict[str, Attached]:
+) -> dict[str, RepositoryTasks]:
     grouped: dict[str, list[Task]] = {}
     for task in tasks:
         mine = grouped.setdefault(task.sample.repo, [])
@@ -158,17 +158,17 @@ def _attached(
             raise InputFault(what, where=task.where, cure="import each language's file under a name of its own")
         mine.append(task)
     if repos is None:
-        return {repo: stored(mine) for repo, mine in sorted(grouped.items())}
+        return {repo: without_repository(mine) for repo, mine in sorted(grouped.items())}
     places = {repo: folder_of(repos, repo, alone=len(grouped) == 1) for repo in sorted(grouped)}
     if not any(places.values()):
         first = next(iter(places))
         raise InputFault(
             f"the folder contains no folder {first!r}", where=str(repos), cure=f"put the repository at {repos / first}"
         )
-    attached: dict[str, Attached] = {}
+    attached: dict[str, RepositoryTasks] = {}
     for repo, place in places.items():
         mine = grouped[repo]
-        attached[repo] = attach(form, mine, place, home, report=report, **choices) if place else missing(mine)
+        attached[repo] = attach(form, mine, place, home, report=report, **choices) if place else all_missing(mine)
         drops = attached[repo].entry["drops"]
         if drops:
             report(f"{repo}: {sum(drops.values())} of {len(mine)} tasks left out ({listed(drops)})")
@@ -204,26 +204,26 @@ class _Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class RepositoryTasks:
     """One repository's usable tasks, and its entry in the manifest."""
 
     tasks: tuple[Task, ...]
     entry: dict[str, Any]
 
 
-def stored(tasks: Sequence[Task]) -> Attached:
+def without_repository(tasks: Sequence[Task]) -> RepositoryTasks:
     """Return tasks without repository, with their stored prompts."""
-    return Attached(tuple(tasks), _account(tasks, tasks, Counter()) | {"checkout": None})
+    return RepositoryTasks(tuple(tasks), _account(tasks, tasks, Counter()) | {"checkout": None})
 
 
-def missing(tasks: Sequence[Task]) -> Attached:
+def all_missing(tasks: Sequence[Task]) -> RepositoryTasks:
     """Return an entry without tasks, because the repository is missing."""
-    return Attached((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
+    return RepositoryTasks((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 
 def attach(
     form: SampleFiles, tasks: Sequence[Task], root: Path, home: Home, *, report: Report, hygiene: bool, packages: bool
-) -> Attached:
+) -> RepositoryTasks:
     """Rebuild the tasks of one repository from its files, and copy these into the home folder.
 
     Args:
@@ -235,14 +235,14 @@ def attach(
     first = tasks[0].sample
     read = snapshot.load(first.repo, root.resolve(), first.language, hygiene=hygiene, packages=packages)
     rebuilt: list[Task] = []
-    left_out = LeftOut(report)
+    left_out = DroppedRecords(report)
     for task in tasks:
         rebuilt_task = _placed(form, task, read.texts)
         if isinstance(rebuilt_task, Unusable):
             left_out.add(rebuilt_task)
         else:
             rebuilt.append(rebuilt_task)
-    left_out.end()
+    left_out.report_rest()
     clean = cleaned(rebuilt, read.texts, hide=hygiene)
     entry = _account(tasks, rebuilt, left_out.counts) | {
         "checkout": _copied(read, home),
@@ -253,7 +253,7 @@ def attach(
         **clean.counts,
     }
     unusual = {} if hygiene else {"hygiene": False}
-    return Attached(clean.tasks, entry | unusual | ({"packages": True} if packages else {}))
+    return RepositoryTasks(clean.tasks, entry | unusual | ({"packages": True} if packages else {}))
 
 
 def _placed(form: SampleFiles, task: Task, texts: Mapping[str, str]) -> Task | Unusable:
@@ -320,7 +320,7 @@ def _copied(read: Snapshot, home: Home) -> str:
     return key
 
 
-class LeftOut:
+class DroppedRecords:
     """Counts dropped records, and reports the first of each reason."""
 
     def __init__(self, report: Report) -> None:
@@ -336,7 +336,7 @@ class LeftOut:
             detail = "; ".join(filter(None, (item.detail, item.cure)))
             self._report(f"{item.where}: {item.id} left out: {item.reason}{f' ({detail})' if detail else ''}")
 
-    def end(self) -> None:
+    def report_rest(self) -> None:
         """Report how many records were not reported."""
         for reason, count in sorted(self.counts.items()):
             if count > _MOST_LINES:

@@ -18,12 +18,12 @@ SHAPE = (
     "`cropped_code`, `all_code` (v0: `code`), `next_line`, `gold_snippet_index`, and optionally any other."
 )
 BENCHMARK = "repobench"
-PIECES, IMPORTS, CROPPED, GOLD = "context", "import_statement", "cropped_code", "gold"
+SNIPPETS, IMPORTS, CROPPED, GOLD = "context", "import_statement", "cropped_code", "gold"
 _CURE = "correct that record; `ctxbench samples import --help` describes the fields"
 _Word = Annotated[str, Field(min_length=1)]
 
 
-class _Piece(Strict):
+class _Snippet(Strict):
     identifier: str = ""
     path: _Word
     snippet: str
@@ -32,7 +32,7 @@ class _Piece(Strict):
 class _Record(Strict):
     repo_name: _Word
     file_path: _Word
-    context: list[_Piece] | str
+    context: list[_Snippet] | str
     import_statement: str = ""
     cropped_code: str | None = None
     all_code: str | None = None
@@ -65,9 +65,9 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
     language = language_of(path)
     if language is None:
         raise FieldError("file_path", f"{path!r} is neither a Python nor a Java file")
-    pieces = 0 if isinstance(record.context, str) else len(record.context)
-    if record.gold_snippet_index >= pieces:
-        what = f"is {record.gold_snippet_index}, but context has {pieces} pieces"
+    snippets = 0 if isinstance(record.context, str) else len(record.context)
+    if record.gold_snippet_index >= snippets:
+        what = f"is {record.gold_snippet_index}, but context has {snippets} snippets"
         raise FieldError("gold_snippet_index", what)
     name = f"{record.repo_name}/{path}#L{line + 1}"
     id_counts[name] += 1
@@ -102,13 +102,13 @@ def _code(record: _Record) -> str:
 def _contexts(record: _Record) -> tuple[StoredContext, ...]:
     cross_file = record.context
     text, listed = (cross_file, ()) if isinstance(cross_file, str) else ("", cross_file)
-    pieces = tuple(StoredSnippet(path=piece.path, text=piece.snippet, name=piece.identifier) for piece in listed)
-    contexts = [StoredContext(name=PIECES, text=text, snippets=pieces)]
+    snippets = tuple(StoredSnippet(path=row.path, text=row.snippet, name=row.identifier) for row in listed)
+    contexts = [StoredContext(name=SNIPPETS, text=text, snippets=snippets)]
     contexts.append(StoredContext(name=IMPORTS, text=record.import_statement))
     if record.cropped_code is not None:
         contexts.append(StoredContext(name=CROPPED, text=record.cropped_code))
     if record.gold_snippet_index >= 0:
-        contexts.append(StoredContext(name=GOLD, snippets=(pieces[record.gold_snippet_index],), oracle=True))
+        contexts.append(StoredContext(name=GOLD, snippets=(snippets[record.gold_snippet_index],), oracle=True))
     return tuple(contexts)
 
 

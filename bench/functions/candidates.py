@@ -10,7 +10,7 @@ from posixpath import basename, dirname, normpath
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
-from ctxbench.bench.functions.choose import SLOW_TOGETHER, others, ranked, steady, usable
+from ctxbench.bench.functions.choose import SLOW_TOGETHER, further_tests, ranked, steady, usable
 from ctxbench.bench.functions.mining import Candidate, Level, Project, Search, Spot, TestRun
 from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample, Use
@@ -170,7 +170,7 @@ def _candidate(
         return None
     picked = ranked(steady(covering, runs) or dict.fromkeys(importing, frozenset()), runs)
     # Tests that read a clock are tried last.
-    more = sorted(others(covering, importing, runs, picked), key=lambda test: runs[test].clock)
+    more = sorted(further_tests(covering, importing, runs, picked), key=lambda test: runs[test].clock)
     definition = function.definition
     return Candidate(
         path=function.path,
@@ -196,7 +196,7 @@ def outcomes(states: Iterable[str]) -> dict[str, int]:
     return {f"tests_{state}": count for state, count in sorted(Counter(states).items())}
 
 
-def searched(
+def combine_search(
     static: Static[D],
     candidates: Sequence[Candidate],
     drops: Counter[str],

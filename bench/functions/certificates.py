@@ -21,14 +21,14 @@ class Certificates:
     def __init__(self, path: Path) -> None:
         self._file = GrowingFile(path)
         self._known: dict[str, Certificate] = {}
-        self._left_out: dict[str, tuple[str, ...]] = {}
+        self._busy_failures: dict[str, tuple[str, ...]] = {}
         for record in self._file.read():
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 self._read(record)
 
     def _read(self, record: Mapping[str, Any]) -> None:
         if "loaded" in record:
-            self._left_out[record["loaded"]] = tuple(map(str, record["left_out"]))
+            self._busy_failures[record["loaded"]] = tuple(map(str, record["left_out"]))
             return
         mutants = Mutants(*map(int, record["mutants"])) if record["mutants"] is not None else None
         tests = tuple(map(str, record["tests"]))
@@ -52,15 +52,15 @@ class Certificates:
         )
         self._known[key] = certificate
 
-    def left_out(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
+    def busy_failures(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
         """Return the tests that failed on a busy machine; None if they never ran on one."""
-        return self._left_out.get(key_of(sample, reference))
+        return self._busy_failures.get(key_of(sample, reference))
 
-    def add_left_out(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
+    def add_busy_failures(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
         """Store the tests that failed on a busy machine."""
         key = key_of(sample, reference)
         self._file.add({"loaded": key, "id": sample.id, "left_out": list(tests)})
-        self._left_out[key] = tests
+        self._busy_failures[key] = tests
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:

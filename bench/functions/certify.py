@@ -13,7 +13,7 @@ from itertools import cycle, islice
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.functions.certificates import Certificate, Certificates, Mutants
-from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose_by_faults, failing_tests, measured
+from ctxbench.bench.functions.choose import MOST_TESTS, Draft, choose_by_faults, count_mutants, failing_tests
 from ctxbench.bench.judging.judge import Judge
 from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
@@ -127,7 +127,7 @@ def _attempt(
 
 
 def _measured(draft: Draft, tests: tuple[str, ...], boxes: Judge) -> Certificate:
-    return Certificate(tests, measured(draft, tests, boxes), bool(tests) and draft.clocks.issuperset(tests))
+    return Certificate(tests, count_mutants(draft, tests, boxes), bool(tests) and draft.clocks.issuperset(tests))
 
 
 def _again(blanks: Mapping[str, str], references: Mapping[str, Reference], boxes: Judge, sample: Sample) -> bool:
@@ -268,12 +268,12 @@ def under_load(
     tries = dict.fromkeys(whole, _TRIES)
     waiting = []
     for sample in samples:
-        before = earlier.left_out(sample, whole[sample.id])
+        before = earlier.busy_failures(sample, whole[sample.id])
         if before is None:
             waiting.append(sample)
         else:
             gone[sample.id] = before
-            references[sample.id] = without(whole[sample.id], before)
+            references[sample.id] = drop_tests(whole[sample.id], before)
     while waiting:
         failures = _failures(waiting, references, judging, jobs)
         still = []
@@ -282,10 +282,10 @@ def under_load(
             if not failures[sample.id]:
                 now = set(references[sample.id].tests)
                 gone[sample.id] = tuple(test for test in whole[sample.id].tests if test not in now)
-                earlier.add_left_out(sample, whole[sample.id], gone[sample.id])
+                earlier.add_busy_failures(sample, whole[sample.id], gone[sample.id])
                 continue
             reason = failures[sample.id][0].reason
-            references[sample.id] = without(references[sample.id], failed)
+            references[sample.id] = drop_tests(references[sample.id], failed)
             tries[sample.id] -= not failed
             usable = tries[sample.id] and references[sample.id].tests and (not failed or again(sample))
             report(f"{sample.id}: {'tests left out' if usable else 'fails_under_load'}: {reason}")
@@ -296,7 +296,7 @@ def under_load(
     return Loaded(passing, frozenset(test for tests in gone.values() for test in tests))
 
 
-def without(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
+def drop_tests(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
     """Return the reference without some tests."""
     remaining = tuple(test for test in reference.tests if test not in tests)
     return replace(reference, tests=remaining, clocks=tuple(test for test in reference.clocks if test in remaining))

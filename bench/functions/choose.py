@@ -66,7 +66,7 @@ def ranked(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) 
     return (*picked, *(test for *_, test in sorted(narrowest)[: MOST_TESTS - len(picked)]))
 
 
-def others(
+def further_tests(
     covering: Mapping[str, frozenset[int]],
     importing: Collection[str],
     runs: Mapping[str, TestRun],
@@ -168,7 +168,7 @@ def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
     return strongest(draft.ranked, others, [tests for tests in noticed if tests])
 
 
-def measured(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
+def count_mutants(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
     """Count the faulty versions that the selected tests detect, and those that any test detects."""
     failures = [failing_tests(draft, text, trying) for text in draft.mutants(MEASURING)]
     noticed = [failing for failing in failures if failing is not None]

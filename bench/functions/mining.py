@@ -94,7 +94,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class SuiteCoverage:
     """Which tests of a repository run a function, for any function."""
 
     hidden: tuple[str, ...]
@@ -168,7 +168,7 @@ class Miner(Protocol):
         """
         ...
 
-    def survey(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
+    def measure_coverage(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
         """Run the suite once and measure its coverage. Arguments and errors are those of `find`."""
         ...
 

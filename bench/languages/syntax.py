@@ -56,7 +56,7 @@ class Source:
 
     def find(self, kind: str, root: Node | None = None) -> Iterator[Node]:
         """Yield the nodes of a type, in the whole text or below `root`, in text order."""
-        return (node for node in within(root or self.root) if node.type == kind)
+        return (node for node in named_descendants(root or self.root) if node.type == kind)
 
     def tokens(self, rows: Iterable[int]) -> tuple[Tokens, Tokens]:
         """Return the tokens of some lines, with each string as one token, and again with strings split into parts."""
@@ -85,7 +85,7 @@ def _sorted(tokens: Mapping[int, list[Span]]) -> Tokens:
     return {row: tuple(sorted(spans)) for row, spans in tokens.items()}
 
 
-def within(node: Node) -> Iterator[Node]:
+def named_descendants(node: Node) -> Iterator[Node]:
     """Yield a node and all named nodes in it, in text order."""
     stack = [node]
     while stack:

@@ -53,13 +53,13 @@ def find(manifest: RepoManifest, home: Home) -> Checkout | None:
     """Return the checkout of the first source that was fetched, or None."""
     for source in manifest.sources:
         key = _key(manifest, source, home)
-        checkout = at(home, manifest.name, key) if key else None
+        checkout = cached_checkout(home, manifest.name, key) if key else None
         if checkout:
             return checkout
     return None
 
 
-def at(home: Home, name: str, key: str) -> Checkout | None:
+def cached_checkout(home: Home, name: str, key: str) -> Checkout | None:
     """Return the complete checkout with this key, or None."""
     root, marker = home.repos / name / key, _marker(home.repos / name, key)
     try:

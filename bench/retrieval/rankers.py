@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.code_tokens import tokenize
 from ctxbench.bench.elementary import log
 from ctxbench.bench.languages.outline import Span
 
@@ -117,11 +117,11 @@ class Jaccard:
 
     def index(self, texts: Sequence[str]) -> Postings:
         """Index texts."""
-        return Postings([Counter(set(pieces(text))) for text in texts])
+        return Postings([Counter(set(tokenize(text))) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
         """Return a query's tokens; None if it has none."""
-        return Counter(set(pieces(text))) or None
+        return Counter(set(tokenize(text))) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
         """Return the scores of the shared texts, then of the own texts, as `BM25.scores` does."""

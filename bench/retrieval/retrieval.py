@@ -148,7 +148,7 @@ class Retrieval:
         *,
         summarise: Summarise | None = None,
         built: Built | None = None,
-        tokens: Tokens = code_tokens.pieces,
+        tokens: Tokens = code_tokens.tokenize,
     ) -> None:
         """Create a retrieval. Nothing is read or built.
 

@@ -189,12 +189,12 @@ def _check(out: Path) -> None:
 
 def _works(board: Board, url: str) -> dict[str, RunWork]:
     from ctxbench.harness.store.store import open_reader
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import run_works
 
     if not board.rows:
         return {}
     with open_reader(url) as store:
-        return {work.id: work for work in works(store, {id_ for row in board.rows for id_ in row.run.ids})}
+        return {work.id: work for work in run_works(store, {id_ for row in board.rows for id_ in row.run.ids})}
 
 
 @click.command("site-board")

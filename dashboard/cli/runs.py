@@ -89,13 +89,13 @@ def _listed(
     from ctxbench.harness.query import NOTHING_CURE, NothingStored
     from ctxbench.harness.run.spec import place_options
     from ctxbench.harness.store.store import exists, open_reader
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import run_works
 
     url = db or home.database
     if db is None and not exists(url):
         raise NothingStored("no runs are stored", where=str(home.root), cure=NOTHING_CURE)
     with open_reader(url) as store:
-        stored = works(store, None if run is None else [_id(store, run)])
+        stored = run_works(store, None if run is None else [_id(store, run)])
         if not stored:
             raise NothingStored("no runs are stored", where=store.where, cure=NOTHING_CURE)
         yield store, _of(stored, samples), place_options(home, url, store.where)
@@ -205,7 +205,7 @@ def _details(
 ) -> Iterator[str]:
     from ctxbench.bench.escaping import visible
     from ctxbench.dashboard.views import runs as view
-    from ctxbench.harness.run.spec import judge_command, repeat_command
+    from ctxbench.harness.run.spec import judge_command
 
     yield f"{work.id}  {_cell(view.label(work))}  {_cell(work.choices.strategy)}  {_cell(view.generator(work))}"
     yield view.sentence(work)
@@ -215,11 +215,10 @@ def _details(
     if flags:
         counted = ", ".join(f"{_cell(flag)} {samples}" for flag, samples in flags.items())
         yield f"samples with a flag, of {work.finished}: {counted}"
-    versions = ", ".join(
-        f"{name} {version}" for name, version in {"samples": work.samples_digest[:12], **work.versions}.items()
-    )
+    named = {"samples": work.choices.samples_digest[:12], **work.choices.versions}
+    versions = ", ".join(f"{name} {version}" for name, version in named.items())
     yield f"\nWith {versions}, this command does what the run lacks; with other versions it makes a new run:"
-    yield repeat_command(work.choices, work.file, options=options)
+    yield work.repeat_command(options)
     if work.unjudged:
         yield "\nThis command judges completions without a verdict:"
         yield judge_command(work.choices, work.id, options=options)
@@ -259,7 +258,7 @@ def _record(
     from dataclasses import asdict
 
     from ctxbench.dashboard.views.runs import state
-    from ctxbench.harness.run.spec import judge_command, repeat_command
+    from ctxbench.harness.run.spec import judge_command, sampling_key
 
     choices = work.choices
     return {
@@ -271,20 +270,20 @@ def _record(
         "statuses": dict(work.statuses),
         "unjudged": work.unjudged,
         "samples": choices.samples,
-        "samples_digest": work.samples_digest,
+        "samples_digest": choices.samples_digest,
         "limit": choices.limit,
-        "after": choices.after,
+        "after": None if choices.after is None else choices.after.isoformat(),
         "languages": list(work.languages),
         "strategy": choices.strategy,
         "generator": choices.generator,
         "n": choices.n,
         "seed": choices.seed,
-        "sampling": json.loads(choices.sampling),
-        "versions": dict(work.versions),
+        "sampling": json.loads(sampling_key(choices.sampling)),
+        "versions": choices.versions,
         "origin": str(work.origin),
         "remarks": list(work.remarks),
         "flags": dict(flags),
-        "command": repeat_command(choices, work.file, options=options),
+        "command": work.repeat_command(options),
         "judge": judge_command(choices, work.id, options=options) if work.unjudged else None,
         "attempts": [
             {

@@ -83,7 +83,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
     mutants = view.mutants(manifest)
     if mutants:
         _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
-    _table("What was left out", view.drops(manifest), view.DROP_HELP)
+    _table("What was left out", view.drop_rows(manifest), view.DROP_HELP)
     _table("How the set was built", view.about(manifest), {})
 
 

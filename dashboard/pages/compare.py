@@ -92,7 +92,7 @@ def _choose() -> _Choice | None:
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
-    every = pooled(data.tables(samples.samples, language, profile=profile, after=choices.after(after_column)))
+    every = pooled(data.tables(samples.samples, language, profile=profile, after=choices.newer_than(after_column)))
     names = metrics(every)
     if not names:
         return None

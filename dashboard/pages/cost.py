@@ -60,7 +60,7 @@ def _choose() -> _Choice | None:
     samples = choices.sample_set(set_column)
     language = choices.language(samples, language_column)
     profile = choices.profile(profile_column)
-    after = choices.after(after_column)
+    after = choices.newer_than(after_column)
     every = data.tables(samples.samples, language, profile=profile, after=after)
     stored = {table.run.generator for table in every}
     generators = [generator for generator in samples.generators if generator in stored]

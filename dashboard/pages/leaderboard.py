@@ -74,7 +74,7 @@ def _choose(tabs: Any) -> _Choice | None:
         where=invalid_column,
     )
     generator = choices.choose("Generator", samples.generators, name="generator", where=tabs, tabs=True)
-    after = choices.after(after_column)
+    after = choices.newer_than(after_column)
     where = (samples.samples, language, generator)
     tables = data.tables(*where, profile=profile, invalid=invalid, after=after)
     names = metrics(tables)

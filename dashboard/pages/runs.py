@@ -10,8 +10,8 @@ import streamlit as st
 from ctxbench.bench.errors import CtxbenchError
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import runs as view
-from ctxbench.harness.run.spec import judge_command, place_options, repeat_command
-from ctxbench.harness.store.work import RunWork, faults_of, watched, works
+from ctxbench.harness.run.spec import judge_command, place_options
+from ctxbench.harness.store.work import RunWork, faults_of, run_works, watched
 
 _OFTEN, _SELDOM = 2.0, 10.0
 """Seconds between refreshes: while a run may be active, and otherwise."""
@@ -59,7 +59,7 @@ def _run_label(work: RunWork) -> str:
 
 def _runs_over(samples: str) -> list[RunWork]:
     # The cache changes with the database, but not when a process ends.
-    runs = watched(data.store(), data.cached(works))
+    runs = watched(data.store(), data.cached(run_works))
     if samples == _ALL:
         return runs
     sample_set = next((choice for choice in data.sets() if choice.samples == samples), None)
@@ -67,7 +67,7 @@ def _runs_over(samples: str) -> list[RunWork]:
         # The set's last run was deleted while the page was open.
         return []
     limited = samples.removesuffix(f" {sample_set.digest[:12]}")
-    return [run for run in runs if (view.label(run), run.samples_digest) == (limited, sample_set.digest)]
+    return [run for run in runs if (view.label(run), run.choices.samples_digest) == (limited, sample_set.digest)]
 
 
 _Part = Callable[[list[RunWork], str], None]
@@ -117,15 +117,15 @@ def _details(work: RunWork) -> None:
 def _repeat(work: RunWork) -> None:
     st.markdown("**Repeat the run**")
     options = place_options(data.home(), data.database(), data.store().where)
-    st.code(repeat_command(work.choices, work.file, options=options), language=None, wrap_lines=True)
+    st.code(work.repeat_command(options), language=None, wrap_lines=True)
     if work.unjudged:
         show.note("This command judges completions without a verdict:")
         st.code(judge_command(work.choices, work.id, options=options), language=None, wrap_lines=True)
-    versions = ", ".join(f"{name} {version}" for name, version in work.versions.items())
+    versions = ", ".join(f"{name} {version}" for name, version in work.choices.versions.items())
     if work.imported is not None:
         show.note(f"The file's SHA-256 is {work.imported.sha256}. The same file gives the same run.")
     show.note(
-        f"With the same sample set (digest {work.samples_digest[:12]}…) and versions ({versions}), the command "
+        f"With the same sample set (digest {work.choices.samples_digest[:12]}…) and versions ({versions}), the command "
         "continues "
         "this run and does only what is missing; otherwise it makes a new run. Parallel work affects measured seconds."
     )

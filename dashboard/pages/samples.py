@@ -16,10 +16,8 @@ from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.details import (
     CompletionFacts,
-    CompletionTexts,
     Detail,
     call_texts,
-    completion_texts,
     detail,
     steps_of,
 )
@@ -27,11 +25,11 @@ from ctxbench.harness.store.runs import StoredRun, runs_over
 from ctxbench.harness.store.samples import StoredSet
 from ctxbench.harness.store.search import (
     Facets,
+    FoundSample,
     Order,
     SampleFilter,
     facets,
-    neighbours,
-    place_in_plan,
+    is_planned,
     search,
 )
 from ctxbench.strategies.agent import ROLE
@@ -171,24 +169,25 @@ def _facet(label: str, options: tuple[str, ...], name: str, where: object) -> st
 
 def _listing(choice: _Choice, differs: str, more: Any) -> str:
     filters, order, typed, page_column = _filters(choice, differs, more)
-    total = data.cached(search, filters, order=order, limit=1)[0]
-    page = choices.number("Page", 1, view.pages(total), name="page", default=1, where=page_column)
-    _, samples = data.cached(search, filters, order=order, limit=view.PAGE, offset=(page - 1) * view.PAGE)
-    is_planned = bool(typed) and data.cached(place_in_plan, choice.first.id, typed) is not None
-    opened = typed if is_planned else samples[0].id if samples else ""
-    if typed and not is_planned:
+    matching = data.cached(search, filters, order=order)
+    pages = view.pages(len(matching))
+    page = choices.number("Page", 1, pages, name="page", default=1, where=page_column)
+    samples = matching[(page - 1) * view.PAGE : page * view.PAGE]
+    can_open = bool(typed) and data.cached(is_planned, choice.first.id, typed)
+    opened = typed if can_open else samples[0].id if samples else ""
+    if typed and not can_open:
         show.note(f"Run A has no sample {typed}; the first sample found is shown.")
     if not samples:
         show.empty("No sample matches these filters; remove one.", "ctxbench samples show NAME")
+    noun = "disagreement" if filters.differs else "sample"
     if opened:
-        _steps(choice, filters, order, opened)
+        _steps(matching, opened, noun)
     with st.container(key=_LIST):
         if samples:
             rows = view.sample_rows(samples, choice.metric, opened, compared=choice.second is not None)
             _table(rows, f"found/{hash((filters, order, page, opened))}")
-            count = f"{total:,} {'sample' if total == 1 else 'samples'} found; page {page} of {view.pages(total)}."
-            noun = "disagreement" if filters.differs else "one"
-            show.note(f"{count} Key n opens the next {noun}, key p the previous one.")
+            count = f"{len(matching):,} {'sample' if len(matching) == 1 else 'samples'} found; page {page} of {pages}."
+            show.note(f"{count} Key n opens the next {noun if filters.differs else 'one'}, key p the previous one.")
     return opened
 
 
@@ -215,17 +214,14 @@ def _table(rows: list[dict[str, object]], key: str) -> None:
     )
 
 
-def _steps(choice: _Choice, filters: SampleFilter, order: Order, opened: str) -> None:
-    position = data.cached(place_in_plan, choice.first.id, opened)
-    at = data.cached(neighbours, filters, position, order=order) if position is not None else (None, None, 0)
-    before, after, number = at
+def _steps(matching: Sequence[FoundSample], opened: str, noun: str) -> None:
+    before, after, number = view.neighbours(matching, opened)
 
     def open_sample(sample: str, place: int) -> None:
         choices.put("sample", sample)
         # Show the page of the list that has this sample.
         choices.put("page", 1 + max(place - 1, 0) // view.PAGE)
 
-    noun = "disagreement" if filters.differs else "sample"
     with st.container(horizontal=True):
         for label, sample, key, place in (("Previous", before, "p", number - 1), ("Next", after, "n", number + 1)):
             st.button(
@@ -252,7 +248,6 @@ class Side:
     run: StoredRun
     detail: Detail
     completion: CompletionFacts | None
-    texts: CompletionTexts | None
 
 
 def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
@@ -293,8 +288,7 @@ def _sides(runs: Sequence[tuple[str, StoredRun]], sample: str) -> list[Side]:
                 help="The completion to show, with its scores.",
             )
         completion = sample_detail.completions[at] if sample_detail.completions else None
-        texts = data.cached(completion_texts, run.id, sample, completion.idx) if completion else None
-        sides.append(Side(letter=letter, run=run, detail=sample_detail, completion=completion, texts=texts))
+        sides.append(Side(letter=letter, run=run, detail=sample_detail, completion=completion))
     return sides
 
 
@@ -335,10 +329,11 @@ def _scores(sides: Sequence[Side], profile: str) -> None:
 
 
 def _outcome(side: Side, task: AnsweredTask | None) -> None:
-    sample, completion, texts = side.detail, side.completion, side.texts
+    sample, completion = side.detail, side.completion
+    text = None if completion is None else completion.text
     st.markdown(f"**{side.letter}** · {show.plain(side.run.strategy)}")
-    if texts is not None and task is not None and task.has_answer:
-        _comparison(task.target, texts.text, sample.kind, f"diff-{side.letter}")
+    if text is not None and task is not None and task.has_answer:
+        _comparison(task.target, text, sample.kind, f"diff-{side.letter}")
     flags = [*sample.flags, *(completion.flags if completion else ())]
     show.notes(
         [
@@ -348,8 +343,8 @@ def _outcome(side: Side, task: AnsweredTask | None) -> None:
             *([f"Flags: {', '.join(dict.fromkeys(flags))}"] if flags else []),
         ]
     )
-    if completion is not None and texts is not None:
-        _completion(side, texts, completion, expanded=task is None or not task.has_answer)
+    if completion is not None and text is not None:
+        _completion(side, text, completion, expanded=task is None or not task.has_answer)
     if sample.imported:
         show.note("Recorded elsewhere: prompt, calls and times are unknown.")
 
@@ -367,10 +362,10 @@ def _comparison(reference: str, completion: str, kind: str, key: str) -> None:
         show.note(f"Only the first {view.LIMIT:,} characters are compared.")
 
 
-def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts, *, expanded: bool) -> None:
+def _completion(side: Side, text: str, completion: CompletionFacts, *, expanded: bool) -> None:
     language, key = side.detail.language, side.letter
     with st.expander("Completion", expanded=expanded, key=f"completion-{key}"):
-        show.text(texts.text, language=language, key=f"text-{key}")
+        show.text(text, language=language, key=f"text-{key}")
     if completion.judged is not None:
         show.note(f"Tests: {view.verdict(completion.judged)}")
         if view.doubted(completion.judged):
@@ -378,30 +373,30 @@ def _completion(side: Side, texts: CompletionTexts, completion: CompletionFacts,
         if completion.judged.flags:
             show.note(f"Not plain: {'; '.join(completion.judged.flags)}. See docs/verdicts.md.")
         with st.expander("Test output", key=f"output-{key}"):
-            show.text(texts.output or "(none)", key=f"output-text-{key}")
+            show.text(completion.judged.output or "(none)", key=f"output-text-{key}")
     with st.expander("Raw output of the model", key=f"raw-{key}"):
-        show.text(texts.raw, key=f"raw-text-{key}")
-        if hidden(texts.raw):
-            show.note(f"{hidden(texts.raw)} invisible characters are written out here.")
+        show.text(completion.raw, key=f"raw-text-{key}")
+        if hidden(completion.raw):
+            show.note(f"{hidden(completion.raw)} invisible characters are written out here.")
 
 
 def _context(side: Side, others: Sequence[Side]) -> None:
-    key, pieces, prompt = side.letter, side.detail.pieces, side.detail.prompt
+    key, blocks, prompt = side.letter, side.detail.blocks, side.detail.prompt
     if side.detail.imported or prompt is None:
         return
     st.markdown(
         f"**What the model saw** · {key} · {show.plain(side.run.strategy)}",
         help="The final prompt, block by block, in its order.",
     )
-    show.note(view.took(side.detail))
-    show.frame(view.piece_rows(pieces), help=view.DETAIL_HELP, key=f"blocks-{key}")
-    inside = [(number, piece) for number, piece in enumerate(pieces, 1) if piece.start is not None]
+    show.note(view.cost_phrase(side.detail))
+    show.frame(view.block_rows(blocks), help=view.DETAIL_HELP, key=f"blocks-{key}")
+    inside = [(number, block) for number, block in enumerate(blocks, 1) if block.start is not None]
     elsewhere = [other.detail.prompt for other in others if other.detail.prompt is not None]
-    for number, piece in inside[:BLOCKS]:
-        is_only_here = bool(elsewhere) and not any(prompt[piece.start : piece.end] in text for text in elsewhere)
-        label = f"{view.piece_label(number, piece)}{f' · only {key}' * is_only_here}"
+    for number, block in inside[:BLOCKS]:
+        is_only_here = bool(elsewhere) and not any(prompt[block.start : block.end] in text for text in elsewhere)
+        label = f"{view.block_label(number, block)}{f' · only {key}' * is_only_here}"
         with st.expander(show.plain(label), key=f"block-{key}-{number}"):
-            show.text(prompt[piece.start : piece.end], language=side.detail.language, key=f"piece-{key}-{number}")
+            show.text(prompt[block.start : block.end], language=side.detail.language, key=f"block-{key}-{number}")
     if len(inside) > BLOCKS:
         show.note(f"{len(inside) - BLOCKS} more blocks are in the whole prompt.")
     with st.expander("The whole prompt", key=f"prompt-{key}"):

@@ -239,7 +239,7 @@ DROP_HELP: Mapping[str, str] = {
 }
 
 
-def drops(manifest: Manifest) -> list[Cells]:
+def drop_rows(manifest: Manifest) -> list[Cells]:
     """Return the counts of excluded files, lines or functions by stage, with the most frequent reason first."""
     count: Counter[tuple[str, str]] = Counter()
     repos: Counter[tuple[str, str]] = Counter()

@@ -16,7 +16,7 @@ from ctxbench.harness.leaderboard.compare import Compared
 from ctxbench.harness.leaderboard.repetitions import variance_text
 from ctxbench.harness.leaderboard.rows import Standing, pair_verdict
 from ctxbench.harness.leaderboard.scales import scale_of, values
-from ctxbench.harness.leaderboard.selection import bits_apart, run_warnings
+from ctxbench.harness.leaderboard.selection import differing_coders, run_warnings
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.results import RunInfo, RunTable
 
@@ -75,7 +75,7 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
     """Return the remarks that readers of these differences must know."""
     runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
     claims = [pair.difference.claim for pair in compared]
-    sentences = [*filter(None, claims), *run_warnings(runs), *bits_apart(runs)]
+    sentences = [*filter(None, claims), *run_warnings(runs), *differing_coders(runs)]
     tested = max((pair.difference.pairs for pair in compared), default=0)
     if tested:
         which = f"the {tested} comparisons shown, corrected together" if tested > 1 else "this comparison alone"

@@ -18,7 +18,7 @@ from ctxbench.harness.leaderboard.notes import PAGE
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.render import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
-from ctxbench.harness.leaderboard.sections import beside, screen_table, short_names
+from ctxbench.harness.leaderboard.sections import screen_table, secondary_metrics, short_names
 from ctxbench.harness.results import RunTable
 
 _MARGIN, _WIDTH = 3, 94
@@ -195,7 +195,7 @@ def more_columns(group: Group) -> list[str]:
     usual = {"metric", "difference", "context_tokens", *(head.text for head in screen_table(group, page=True).heads)}
     keys = [key for key, column in COLUMNS.items() if column.heading and not {key, column.head(group)} & usual]
     keys = [key for key in keys if any(COLUMNS[key].value(group, row) not in (None, "") for row in group.rows)]
-    return [*keys, *(name for name in group.scales if name not in (group.metric, *beside(group)))]
+    return [*keys, *(name for name in group.scales if name not in (group.metric, *secondary_metrics(group)))]
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:

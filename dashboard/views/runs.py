@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from ctxbench.harness.results import Status, generator_label, samples_label
+from ctxbench.harness.results import Status
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
 GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
@@ -101,8 +100,7 @@ HELP: Mapping[str, str] = {
 
 def label(work: RunWork) -> str:
     """Return the label of a run's sample set on leaderboards."""
-    choices = work.choices
-    return samples_label(choices.samples, limit=choices.limit, after=choices.after)
+    return work.choices.shown_samples
 
 
 def called(work: RunWork) -> str:
@@ -112,16 +110,7 @@ def called(work: RunWork) -> str:
 
 def generator(work: RunWork) -> str:
     """Return the label of a run's generator on leaderboards."""
-    fim = bool(json.loads(work.choices.sampling).get("fim"))
-    choices = work.choices
-    return generator_label(
-        choices.generator,
-        fim=fim,
-        summariser=choices.summariser,
-        summarises_tests=choices.summarises_tests,
-        released_template=choices.released_template,
-        tokenizer=choices.tokenizer,
-    )
+    return work.choices.shown_generator
 
 
 def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:

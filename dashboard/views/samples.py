@@ -15,7 +15,7 @@ from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.metrics import COPYABLE, HEADLINE, common_metric
 from ctxbench.harness.results import Status, only_copies
-from ctxbench.harness.store.details import CompletionFacts, Detail, Step, StoredCall, StoredPiece
+from ctxbench.harness.store.details import BlockFacts, CompletionFacts, Detail, Step, StoredCall
 from ctxbench.harness.store.runs import CONTEXT, StoredRun
 from ctxbench.harness.store.search import Differs, Facets, FoundSample, Measure, Order
 from ctxbench.harness.store.verdicts import PASS
@@ -126,6 +126,16 @@ def sample_rows(
     return rows
 
 
+def neighbours(samples: Sequence[FoundSample], sample: str) -> tuple[str | None, str | None, int]:
+    """Return the ids before and after a sample in a list, and its number there, from 1.
+
+    A neighbour is None at an end. A sample that is not in the list has number 0, and its next one is the first.
+    """
+    ids = [listed.id for listed in samples]
+    at = ids.index(sample) if sample in ids else -1
+    return (ids[at - 1] if at > 0 else None), next(iter(ids[at + 1 :]), None), at + 1
+
+
 def pages(total: int) -> int:
     """Return the number of pages for this many samples, at least 1."""
     return max(1, -(-total // PAGE))
@@ -186,38 +196,38 @@ def score_rows(runs: Sequence[tuple[str, CompletionFacts | None]], profile: str)
     return rows
 
 
-def _places(piece: StoredPiece) -> str:
-    return ", ".join(f"{place.path}:{place.start + 1}-{max(place.end, place.start + 1)}" for place in piece.places)
+def _places(block: BlockFacts) -> str:
+    return ", ".join(f"{place.path}:{place.start + 1}-{max(place.end, place.start + 1)}" for place in block.places)
 
 
-def piece_rows(pieces: Sequence[StoredPiece]) -> list[dict[str, object]]:
+def block_rows(blocks: Sequence[BlockFacts]) -> list[dict[str, object]]:
     """Return one row per block. Dropped blocks come last."""
-    gains = any(piece.gain is not None for piece in pieces)
+    gains = any(block.gain is not None for block in blocks)
     rows: list[dict[str, object]] = []
-    for number, piece in enumerate(pieces, 1):
+    for number, block in enumerate(blocks, 1):
         row: dict[str, object] = {
-            "block": number if piece.start is not None else None,
-            "kind": piece.kind,
-            "places": _places(piece),
+            "block": number if block.start is not None else None,
+            "kind": block.kind,
+            "places": _places(block),
             # Three digits are enough, because scores only order the blocks.
-            "score": None if piece.score is None else Figure(f"{piece.score:.3g}"),
-            "tokens": piece.tokens if piece.start is not None else None,
-            "state": piece.state,
-            "reason": piece.reason,
+            "score": None if block.score is None else Figure(f"{block.score:.3g}"),
+            "tokens": block.tokens if block.start is not None else None,
+            "state": block.state,
+            "reason": block.reason,
         }
-        rows.append(row | ({"gain": None if piece.gain is None else Figure(f"{piece.gain:.1f}")} if gains else {}))
+        rows.append(row | ({"gain": None if block.gain is None else Figure(f"{block.gain:.1f}")} if gains else {}))
     return rows
 
 
-def piece_label(number: int, piece: StoredPiece) -> str:
+def block_label(number: int, block: BlockFacts) -> str:
     """Return the heading of a prompt block: number, kind, places, score, tokens, state and gain."""
     facts = [
-        f"{number}. {piece.kind}",
-        _places(piece),
-        f"score {piece.score:.3g}" if piece.score is not None else "",
-        f"{piece.tokens} token{'s' * (piece.tokens != 1)}",
-        piece.state,
-        f"gain {scales.written(piece.gain, None, sign=True)} bits" if piece.gain is not None else "",
+        f"{number}. {block.kind}",
+        _places(block),
+        f"score {block.score:.3g}" if block.score is not None else "",
+        f"{block.tokens} token{'s' * (block.tokens != 1)}",
+        block.state,
+        f"gain {scales.written(block.gain, None, sign=True)} bits" if block.gain is not None else "",
     ]
     return " · ".join(fact for fact in facts if fact)
 
@@ -291,7 +301,7 @@ def doubted(judged: StoredVerdict) -> str:
     return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
 
 
-def took(detail: Detail) -> str:
+def cost_phrase(detail: Detail) -> str:
     """Return a phrase about a sample's cost: context tokens, calls, seconds of strategy and model."""
     if detail.imported or detail.prompt is None:
         return ""

@@ -96,7 +96,7 @@ class CellConversation:
             StrategyFault: if the strategy raised, timed out, sent an invalid message or exceeded a limit.
         """
         try:
-            with self.suspecting(), or_gone():
+            with self.suspecting(), translate_disconnects():
                 self.account.take("sent", protocol.send(self._channel, message, look=self._look))
                 if not self._clock.runs:
                     # Start the clock after the job is sent, so that the cell's wait for it does not count.
@@ -131,7 +131,7 @@ class CellGone(Exception):
 
 
 @contextlib.contextmanager
-def or_gone() -> Iterator[None]:
+def translate_disconnects() -> Iterator[None]:
     """Turn every exception that a closed socket causes into `CellGone`."""
     try:
         yield
@@ -268,7 +268,7 @@ class Questions:
     def __init__(self, repo: Repository, spec: str, account: UsageMeter, *, trusted: bool) -> None:
         """Prepare to answer the strategy `spec`. If an encoder of a `trusted` strategy is missing, the run stops."""
         self._repo, self._account, self._trusted = repo, account, trusted
-        self._named = frozenset(specs.within(spec))
+        self._named = frozenset(specs.nested_specs(spec))
         self._spec = spec
 
     def answer(self, call: str, arguments: Mapping[str, Any]) -> Any:

@@ -31,12 +31,12 @@ from ctxbench.harness.cells.conversation import (
     Questions,
     channel,
     fault_of,
-    or_gone,
     three_texts,
     to_check,
+    translate_disconnects,
 )
 from ctxbench.harness.cells.kernel import ended_for_memory
-from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, beside, visible_paths
+from ctxbench.harness.cells.process import SHIPPED_ANSWERS, ForkServer, Remarks, strategy_file_folders, visible_paths
 from ctxbench.harness.cells.protocol import StrategyBounds, StrategyCard, StrategyFault
 from ctxbench.harness.generators.base import TooLong
 from ctxbench.strategies import registry
@@ -229,7 +229,7 @@ class ForkedCells:
 
     @contextlib.contextmanager
     def _cell(self, spec: str, sample: str, limits: StrategyBounds, *, cure: str = "") -> Iterator[CellConversation]:
-        server = self._server(*beside(spec))
+        server = self._server(*strategy_file_folders(spec))
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
@@ -237,7 +237,7 @@ class ForkedCells:
         ended_before = ended_for_memory()
         with self._remarks.of_cell() as output:
             try:
-                with theirs, or_gone():
+                with theirs, translate_disconnects():
                     server.start(job, theirs, output)
                 yield CellConversation(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:

@@ -227,7 +227,7 @@ def check_unseen(path: Path) -> None:
         )
 
 
-def beside(spec: str) -> list[str]:
+def strategy_file_folders(spec: str) -> list[str]:
     """Return the folders of the strategy files in a spec, nested ones included. A file may import its neighbours."""
     if "@" not in spec:
         return []

@@ -22,13 +22,10 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN RUN...")
 @click.option("--metric", metavar="METRIC", help="Only this metric; default: all that the runs share.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile.")
-@click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples.")
 @format_option("table", "json")
 @home_option
 @db_option
-def compare(
-    *, runs: tuple[str, ...], metric: str | None, profile: str, seed: int, form: str, home: Home, db: str | None
-) -> None:
+def compare(*, runs: tuple[str, ...], metric: str | None, profile: str, form: str, home: Home, db: str | None) -> None:
     """Compare runs with the first RUN: differences, p-values and repositories, on the samples that both completed.
 
     RUN is a run id from `ctxbench run` or `ctxbench runs`, the beginning of an id, a run's name, or a strategy. A
@@ -38,7 +35,7 @@ def compare(
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
 
-    comparisons, left_out = BoardQuery(home=home, db=db, profile=profile).compared(runs, metric=metric, seed=seed)
+    comparisons, left_out = BoardQuery(home=home, db=db, profile=profile).compared(runs, metric=metric)
     for language in left_out:
         say(f"left out: {language}; the first run or all other runs have no samples in it")
     click.echo(render.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
@@ -135,29 +132,29 @@ def diagnose(
     home: Home,
     db: str | None,
 ) -> None:
-    """Price each retrieved block: how many more bits the answer costs when only this block is left out.
+    """Measure the value of each retrieved block: how many more bits the answer costs when only this block is left out.
 
-    RUN is an id printed by `ctxbench run`, or its beginning. Each block is priced separately, so try --limit first.
-    Run the command again to price only what is missing. Afterwards the leaderboard's JSON contains `block_gain`.
-    Samples that cannot be priced are listed at the end.
+    RUN is an id printed by `ctxbench run`, or its beginning. Each block is measured separately, so try --limit first.
+    Run the command again to measure only what is missing. Afterwards the leaderboard's JSON contains `block_gain`.
+    Samples that cannot be measured are listed at the end.
     """
     from ctxbench.bench.files import dump_line
-    from ctxbench.harness.run.scoring import unpriced
-    from ctxbench.harness.run.stored import diagnose as price
+    from ctxbench.harness.run.scoring import unmeasured_fault
+    from ctxbench.harness.run.stored import diagnose as measure
     from ctxbench.harness.store.runs import find_run
 
     faults: dict[str, MachineFault] = {}
-    with _open_priced(db or home.database) as store:
+    with _open_measured(db or home.database) as store:
         for run in [find_run(store, id_prefix) for id_prefix in runs]:
-            diagnosis = price(home, store, run, limit=limit, progress=progress)
+            diagnosis = measure(home, store, run, limit=limit, progress=progress)
             text = dump_line(_diagnosis_record(diagnosis)) if form == "json" else _diagnosis_lines(diagnosis)
             click.echo(text, nl=False)
             faults |= {f"{sample} of {run.id}": fault for sample, fault in diagnosis.faults.items()}
     if faults:
-        raise unpriced(faults)
+        raise unmeasured_fault(faults)
 
 
-def _open_priced(url: str) -> Store:
+def _open_measured(url: str) -> Store:
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.database import Unwritable
     from ctxbench.harness.store.store import open_reader
@@ -174,7 +171,7 @@ def _diagnosis_record(diagnosis: RunDiagnosis) -> dict[str, Any]:
         "strategy": diagnosis.run.strategy,
         "new": diagnosis.new,
         "left": diagnosis.over_limit,
-        "unpriced": diagnosis.unpriced,
+        "unmeasurable": diagnosis.unmeasurable,
         "samples": {
             sample: [{"kind": block.kind, "gain": round(block.bits, 6)} for block in blocks]
             for sample, blocks in diagnosis.blocks.items()
@@ -186,13 +183,13 @@ def _diagnosis_record(diagnosis: RunDiagnosis) -> dict[str, Any]:
 def _diagnosis_lines(diagnosis: RunDiagnosis) -> str:
     counts = f"samples {len(diagnosis.blocks)}  new {diagnosis.new}  left {diagnosis.over_limit}"
     lines = [f"{diagnosis.run.id}  {diagnosis.run.strategy}  {counts}"]
-    if diagnosis.unpriced:
-        lines.append(f"  {diagnosis.unpriced} samples cannot be priced: their prompts do not end at the cursor")
-    priced = [block for blocks in diagnosis.blocks.values() for block in blocks]
-    kinds = sorted({block.kind for block in priced})
-    lines += [_summary(kind, [block.bits for block in priced if block.kind == kind]) for kind in kinds]
-    if not priced:
-        lines.append("  no retrieved block is priced")
+    if diagnosis.unmeasurable:
+        lines.append(f"  {diagnosis.unmeasurable} samples cannot be measured: their prompts do not end at the cursor")
+    measured = [block for blocks in diagnosis.blocks.values() for block in blocks]
+    kinds = sorted({block.kind for block in measured})
+    lines += [_summary(kind, [block.bits for block in measured if block.kind == kind]) for kind in kinds]
+    if not measured:
+        lines.append("  no retrieved block is measured")
     return "".join(f"{line}\n" for line in lines)
 
 

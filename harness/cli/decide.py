@@ -315,7 +315,7 @@ def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[f
     for card in cards:
         began = time.monotonic()
         try:
-            summaries.append(runs.attempt(card, 0, runs.planned).go(shown))
+            summaries.append(runs.attempt(card, 0, runs.planned).run(shown))
         finally:
             delete_run(runs.store, runs.spec(card, 0).id)
         taken = time.monotonic() - began
@@ -328,12 +328,12 @@ def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[f
 
 
 def _text(answer: DecisionReport) -> str:
-    from ctxbench.harness.leaderboard.notes import priced, warnings
+    from ctxbench.harness.leaderboard.notes import has_prices, warnings
     from ctxbench.harness.leaderboard.render import WIDTH, printed, rich_table
     from ctxbench.harness.leaderboard.sections import screen_table
 
     group = answer.group
-    headings = [group.metric, *_COLUMNS, *["price"] * priced(group)]
+    headings = [group.metric, *_COLUMNS, *["price"] * has_prices(group)]
     lines = [answer.sentence, answer.claim, ""]
     lines += [printed([rich_table(screen_table(group, headings), WIDTH)], width=WIDTH)]
     lines += [*(f"- {line}" for line in warnings(group)), *[""] * bool(warnings(group))]

@@ -1,4 +1,4 @@
-"""`ctxbench doctor` and `image`: check this machine, suggest fixes, and remove leftovers and images."""
+"""`ctxbench doctor`: check this machine, suggest fixes, and remove leftovers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -21,10 +20,6 @@ from ctxbench.bench.errors import CtxbenchError
 from ctxbench.bench.home import Home
 from ctxbench.harness.cli.options import base_image_option, engine_options, home_option
 from ctxbench.sandbox.errors import SandboxError
-
-if TYPE_CHECKING:
-    from ctxbench.sandbox.docker.images import StoredImage
-
 
 _GIB = 1 << 30
 _LITTLE = 5 * _GIB
@@ -294,73 +289,3 @@ def _ask(argv: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return (process.stdout or process.stderr).strip() if process.returncode == 0 else ""
-
-
-_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
-
-
-@click.group()
-def image() -> None:
-    """List and remove the Docker images that code runs in."""
-
-
-@image.command("list")
-@base_image_option
-@home_option
-def list_images(base_image: str, home: Home) -> None:
-    """List the images: size, age, last use, and whether the current code uses them.
-
-    Images share layers, so the sizes do not add up.
-    """
-    from ctxbench.sandbox.docker.engine import connected
-    from ctxbench.sandbox.docker.images import stored
-
-    with connected() as client:
-        images = stored(client, home.cache / "sandbox" / "docker", base_image)
-    whole = [stored_image for stored_image in images if stored_image.tag]
-    if not whole:
-        click.echo("no images yet; they are built when function samples are built, verified or run", err=True)
-    for stored_image in whole:
-        click.echo(_image_line(stored_image))
-    if stages := len(images) - len(whole):
-        click.echo(f"and {stages} intermediate images of builds; `ctxbench image prune` removes them", err=True)
-
-
-@image.command()
-@click.option(
-    "--all", "everything", is_flag=True, help="Remove every image of ctxbench; images are rebuilt when needed."
-)
-@base_image_option
-@home_option
-def prune(everything: bool, base_image: str, home: Home) -> None:
-    """Remove images that the current code does not use, and intermediate images of builds.
-
-    Other images stay, including the base image.
-    """
-    from ctxbench.sandbox.docker import images
-    from ctxbench.sandbox.docker.engine import connected
-
-    with connected() as client:
-        gone, reasons = images.prune(client, home.cache / "sandbox" / "docker", base_image, everything=everything)
-    whole = [stored_image for stored_image in gone if stored_image.tag]
-    for stored_image in whole:
-        click.echo(f"removed {_image_name(stored_image)}")
-    for line in reasons:
-        click.echo(f"kept {line}", err=True)
-    click.echo(f"{len(whole)} images and {len(gone) - len(whole)} intermediate images removed, {len(reasons)} kept")
-
-
-def _image_line(stored_image: StoredImage) -> str:
-    state = f"{stored_image.boxes} boxes" if stored_image.boxes else "current" if stored_image.current else "unused"
-    used = "never" if stored_image.idle is None else f"{_duration(stored_image.idle)} ago"
-    built = f"{_duration(stored_image.age)} ago"
-    return f"{_image_name(stored_image):50} {stored_image.size / 1e6:7.0f} MB  built {built}  used {used}  {state}"
-
-
-def _image_name(stored_image: StoredImage) -> str:
-    return f"{stored_image.tag.partition(':')[2][:12]} {stored_image.name}"
-
-
-def _duration(seconds: float) -> str:
-    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])
-    return f"{max(0.0, seconds) / size:.0f} {unit}"

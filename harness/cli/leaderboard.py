@@ -98,7 +98,6 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     _AFTER,
     _STRICT,
     prices_option,
-    click.option("--seed", default=0, show_default=True, help="Decides drawn permutations and bootstrap samples."),
     home_option,
     db_option,
 )

@@ -55,9 +55,8 @@ _OWN: dict[str, tuple[str, str]] = {
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
     "decide": ("ctxbench.harness.cli.decide:decide", "Test whether an engine helps on your repository."),
     "power": ("ctxbench.harness.cli.compare:power", "Estimate how many repositories show a difference."),
-    "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Price each retrieved block of stored runs."),
+    "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Measure the value of each retrieved block of stored runs."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a paper's table and compare the numbers."),
-    "image": ("ctxbench.harness.cli.doctor:image", "List and remove the sandbox's Docker images."),
 }
 """Command -> its location (``module:attribute``) and its line in the list of commands."""
 USAGE = 2

@@ -45,9 +45,8 @@ def strategy() -> None:
     is_flag=True,
     help="List the presets instead: preset, strategy, model, summariser, encoder, table in the paper.",
 )
-@click.option("--parameters", is_flag=True, help="Add a line with parameters and defaults.")
 @home_option
-def list_strategies(text: str, *, presets: bool, parameters: bool, home: Home) -> None:
+def list_strategies(text: str, *, presets: bool, home: Home) -> None:
     """List the installed strategies by purpose: name and summary.
 
     TEXT keeps only strategies with this text in their line, ignoring case.
@@ -57,16 +56,14 @@ def list_strategies(text: str, *, presets: bool, parameters: bool, home: Home) -
             if text.lower() in line.lower():
                 click.echo(line)
         return
-    grouped, broken = _grouped(home, parameters=parameters)
-    width = max(len(name) for rows in grouped.values() for name, *_ in rows)
+    grouped, broken = _grouped(home)
+    width = max(len(name) for rows in grouped.values() for name, _ in rows)
     for group in _GROUPS:
         rows = [row for row in grouped[group] if text.lower() in f"{row[0]} {row[1]}".lower()]
         if rows:
             click.echo(f"{group}:")
-        for name, summary, spelling in rows:
+        for name, summary in rows:
             click.echo(f"  {name:{width}}  {summary}")
-            if spelling:
-                click.echo(f"  {'':{width}}  {spelling}")
     if not text:
         from ctxbench.harness.papers.presets import presets as known
 
@@ -75,13 +72,13 @@ def list_strategies(text: str, *, presets: bool, parameters: bool, home: Home) -
         click.echo(f"left out: {line}", err=True)
 
 
-def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str, str, str]]], list[str]]:
-    """Return group -> (name, summary, spelling) of its strategies, and a message per broken strategy."""
+def _grouped(home: Home) -> tuple[dict[str, list[tuple[str, str]]], list[str]]:
+    """Return group -> (name, summary) of its strategies, and a message per broken strategy."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS
 
-    grouped: dict[str, list[tuple[str, str, str]]] = {group: [] for group in _GROUPS}
+    grouped: dict[str, list[tuple[str, str]]] = {group: [] for group in _GROUPS}
     broken = []
     with open_registrations([home.root]) as registrations:
         installed = registrations.installed()
@@ -89,10 +86,8 @@ def _grouped(home: Home, *, parameters: bool) -> tuple[dict[str, list[tuple[str,
         if isinstance(registration, InputFault):
             broken.append(str(registration))
         else:
-            grouped[_group(registration)].append(
-                (name, registration.summary, _spelling(registration) if parameters else "")
-            )
-    grouped[_CONTROLS] += [(name, summary, "") for name, summary in CONTROLS.items()]
+            grouped[_group(registration)].append((name, registration.summary))
+    grouped[_CONTROLS] += CONTROLS.items()
     return grouped, broken
 
 
@@ -104,15 +99,6 @@ def _group(registration: Registration) -> str:
     if len(registration.kinds) > 1:
         return _BOTH
     return _LINES if Kind.LINE in registration.kinds else _FUNCTIONS
-
-
-def _spelling(registration: Registration) -> str:
-    from ctxbench.bench.spec import Spec
-
-    if not registration.parameters:
-        return ""
-    inner = [str(Spec("x", {p.name: p.default}))[2:-1] for p in registration.parameters]
-    return f"{registration.name}({', '.join(inner)})"
 
 
 def _presets() -> Iterator[str]:
@@ -141,7 +127,7 @@ def show_strategy(name: str, *, home: Home) -> None:
     if name in CONTROLS:
         click.echo(f"{name}\n{_CONTROLS.lower()}\n\n{CONTROLS[name]}")
         return
-    row = presets().get(name.partition("(")[0].partition("+")[0].strip())
+    row = presets().get(name.partition("(")[0].strip())
     with open_registrations([home.root]) as registrations:
         bound = registrations.bound(spec_of(name))
     registration = bound.strategy
@@ -318,7 +304,6 @@ def measure_leak(
     from ctxbench.bench.engines.types import Mode
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.spec import Spec, parse
-    from ctxbench.harness.leaderboard import compare as comparing
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
     from ctxbench.harness.run.runner import fault_of, run
@@ -345,12 +330,7 @@ def measure_leak(
         )
     if (fault := fault_of(summaries)) is not None:
         raise fault
-    ids = [summary.run for summary in summaries]
-    tables = [table for table in BoardQuery(home=home, db=db, samples=samples).tables() if table.run.id in ids]
-    compared: list[Compared] = []
-    for language in sorted({table.run.language for table in tables}):
-        pair = [table for id_ in ids for table in tables if (table.run.id, table.run.language) == (id_, language)]
-        compared += comparing.compare(pair)
+    compared, _ = BoardQuery(home=home, db=db, samples=samples).compared([summary.run for summary in summaries])
     click.echo(render.comparison(compared), nl=False)
     for line in _verdicts(compared):
         click.echo(line)

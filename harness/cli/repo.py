@@ -19,56 +19,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.repositories.manifest import RepoManifest
     from ctxbench.sandbox.types import Sandbox
 
-SAMPLE = """\
-# A benchmark repository. Save it as NAME.toml and check it with `ctxbench repo check NAME.toml`.
-name = "example"            # the same as the file's name; lower case
-language = "python"         # or "java"
-license = "MIT"             # an SPDX expression
-version = "1.2.0"           # the version in every source below
-released = "2024-06-01"     # optional: the day on which that version was published
-
-# Optional: read only this folder; give no samples from these files (`*` also matches `/`).
-# source_dir = "src"
-# exclude = ["docs/*", "**/_vendor/*"]
-
-# Optional: names by which `ctxbench repo fetch --set NAME` finds it.
-sets = []
-
-# Optional: the projects of CoderEval whose tasks are rebuilt on it.
-# codereval = ["owner/example"]
-
-# Sources of this version, each with its own hash. The first reachable source is used.
-[[source]]
-kind = "pypi"               # the sdist on the package index that pip is configured for
-name = "example"
-sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
-
-# [[source]]
-# kind = "git"
-# url = "https://example.org/owner/example"
-# commit = "0123456789abcdef0123456789abcdef01234567"   # `git ls-remote URL REF` shows it
-
-# [[source]]
-# kind = "debian"           # the upstream tarball of a Debian source package
-# package = "example"
-# sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
-
-# [[source]]
-# kind = "local"            # a folder or an archive, relative to this file
-# path = "../example"
-
-# Optional: how its own tests run, for function samples.
-# [tests]
-# requirements = ["attrs"]                  # beside the package itself
-# pythonpath = "src"
-# paths = ["tests"]
-# arguments = ["-o", "addopts="]
-# deselect = ["tests/test_cli.py::test_main"]
-# added = "my-tests/example"                # a folder of more tests, relative to this file
-# lock = ["attrs==25.4.0"]                  # pinned versions for the tests; `repo add` writes all of them
-# wheel = false                             # the index has no wheel of it; list all that it needs in requirements
-# notes = ""
-"""
+_SAMPLE = Path(__file__).with_name("manifest.toml")
 
 
 @click.group()
@@ -100,7 +51,7 @@ def list_(set_name: str | None, home: Home) -> None:
 @repo.command()
 def sample() -> None:
     """Print a commented manifest to start from."""
-    click.echo(SAMPLE, nl=False)
+    click.echo(_SAMPLE.read_text(encoding="utf-8"), nl=False)
 
 
 @repo.command()

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -175,7 +174,7 @@ class _Steps:
     def answer(
         self, sample_set: SampleSet, strategies: Sequence[str], generator: str, limit: int, beside: _Texts
     ) -> None:
-        from ctxbench.harness.store.runs import completed
+        from ctxbench.harness.exported import completed
 
         there = len(sample_set.samples)
         named = f"{min(limit, there)} of the {there} {sample_set.samples[0].kind}s"
@@ -276,12 +275,6 @@ def _check_without(choices: Collection[str], refusal: str) -> None:
 )
 @limit_option
 @click.option(
-    "--languages",
-    type=click.Choice(["python", "java"]),
-    multiple=True,
-    help="Show only these languages; default: those of the samples.",
-)
-@click.option(
     "--stored",
     is_flag=True,
     help="Run nothing; show stored runs, including those that ship with ctxbench, over the samples that all share.",
@@ -289,12 +282,6 @@ def _check_without(choices: Collection[str], refusal: str) -> None:
 @run_workers_option
 @seed_option("Seed of strategies.")
 @repeat_option
-@click.option(
-    "--figure",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    metavar="FILE",
-    help="Write to FILE, an SVG, which row solves which samples.",
-)
 @format_option("table", "json", "markdown")
 @sandbox_option
 @home_option
@@ -305,9 +292,7 @@ def reproduce(
     generators: tuple[str, ...],
     samples: tuple[str, ...],
     encoder: str | None,
-    languages: tuple[str, ...],
     stored: bool,
-    figure: Path | None,
     form: str,
     home: Home,
     db: str | None,
@@ -323,7 +308,6 @@ def reproduce(
     lists the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of the
     InferCom paper needs five runs (--repeat 5).
     """
-    from ctxbench.bench.files import write_atomic
     from ctxbench.bench.spec import parse
     from ctxbench.harness import paper_tables
     from ctxbench.harness.papers import reproduce as job
@@ -335,7 +319,7 @@ def reproduce(
         parse(encoder)
     fault: CtxbenchError | None = None
     if not generators:
-        _check_without(("stored", "samples", "encoder", "figure", *choices), "{} needs --generator too")
+        _check_without(("stored", "samples", "encoder", *choices), "{} needs --generator too")
         specs = job.specs_of(paper_table, None)
         beside = job.ComparedTable(table=paper_table, generators=(), encoder=None, specs=specs, ours={})
     elif stored:
@@ -355,22 +339,17 @@ def reproduce(
                 choices=RunOptions(**choices),
                 progress=progress,
             )
-    columns = languages or beside.languages
-    click.echo(_printed(beside, columns, form), nl=False)
-    if figure is not None:
-        from ctxbench.harness.papers import render
-
-        write_atomic(figure, render.figure(beside, columns))
+    click.echo(_printed(beside, form), nl=False)
     if fault is not None:
         raise fault
 
 
-def _printed(beside: ComparedTable, columns: Sequence[str], form: str) -> str:
+def _printed(beside: ComparedTable, form: str) -> str:
     from ctxbench.harness.papers import render
 
     if form == "json":
-        return render.to_json(beside, columns)
+        return render.to_json(beside, beside.languages)
     if form == "markdown":
-        return render.markdown(beside, columns)
+        return render.markdown(beside, beside.languages)
     width = min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST
-    return render.table(beside, columns, width=width)
+    return render.table(beside, beside.languages, width=width)

@@ -26,10 +26,10 @@ from ctxbench.harness.cli.terminal import progress, say
 
 if TYPE_CHECKING:
     from ctxbench.bench.samples import SampleSet
+    from ctxbench.harness.exported import Completed
     from ctxbench.harness.imported import ImportSummary
     from ctxbench.harness.run.merging import Merged
     from ctxbench.harness.store import Store
-    from ctxbench.harness.store.runs import Completed
     from ctxbench.harness.submissions.records import PackageVerification
 
 
@@ -184,16 +184,15 @@ def export(
     from ctxbench.bench import formats
     from ctxbench.bench.errors import InputFault
     from ctxbench.bench.files import write_jsonl
-    from ctxbench.harness.exported import check, rows
+    from ctxbench.harness.exported import check, completed, rows
     from ctxbench.harness.exports import RUN_FORMATS
-    from ctxbench.harness.store.runs import completed
     from ctxbench.harness.store.store import open_reader
-    from ctxbench.harness.submissions.boards import opened
+    from ctxbench.harness.submissions.boards import open_in_database
     from ctxbench.harness.submissions.format import is_package, read
 
     url, package = db or home.database, read(Path(run)) if is_package(Path(run)) else None
     if package is not None:
-        url, [run, *others] = click.get_current_context().with_resource(opened(package))
+        url, [run, *others] = click.get_current_context().with_resource(open_in_database(package))
         also = f", and the first of {len(others) + 1} repetitions is written" * bool(others)
         click.echo(f"a package has no prompts, so they are left out{also}", err=True)
     if shape == _PARQUET:
@@ -258,8 +257,8 @@ def _export_run(
     given = samples or choices.samples
     if samples is not None or given in sets.names(home):
         sample_set = sets.load(home, given)
-        if samples is not None or sample_set.digest == exported.work.samples_digest:
-            check_set(exported.id, exported.work.samples_digest, sample_set)
+        if samples is not None or sample_set.digest == choices.samples_digest:
+            check_set(exported.id, choices.samples_digest, sample_set)
             exported = replace(exported, sample_set=sample_set)
     lacking = exported.work.planned - exported.work.finished
     if lacking and not partial:
@@ -305,14 +304,14 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, **word
     from ctxbench.bench import samples as sets
     from ctxbench.harness.store.runs import check_set, find_run
     from ctxbench.harness.store.store import open_reader
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import run_works
     from ctxbench.harness.submissions.format import read, write
     from ctxbench.harness.submissions.stored import packed
 
     with open_reader(db or home.database) as store:
-        stored = works(store, [find_run(store, run).id for run in runs])
+        stored = run_works(store, [find_run(store, run).id for run in runs])
         sample_set = sets.load(home, stored[0].choices.samples)
-        check_set(stored[0].id, stored[0].samples_digest, sample_set)
+        check_set(stored[0].id, stored[0].choices.samples_digest, sample_set)
         submission = packed(store, stored, sample_set, **words)
     write(out, submission)
     read(out)
@@ -431,10 +430,10 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
 
 
 def _say_merged(store: Store, merged: list[Merged]) -> None:
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import run_works
 
     ids = {part.run for part in merged}
-    for run in sorted(works(store, ids), key=lambda run: run.id):
+    for run in sorted(run_works(store, ids), key=lambda run: run.id):
         parts = [part for part in merged if part.run == run.id]
         new, again, faults, judged = (
             sum(getattr(part, name) for part in parts) for name in ("new", "again", "faults", "judged")

@@ -219,10 +219,10 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     from ctxbench.bench.errors import InputFault, UnknownName
     from ctxbench.harness.metrics import PROFILES
     from ctxbench.harness.results import Origin
-    from ctxbench.harness.run.scoring import unpriced
+    from ctxbench.harness.run.scoring import unmeasured_fault
     from ctxbench.harness.store import open_store
     from ctxbench.harness.store.runs import SET_BACK, check_set
-    from ctxbench.harness.store.work import works
+    from ctxbench.harness.store.work import run_works
 
     if profile is not None and profile not in PROFILES:
         raise UnknownName("metric profile", profile, PROFILES)
@@ -230,13 +230,13 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     unmeasured: dict[str, MachineFault] = {}
     total = 0
     with open_store(db or home.database, create=False) as store:
-        for run in sorted(works(store), key=lambda run: (run.choices.samples, run.choices.strategy, run.id)):
+        for run in sorted(run_works(store), key=lambda run: (run.choices.samples, run.choices.strategy, run.id)):
             if not run.finished or run.origin is Origin.REFERENCE:
                 # The run has no completions, so its samples are not needed.
                 continue
             try:
                 sample_set = sets.load(home, run.choices.samples)
-                check_set(run.id, run.samples_digest, sample_set, cure=SET_BACK)
+                check_set(run.id, run.choices.samples_digest, sample_set, cure=SET_BACK)
                 for what, scored, faults in _rescored(home, store, run.id, sample_set, profile, measure):
                     total += scored
                     unmeasured |= {f"{sample} of {run.id}": fault for sample, fault in faults.items()}
@@ -254,7 +254,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
             cure=f"{first.cure}; then run the same command again",
         )
     if unmeasured:
-        raise unpriced(unmeasured)
+        raise unmeasured_fault(unmeasured)
 
 
 def _rescored(

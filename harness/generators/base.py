@@ -129,7 +129,7 @@ class Capabilities:
     """Whether up to `batch_size` threads may call `generate` with one request each; otherwise one thread at a time."""
     instructs: bool = False
     """Whether the model follows instructions. A model that only continues text cannot plan or summarise."""
-    prices: bool = False
+    log_likelihoods: bool = False
     """Whether `bits` returns log-likelihoods."""
     fills: bool = False
     """Whether the model may support fill in the middle; `infilling` checks it."""
@@ -170,7 +170,7 @@ class Generator(ABC):
 
         One thread may call `bits` while another calls `generate`. A model that cannot do both at once needs a lock.
         """
-        raise self._undefined("prices", "bits")
+        raise self._undefined("log_likelihoods", "bits")
 
     def knows(self, language: Language) -> bool:
         """Return whether the model supports a language. Bits are not measured in other languages."""

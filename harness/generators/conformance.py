@@ -65,7 +65,7 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
     yield "instructions", "follows them" if able.instructs else "continues text; ctxbench asks it for no plans"
     yield "tools", "calls them itself" if able.tools else "reads and writes calls as text"
     copies = "not measured: copyable bits are, by the built-in copy model"
-    yield "context gain", "prices texts itself" if able.prices else copies
+    yield "context gain", "measures texts itself" if able.log_likelihoods else copies
     window = generator.window if able.counts else 0
     yield "window", f"{window:,} tokens; prompts are cut to it" if window else "not known; prompts are sent as they are"
     yield "--fim", _middle(generator)
@@ -103,9 +103,9 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
         yield _counting(generator, requests, first)
     if able.fills:
         yield _filling(generator)
-    if able.prices:
-        yield from _pricing(generator.bits)
-        yield _pricing_beside(generator, requests[0], first[0].text)
+    if able.log_likelihoods:
+        yield from _measuring(generator.bits)
+        yield _measuring_beside(generator, requests[0], first[0].text)
 
 
 def _answers(generator: Generator, requests: Sequence[Request]) -> list[Response]:
@@ -151,22 +151,22 @@ def _middle(generator: Generator) -> str:
         return f"no: {fault.what}"
 
 
-def _pricing(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
+def _measuring(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
     costs = bits([_prompt(_CODE)] * 2, [_ANSWER, "unlikely ** ~Ångström"], PYTHON)
     values = [float(cost) for cost in costs] if isinstance(costs, list | tuple) else []
     sound = len(values) == 2 and all(math.isfinite(value) and value > 0 for value in values)
-    yield "prices texts", sound, ", ".join(f"{value:.1f} bits" for value in values)
+    yield "measures texts", sound, ", ".join(f"{value:.1f} bits" for value in values)
     yield "a likely text costs less", sound and values[0] < values[1], "an answer from the prompt, and noise"
 
 
-def _pricing_beside(generator: Generator, request: Request, answer: str) -> tuple[str, bool, str]:
-    name = "prices beside its answer"
-    [priced] = _answers(generator, [replace(request, reference=_ANSWER)])
-    if priced.bits is None:
-        return name, priced.text == answer, "no: texts are priced afterwards"
+def _measuring_beside(generator: Generator, request: Request, answer: str) -> tuple[str, bool, str]:
+    name = "measures a text beside its answer"
+    [response] = _answers(generator, [replace(request, reference=_ANSWER)])
+    if response.bits is None:
+        return name, response.text == answer, "no: texts are measured afterwards"
     [alone] = generator.bits([request.prompt], [_ANSWER], PYTHON)
-    sound = priced.text == answer and math.isclose(priced.bits, alone, rel_tol=_NEAR)
-    return name, sound, f"{priced.bits:.1f} bits, {alone:.1f} alone"
+    sound = response.text == answer and math.isclose(response.bits, alone, rel_tol=_NEAR)
+    return name, sound, f"{response.bits:.1f} bits, {alone:.1f} alone"
 
 
 def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:

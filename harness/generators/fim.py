@@ -67,8 +67,8 @@ class Template:
     def around(self, prompt: Prompt, after: Block) -> Prompt:
         """Return the prompt with special tokens and the text after the cursor, in the template's order."""
         before = (_mark(self.before), *prompt.blocks)
-        behind = (_mark(self.after), after)
-        parts = (*behind, *before) if self.after_first else (*before, *behind)
+        suffix = (_mark(self.after), after)
+        parts = (*suffix, *before) if self.after_first else (*before, *suffix)
         return replace(prompt, blocks=(*parts, *([_mark(self.middle)] if self.middle else [])))
 
 
@@ -181,7 +181,7 @@ _OURS = (BlockKind.MARK, BlockKind.AFTER)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-def unmarked(prompt: Prompt) -> Prompt:
+def strategy_prompt(prompt: Prompt) -> Prompt:
     """Return the strategy's own prompt, without special tokens and the text after the cursor."""
     blocks = tuple(block for block in prompt.blocks if block.kind not in _OURS)
     return prompt if len(blocks) == len(prompt.blocks) else replace(prompt, blocks=blocks)
@@ -195,7 +195,7 @@ def of_strategy(prompt: Prompt) -> Prompt:
     return replace(prompt, blocks=tuple(blocks))
 
 
-def after(sample: Sample) -> Block:
+def suffix_block(sample: Sample) -> Block:
     """Return the text after the answer of a line sample, at most `MOST` tokens.
 
     Raises:
@@ -236,7 +236,7 @@ def trimmed(block: Block, fits: Callable[[Block], bool]) -> Block:
         return beginning(bisect_right(range(1, len(parts)), False, key=lambda count: not fits(beginning(count))))
 
     lines = shortened(_LINE.findall(block.text))
-    return lines if lines.text else shortened(code_tokens.pieces(block.text))
+    return lines if lines.text else shortened(code_tokens.tokenize(block.text))
 
 
 def template_of(generator: Generator) -> Template:
@@ -285,8 +285,8 @@ def _parted(template: Template, prompt: Prompt, after: Block) -> tuple[Prompt, B
             text = text.replace(mark, f"{mark[0]} {mark[1:]}")
         return block if text == block.text else replace(block, text=text)
 
-    blocks, behind = tuple(map(parted, prompt.blocks)), parted(after)
-    if blocks == prompt.blocks and behind is after:
+    blocks, suffix = tuple(map(parted, prompt.blocks)), parted(after)
+    if blocks == prompt.blocks and suffix is after:
         return prompt, after
     flags = tuple(dict.fromkeys((*prompt.flags, PARTED)))
-    return replace(prompt, blocks=blocks, flags=flags), behind
+    return replace(prompt, blocks=blocks, flags=flags), suffix

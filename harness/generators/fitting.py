@@ -21,7 +21,7 @@ from ctxbench.bench import code_tokens
 from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.generators.base import Generator, Request
 from ctxbench.strategies.api import FAILED, TRIMMED, Block, BlockKind, Dropped, Prompt
-from ctxbench.strategies.layout import TITLE, is_retrieved, without
+from ctxbench.strategies.layout import TITLE, drop_block, is_retrieved
 
 Count = Callable[[Prompt], int]
 WINDOW = "window"
@@ -122,7 +122,7 @@ class _Cut:
 
     def drop(self, at: int) -> None:
         self.dropped.append(Dropped.of(self.blocks[at], WINDOW))
-        self.blocks = without(self.blocks, at)
+        self.blocks = drop_block(self.blocks, at)
 
     def shorten_end(self, at: int) -> None:
         lines = _LINE.findall(self.blocks[at].text)
@@ -142,8 +142,8 @@ class _Cut:
         self._cut(at, without, most)
 
     def shorten_line(self, at: int) -> None:
-        pieces = code_tokens.pieces(self.blocks[at].text)
-        self._cut(at, lambda gone: "".join(pieces[gone:]), len(pieces))
+        tokens = code_tokens.tokenize(self.blocks[at].text)
+        self._cut(at, lambda gone: "".join(tokens[gone:]), len(tokens))
 
     def _cut(self, at: int, without: Callable[[int], str], most: int) -> None:
         """Apply as few of `most` steps as necessary; all if the prompt never fits."""
@@ -172,7 +172,7 @@ def _places(block: Block, text: str) -> tuple[Place, ...]:
     return (replace(place, start=min(place.start + gone, place.end)),)
 
 
-def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begin: int) -> tuple[list[int], int]:
+def encode_pair(prompt: str, text: str, read: Callable[[str], list[int]], begin: int) -> tuple[list[int], int]:
     """Tokenize prompt, text and a newline together. Return the tokens, and how many belong to the text.
 
     A token that starts in the prompt and ends in the text belongs to the text. All prompts of a sample end equally, so
@@ -186,18 +186,18 @@ def priced_tokens(prompt: str, text: str, read: Callable[[str], list[int]], begi
     return (whole, len(whole) - shared) if shared else ([begin, *whole], len(whole))
 
 
-def priced_pieces(ids: Sequence[int], priced: int, window: int) -> Iterator[tuple[list[int], int]]:
-    """Yield the parts that a model reads to measure a text, as (tokens, number of last tokens to measure).
+def rolling_windows(ids: Sequence[int], targets: int, window: int) -> Iterator[tuple[list[int], int]]:
+    """Yield the windows that a model reads to measure a text, as (tokens, number of last tokens to measure).
 
     If prompt and text exceed the window, the prompt loses its beginning, and a text longer than half the window is
     measured half a window at a time.
 
     Args:
         ids: tokens of prompt and text.
-        priced: number of last tokens that belong to the text, fewer than all.
+        targets: number of last tokens that belong to the text, fewer than all.
         window: maximum tokens of a part; 0 for no limit.
     """
-    most = priced if not window or len(ids) <= window else max(1, window // 2)
-    for start in range(len(ids) - priced, len(ids), most):
+    most = targets if not window or len(ids) <= window else max(1, window // 2)
+    for start in range(len(ids) - targets, len(ids), most):
         end = min(start + most, len(ids))
         yield list(ids[max(0, end - window) if window else 0 : end]), end - start

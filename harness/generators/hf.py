@@ -23,7 +23,7 @@ from ctxbench.bench.retrieval.encoders.recipes import CURE
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import precision
 from ctxbench.harness.generators.base import Request, Response, generator
-from ctxbench.harness.generators.fim import unmarked
+from ctxbench.harness.generators.fim import strategy_prompt
 from ctxbench.harness.generators.local import (
     AUTO,
     BatchSize,
@@ -144,7 +144,7 @@ class HF(Local):
         return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a newline after its prompt; see `priced_pieces`.
+        """Return minus log2 of the probability of each text and a newline after its prompt; see `rolling_windows`.
 
         Raises:
             InputFault: if the model cannot be loaded.
@@ -153,11 +153,11 @@ class HF(Local):
         costs = [0.0] * len(prompts)
         with self._lock:
             prefill = self._prefill()
-            for number, ids, count in sorted(self._priced(prompts, texts, self.window), key=lambda piece: piece[1]):
-                [cost] = self._halving(lambda pieces: [prefill.cost(*piece) for piece in pieces], [(ids, count)])
+            for number, ids, count in sorted(self._reads(prompts, texts, self.window), key=lambda row: row[1]):
+                [cost] = self._halving(lambda windows: [prefill.cost(*window) for window in windows], [(ids, count)])
                 if not math.isfinite(cost):
                     cure = "set dtype=float32"
-                    raise MachineFault("a text's price is not a number", where=self._settings.where, cure=cure)
+                    raise MachineFault("a log-likelihood is not finite", where=self._settings.where, cure=cure)
                 costs[number] += cost
         return costs
 
@@ -244,7 +244,7 @@ class HF(Local):
         )
 
     def _answers(self, prefill: Prefill, rows: Sequence[LocalRequest]) -> list[Response]:
-        start, pricing = time.perf_counter(), 0.0
+        start, measuring = time.perf_counter(), 0.0
         self._told = start
         texts, costs = [], []
         for number, row in enumerate(rows):
@@ -252,9 +252,9 @@ class HF(Local):
             texts.append(prefill.text(row.ids[:-1]))
             began = time.perf_counter()
             costs.append(self._cost(prefill, row.request))
-            pricing += time.perf_counter() - began
+            measuring += time.perf_counter() - began
         decoded = self._decode(rows, prefill.merged(texts))
-        seconds = (time.perf_counter() - start - pricing) / len(rows)
+        seconds = (time.perf_counter() - start - measuring) / len(rows)
         return [
             replace(self._response(row, generated, stopped=stopped, seconds=seconds), bits=cost)
             for row, cost, (generated, stopped) in zip(rows, costs, decoded, strict=True)
@@ -263,8 +263,8 @@ class HF(Local):
     def _cost(self, prefill: Prefill, request: Request) -> float | None:
         if request.reference is None:
             return None
-        pieces = self._priced([unmarked(request.prompt)], [request.reference], self.window)
-        cost = sum(prefill.cost(ids, count) for _, ids, count in pieces)
+        windows = self._reads([strategy_prompt(request.prompt)], [request.reference], self.window)
+        cost = sum(prefill.cost(ids, count) for _, ids, count in windows)
         return cost if math.isfinite(cost) else None
 
     def _decode(self, rows: Sequence[LocalRequest], cache: Any) -> list[tuple[list[int], bool]]:

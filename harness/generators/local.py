@@ -25,7 +25,7 @@ from ctxbench.harness.generators import answers, fim, models
 from ctxbench.harness.generators.answers import End, end_of
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong
 from ctxbench.harness.generators.fim import Template
-from ctxbench.harness.generators.fitting import priced_pieces, priced_tokens
+from ctxbench.harness.generators.fitting import encode_pair, rolling_windows
 from ctxbench.harness.generators.openai.settings import follows_instructions
 from ctxbench.strategies.api import BlockKind, Prompt
 
@@ -337,7 +337,7 @@ class Local(Generator):
         self._opening = threading.Lock()
         self._words: Tokens | None = None
         self.capabilities = Capabilities(
-            weights=True, batch_size=batch_size, instructs=model.chat, prices=True, fills=True, counts=True
+            weights=True, batch_size=batch_size, instructs=model.chat, log_likelihoods=True, fills=True, counts=True
         )
 
     @functools.cached_property
@@ -403,11 +403,11 @@ class Local(Generator):
             cached=min(cached, len(tokenized.ids)),
         )
 
-    def _priced(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:
+    def _reads(self, prompts: Sequence[Prompt], texts: Sequence[str], window: int) -> list[tuple[int, list[int], int]]:
         """Return what the model reads to measure texts: text index, tokens, and number of last tokens to measure."""
         tokens = self._tokens
         return [
-            (number, *piece)
+            (number, *part)
             for number, (prompt, text) in enumerate(zip(prompts, texts, strict=True))
-            for piece in priced_pieces(*priced_tokens(prompt.text, text, tokens.plain, tokens.begin), window)
+            for part in rolling_windows(*encode_pair(prompt.text, text, tokens.plain, tokens.begin), window)
         ]

@@ -49,8 +49,8 @@ class Prefill:
         """Return minus log2 of the probability of a text's last `count` tokens, fewer than all."""
         # In 32 bits, because the sum is over a whole vocabulary.
         logs = self._logits(ids[:-1], count).float().log_softmax(dim=-1)
-        priced = self._torch.tensor(ids[-count:], device=logs.device)[:, None]
-        return float(-logs.gather(1, priced).double().sum()) / math.log(2)
+        targets = self._torch.tensor(ids[-count:], device=logs.device)[:, None]
+        return float(-logs.gather(1, targets).double().sum()) / math.log(2)
 
     def _logits(self, ids: Sequence[int], last: int) -> Any:
         common = shared(self._ids, ids)

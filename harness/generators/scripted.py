@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from ctxbench.bench.checking import Own, checked
-from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.code_tokens import count, tokenize
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.files import read_jsonl, sha256, sha256_file
 from ctxbench.bench.parameters import AtLeast
@@ -59,7 +59,7 @@ class Scripted(Generator):
         return [self._respond(request) for request in requests]
 
     def _respond(self, request: Request) -> Response:
-        tokens = pieces(self._answer(request))
+        tokens = tokenize(self._answer(request))
         answer_tokens = tokens[: request.sampling.max_tokens]
         return Response(
             text="".join(answer_tokens),

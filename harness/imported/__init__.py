@@ -24,12 +24,12 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.harness.generators.base import Response, Sampling
-from ctxbench.harness.imported.matching import Labels, Matched, matched
+from ctxbench.harness.imported.matching import Labels, MatchedRun, match_runs
 from ctxbench.harness.results import Status
 from ctxbench.harness.run.batching import Answer as ModelAnswer
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Completion
 from ctxbench.harness.run.scoring import EMPTY, SampleScorer
-from ctxbench.harness.run.spec import RunSpec, planned_samples
+from ctxbench.harness.run.spec import RunSpec, planned_samples, samples_after
 from ctxbench.harness.store import notes
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, passed
@@ -56,7 +56,6 @@ class ImportSummary:
     generator: str
     n: int
     planned: int
-    present: int
     new: int
     """Number of samples that this import stored; 0 if the file was imported before."""
     remarks: tuple[str, ...]
@@ -90,7 +89,7 @@ def import_results(
         InputFault: if a line is wrong; names file, line and field. Nothing is stored.
     """
     shape = formats.predictions(format_name)
-    runs = matched(
+    runs = match_runs(
         shape.read(table.rows),
         shape,
         file=table.source,
@@ -106,7 +105,7 @@ def import_results(
     return [_stored(store, run, spec, source, new) for (run, spec), new in zip(prepared, scored, strict=True)]
 
 
-def _scored(run: Matched, completed: Sequence[AnsweredSample], progress: Progress) -> list[_Scored]:
+def _scored(run: MatchedRun, completed: Sequence[AnsweredSample], progress: Progress) -> list[_Scored]:
     if run.basis.references is None:
         return [(sample, unscored(sample)) for sample in completed]
     scorer = SampleScorer(run.basis.references)
@@ -118,7 +117,7 @@ def _scored(run: Matched, completed: Sequence[AnsweredSample], progress: Progres
     return scored
 
 
-def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Sequence[_Scored]) -> ImportSummary:
+def _stored(store: Store, run: MatchedRun, spec: RunSpec, source: Imported, new: Sequence[_Scored]) -> ImportSummary:
     remark_texts = remarks(run, source)
     id_ = store.add_run(spec, run.basis.samples, run.basis.days)
     notes.add_imported(store, id_, source)
@@ -138,7 +137,6 @@ def _stored(store: Store, run: Matched, spec: RunSpec, source: Imported, new: Se
         generator=run.generator,
         n=run.n,
         planned=len(run.basis.samples),
-        present=len(run.answers),
         new=len(new),
         remarks=remark_texts,
     )
@@ -164,7 +162,7 @@ def add_samples(
         store.end_attempt(attempt, reason=reason, finished=stored_count, missing=len(finished) - stored_count)
 
 
-def spec_of(run: Matched, source: Imported) -> RunSpec:
+def spec_of(run: MatchedRun, source: Imported) -> RunSpec:
     """Return the spec that identifies the run by labels, samples and file."""
     # This version of ctxbench computes the scores, so another version must be another run.
     code = version("ctxbench") if run.basis.references is not None else ""
@@ -184,7 +182,7 @@ def spec_of(run: Matched, source: Imported) -> RunSpec:
     )
 
 
-def new_samples(run: Matched, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
+def new_samples(run: MatchedRun, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
     """Return the samples of the file that are not stored yet, as if a model had completed them now."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
@@ -294,7 +292,7 @@ def _recorded_answer(spec: RunSpec, key: str, text: str, finish: str, **usage: A
     )
 
 
-def remarks(run: Matched, source: Imported) -> tuple[str, ...]:
+def remarks(run: MatchedRun, source: Imported) -> tuple[str, ...]:
     """Return remarks for readers of the run's numbers, as sentences."""
     file = PurePath(source.source).name
     answers = [answer for sample_answers in run.answers.values() for answer in sample_answers]
@@ -313,7 +311,7 @@ def sample_records(
 ) -> tuple[form.SampleRecord, ...]:
     """Return the public facts of the samples of a run over a set."""
     days, day = dates_of(sample_set), None if after is None else date.fromisoformat(after)
-    eligible = [s for s in sample_set.samples if day is None or (s.id in days and days[s.id] > day)]
+    eligible = samples_after(sample_set.samples, day, days)
     return tuple(
         form.SampleRecord(
             **{name: getattr(sample, name) for name in ("id", "benchmark", "repo", "path")},

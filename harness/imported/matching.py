@@ -46,7 +46,7 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matched:
+class MatchedRun:
     """The predictions of one run."""
 
     basis: Basis
@@ -57,7 +57,7 @@ class Matched:
     """Sample id -> answers, in the order of the samples, without missing samples."""
 
 
-def matched(
+def match_runs(
     recorded: Sequence[RecordedSample],
     shape: PredictionFiles,
     *,
@@ -66,7 +66,7 @@ def matched(
     labels: Labels,
     sample_set: SampleSet | None,
     language: Language | None,
-) -> list[Matched]:
+) -> list[MatchedRun]:
     """Return the runs of a file, one per strategy and generator, in the order of appearance.
 
     Args:
@@ -197,7 +197,7 @@ def _check(
         )
 
 
-def _run(basis: Basis, labels: tuple[str, str], records: Mapping[str, RecordedSample]) -> Matched:
+def _run(basis: Basis, labels: tuple[str, str], records: Mapping[str, RecordedSample]) -> MatchedRun:
     n = max(len(record.answers) for record in records.values())
     for record in records.values():
         if len(record.answers) != n:
@@ -207,4 +207,4 @@ def _run(basis: Basis, labels: tuple[str, str], records: Mapping[str, RecordedSa
                 cure="give each sample the same number, or leave out incomplete samples, which then count as missing",
             )
     answers = {sample.id: records[sample.id].answers for sample in basis.samples if sample.id in records}
-    return Matched(basis=basis, strategy=labels[0], generator=labels[1], n=n, answers=answers)
+    return MatchedRun(basis=basis, strategy=labels[0], generator=labels[1], n=n, answers=answers)

@@ -280,7 +280,6 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
         generator=run.generator,
         n=1,
         planned=len(results.samples),
-        present=len(results.samples),
         new=len(new),
         remarks=(),
     )

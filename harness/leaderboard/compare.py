@@ -1,9 +1,8 @@
-"""Compares runs in pairs: differences by metric, unit and level, and the samples that only some runs solve."""
+"""Compares runs in pairs: differences by metric, unit and level."""
 
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ import numpy as np
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.harness.leaderboard import pairs, stats
 from ctxbench.harness.leaderboard.pairs import Difference, Paired
-from ctxbench.harness.leaderboard.scales import Scale, scale_of, values
+from ctxbench.harness.leaderboard.scales import Scale, scale_of
 from ctxbench.harness.leaderboard.selection import coders_of, default_metric
 from ctxbench.harness.leaderboard.stats import IntervalScope
 from ctxbench.harness.metrics import BIT_METRICS
@@ -64,7 +63,7 @@ class Compared:
     lower_is_better: bool = False
 
 
-def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int = 0) -> tuple[Compared, ...]:
+def compare(tables: Sequence[RunTable], *, metric: str | None = None) -> tuple[Compared, ...]:
     """Compare every run with the first run, by metric. The p-values of a metric are corrected for all pairs.
 
     Controls are compared without a test.
@@ -73,7 +72,6 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
         tables: two runs or more over the same sample set, in one language and metric profile.
         metric: the only metric to compare; None for all metrics that the runs share, the ranking metric first. Bits
             from different models are not compared.
-        seed: seed of drawn flips and bootstrap samples.
 
     Raises:
         InputFault: if there are fewer than two runs, or the runs or the metric cannot be compared.
@@ -94,7 +92,7 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None, seed: int 
         shared = [name for name in shared if name not in BIT_METRICS]
     ranking = default_metric(shared, first.run)
     names = [metric] if metric else sorted(set(shared), key=lambda name: (name != ranking, name))
-    return tuple(itertools.chain.from_iterable(_metric(first, others, name, seed) for name in names))
+    return tuple(itertools.chain.from_iterable(_metric(first, others, name) for name in names))
 
 
 def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
@@ -111,15 +109,15 @@ def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
     return [(sample, sign * gains[sample]) for sample in sorted(samples, key=lambda sample: (-gains[sample], sample))]
 
 
-def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int) -> list[Compared]:
+def _metric(first: RunTable, others: Sequence[RunTable], metric: str) -> list[Compared]:
     metric_scale = scale_of(first.run.profile, metric)
-    text = f"{seed}/{first.run.samples_digest}/{first.run.language}/all/{metric}"
+    text = f"0/{first.run.samples_digest}/{first.run.language}/all/{metric}"
     levels = dict(zip(first.sample, first.level, strict=True))
     # All pairs share the codes of units, because their units flip together.
     samples = pairs.Samples((first, *others))
     base_column, *columns = [pairs.RunArrays(table, samples).column(metric, metric_scale) for table in (first, *others)]
     paired = [pairs.align(column, base_column) for column in columns]
-    differences = pairs.differences(paired, metric_scale, seed=text)
+    differences = pairs.differences(paired, metric_scale)
     # Controls see the answer or nothing, so they are described but not tested.
     tested = [place for place, other in enumerate(others) if not first.run.control and not other.run.control]
     found = pairs.corrected(
@@ -135,7 +133,7 @@ def _metric(first: RunTable, others: Sequence[RunTable], metric: str, seed: int)
             unit=metric_scale.unit,
             difference=difference,
             units=_by_unit(pair),
-            levels=_by_level(pair, levels, metric_scale, seed=text),
+            levels=_by_level(pair, levels, metric_scale),
             paired=pair,
             lower_is_better=metric_scale.lower_is_better,
         )
@@ -152,16 +150,14 @@ def _by_unit(pair: Paired) -> tuple[InUnit, ...]:
     return tuple(rows)
 
 
-def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale, *, seed: str) -> tuple[LevelDifference, ...]:
+def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale) -> tuple[LevelDifference, ...]:
     at = np.asarray([levels[sample] for sample in pair.samples], dtype=np.str_)
     gap = pair.gap.values
     rows = []
     for level in sorted(set(at.tolist())):
         mine = at == level
         of_level = stats.clustered(gap[mine], pair.codes[mine], pair.of.unit)
-        [estimate] = stats.estimates(
-            [of_level], seed=f"{seed}/{level}", bounds=pairs.gap_bounds(scale), resampled=False
-        )
+        estimate = stats.estimate_of(of_level, pairs.gap_bounds(scale))
         rows.append(
             LevelDifference(
                 level=level,
@@ -193,54 +189,3 @@ def _check(tables: Sequence[RunTable]) -> None:
                     f"runs {first.id} and {run.id} have different {what} ({mine[:12]}, {its[:12]})",
                     cure="compare runs of one sample set, language and profile; `ctxbench leaderboard` lists them",
                 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SolvedRegion:
-    """The samples that a set of runs solves, and no other run. Solved means that the value is the metric's best."""
-
-    runs: tuple[int, ...]
-    """Positions of the runs, ascending; empty for samples that no run solves."""
-    samples: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Solved:
-    """The samples that all runs completed, grouped by the runs that solve them."""
-
-    count: int
-    n: int
-    regions: tuple[SolvedRegion, ...]
-
-    def totals(self) -> tuple[int, ...]:
-        """Return the number of samples that each run solves."""
-        return tuple(
-            sum(len(region.samples) for region in self.regions if run in region.runs) for run in range(self.count)
-        )
-
-    def only(self) -> tuple[int, ...]:
-        """Return the number of samples that each run alone solves."""
-        sizes = {region.runs: len(region.samples) for region in self.regions}
-        return tuple(sizes.get((run,), 0) for run in range(self.count))
-
-
-def solved(tables: Sequence[RunTable], metric: str) -> Solved | None:
-    """Group the samples that all runs completed by the runs that solve them.
-
-    Returns:
-        None if the metric has more than two values, so that a sample is not simply solved or unsolved.
-    """
-    metric_scale = scale_of(tables[0].run.profile, metric)
-    columns = [values(table, metric, metric_scale) for table in tables]
-    common = sorted(set.intersection(*(set(column) for column in columns)))
-    if metric_scale.range is None or any(
-        column[sample] not in metric_scale.range for column in columns for sample in common
-    ):
-        return None
-    right = pairs.best(metric_scale, metric_scale.range)
-    samples_by_runs: dict[tuple[int, ...], list[str]] = defaultdict(list)
-    for sample in common:
-        samples_by_runs[tuple(run for run, column in enumerate(columns) if column[sample] == right)].append(sample)
-    ordered = sorted(samples_by_runs.items(), key=lambda item: (-len(item[1]), len(item[0]), item[0]))
-    regions = tuple(SolvedRegion(runs=runs, samples=tuple(samples)) for runs, samples in ordered)
-    return Solved(count=len(tables), n=len(common), regions=regions)

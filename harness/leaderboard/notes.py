@@ -77,7 +77,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
             "Rows marked (reference) ship with ctxbench: the same samples, metrics and model, measured by its authors; "
             "their prompts and times are not stored."
         )
-    if priced(group):
+    if has_prices(group):
         lines.append("US$: price per sample, over all its calls, at the known rates; - if a rate is unknown.")
     lines += _repetitions(group)
     lines += [*_ages(group), *group_warnings(group)]
@@ -141,7 +141,7 @@ def _repetitions(group: Group) -> list[str]:
     return lines
 
 
-def priced(group: Group) -> bool:
+def has_prices(group: Group) -> bool:
     """Return whether any row's price is known, not counting controls, which ask no model."""
     return any(row.costs.get(PRICE) is not None for row in group.rows if not row.run.control)
 

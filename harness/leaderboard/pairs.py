@@ -17,7 +17,7 @@ from ctxbench.harness.leaderboard import signflip, stats
 from ctxbench.harness.leaderboard.repetitions import Noise, VarianceParts, variance_parts
 from ctxbench.harness.leaderboard.scales import Outcomes, Scale
 from ctxbench.harness.leaderboard.signflip import step_down
-from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered, Codes, Estimate, FlipUnit, IntervalScope
+from ctxbench.harness.leaderboard.stats import REPOSITORY, Array, Clustered, Codes, FlipUnit, IntervalScope
 from ctxbench.harness.results import RunTable
 
 Places: TypeAlias = NDArray[np.intp]
@@ -29,16 +29,6 @@ NUMBERS = (
 """Possible values of `Difference.needed`, with larger steps where estimates are less exact."""
 _NOISE = 1e-9
 """Differences and standard errors below this are rounding errors and count as 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeCounts:
-    """How often both runs, one run or neither run was right, for metrics with two values. Not tested."""
-
-    both: int
-    only_this: int
-    only_other: int
-    neither: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +57,13 @@ class Difference:
     wins: int
     ties: int
     losses: int
-    counts: OutcomeCounts | None
-    """None unless every value is one of two bounds."""
     variance: VarianceParts = field(default_factory=dict)
     """Sources of the mean's variance; empty if neither run was repeated."""
     unit: FlipUnit = REPOSITORY
 
     def __neg__(self) -> Difference:
         mean, low, high = (None if end is None else -end for end in (self.mean, self.high, self.low))
-        counts = self.counts
-        if counts is not None:
-            counts = replace(counts, only_this=counts.only_other, only_other=counts.only_this)
-        return replace(self, mean=mean, low=low, high=high, wins=self.losses, losses=self.wins, counts=counts)
+        return replace(self, mean=mean, low=low, high=high, wins=self.losses, losses=self.wins)
 
     @property
     def significant(self) -> bool:
@@ -129,16 +114,13 @@ def gap(this: Array, other: Array) -> Array:
     return gaps
 
 
-def differences(aligned_pairs: Sequence[Paired], scale: Scale, *, seed: str) -> list[Difference]:
+def differences(aligned_pairs: Sequence[Paired], scale: Scale) -> list[Difference]:
     """Return the difference of each pair without a test; `corrected` adds the tests."""
-    estimates = stats.estimates(
-        [pair.gap for pair in aligned_pairs], seed=seed, bounds=gap_bounds(scale), resampled=False
-    )
-    return [_difference(pair, estimate, scale) for pair, estimate in zip(aligned_pairs, estimates, strict=True)]
+    return [_difference(pair, scale) for pair in aligned_pairs]
 
 
-def _difference(pair: Paired, estimate: Estimate, scale: Scale) -> Difference:
-    gap = pair.gap.values
+def _difference(pair: Paired, scale: Scale) -> Difference:
+    gap, estimate = pair.gap.values, stats.estimate_of(pair.gap, gap_bounds(scale))
     better = -gap if scale.lower_is_better else gap
     return Difference(
         n_common=len(gap),
@@ -154,7 +136,6 @@ def _difference(pair: Paired, estimate: Estimate, scale: Scale) -> Difference:
         wins=int(np.count_nonzero(better > 0)),
         ties=int(np.count_nonzero(better == 0)),
         losses=int(np.count_nonzero(better < 0)),
-        counts=_counts(pair.this, pair.other, scale),
         variance=pair.variance,
         unit=estimate.unit,
     )
@@ -165,7 +146,7 @@ def corrected(
 ) -> list[Difference]:
     """Test the pairs of one question together, and return their differences with p-values and intervals.
 
-    `family` are the `differences` of these pairs, computed with the same `seed`. All pairs use the same codes of units.
+    `family` are the `differences` of these pairs. All pairs use the same codes of units.
     """
     tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:
@@ -245,21 +226,6 @@ def gap_bounds(scale: Scale) -> tuple[float, float] | None:
 def best(scale: Scale, bounds: tuple[float, float]) -> float:
     """Return the better of two bounds: the upper bound, or the lower if lower is better."""
     return bounds[0] if scale.lower_is_better else bounds[1]
-
-
-def _counts(this: Array, other: Array, scale: Scale) -> OutcomeCounts | None:
-    if scale.range is None or not len(this):
-        return None
-    low, high = scale.range
-    if not all(((values == low) | (values == high)).all() for values in (this, other)):
-        return None
-    right = best(scale, scale.range)
-    this_right, other_right = this == right, other == right
-    both, only_this = int(np.count_nonzero(this_right & other_right)), int(np.count_nonzero(this_right & ~other_right))
-    only_other = int(np.count_nonzero(~this_right & other_right))
-    return OutcomeCounts(
-        both=both, only_this=only_this, only_other=only_other, neither=len(this) - both - only_this - only_other
-    )
 
 
 LEAST_FILES = 10

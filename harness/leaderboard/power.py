@@ -253,7 +253,6 @@ def plans(
             metric=metric,
             baseline=strategy,
             all_pairs=True,
-            seed=0,
             cutoffs=NO_CUTOFFS,
         )
         base = maker.base

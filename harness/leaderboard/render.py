@@ -35,14 +35,14 @@ from ctxbench.harness.leaderboard.repetitions import VarianceParts, variance_tex
 from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row, pair_verdict
 from ctxbench.harness.leaderboard.sections import (
     OTHERS,
-    beside,
     heading_of,
     headline,
     screen_table,
+    secondary_metrics,
     sections,
     short_names,
 )
-from ctxbench.harness.leaderboard.selection import bits_apart, run_warnings
+from ctxbench.harness.leaderboard.selection import differing_coders, run_warnings
 from ctxbench.harness.leaderboard.stats import Estimate, IntervalScope
 from ctxbench.harness.results import PRICE, RunInfo
 
@@ -137,7 +137,7 @@ def comparison(compared: Sequence[Compared]) -> str:
     """Return paired differences as text. Each pair begins with its repositories and levels by the first metric."""
     lines: list[str] = []
     previous: tuple[str, str] | None = None
-    apart = bits_apart([run for pair in compared for run in (pair.other, pair.this)])
+    coders = differing_coders([run for pair in compared for run in (pair.other, pair.this)])
     for pair in sorted(compared, key=lambda pair: (pair.this.language, pair.this.id)):
         if (pair.this.language, pair.this.id) != previous:
             previous = (pair.this.language, pair.this.id)
@@ -145,7 +145,7 @@ def comparison(compared: Sequence[Compared]) -> str:
             lines.append(f"{_named(pair.this)} minus {_named(pair.other)}")
             generators = dict.fromkeys((pair.this.generator, pair.other.generator))
             lines.append(f"  {pair.this.samples}, {pair.this.language}, generator {' minus '.join(generators)}")
-            lines += [f"  {line}" for line in (*run_warnings((pair.other, pair.this)), *apart)]
+            lines += [f"  {line}" for line in (*run_warnings((pair.other, pair.this)), *coders)]
             lines += _where(pair)
             lines += [f"  {claim}" for claim in [pair.difference.claim] if claim]
         difference = pair.difference
@@ -242,7 +242,7 @@ def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
         "notes": "\n".join("\n- ".join((name, *part.notes)) for part, name in parts),
     }
     made = ResultFrame.of_records([{**row, **more, **row} for row, more in zip(flat, named, strict=True)], attrs)
-    metrics = dict.fromkeys(name for group in board.groups for name in (group.metric, *beside(group)))
+    metrics = dict.fromkeys(name for group in board.groups for name in (group.metric, *secondary_metrics(group)))
     usual = [*FRAME, *(list(metrics) or ["em", "es", "pass@1"])[:4], *FRAME_COSTS]
     same = {key for key in FRAME_APART if len(set(made.get(key, ()))) < 2}
     return made.chosen(columns, [key for key in usual if key not in same][:MOST_FRAME])
@@ -387,8 +387,6 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
             mean_with_invalid=estimate.mean_with_invalid,
             median=estimate.median,
             trimmed_mean=estimate.trimmed,
-            bootstrap_low=estimate.bootstrap_low,
-            bootstrap_high=estimate.bootstrap_high,
         ),
     }
 
@@ -406,7 +404,6 @@ def _difference(difference: Difference) -> dict[str, Any]:
         "wins": difference.wins,
         "ties": difference.ties,
         "losses": difference.losses,
-        "counts": asdict(difference.counts) if difference.counts else None,
         **({"variance": _variance(difference.variance)} if difference.variance else {}),
     }
 

@@ -18,7 +18,7 @@ import numpy as np
 from ctxbench.harness.leaderboard import selection, stats
 from ctxbench.harness.leaderboard.scales import scale_of
 from ctxbench.harness.leaderboard.stats import Array, Codes
-from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, value_cases
+from ctxbench.harness.results import PRICE, RunInfo, RunTable, Status, counting_value
 
 _ROUNDING = 1e-9
 _COUNTS_AS = (Status.EXCLUDED, Status.SCORED, Status.MODEL_FAILED)
@@ -127,12 +127,7 @@ def _info(runs: Sequence[RunInfo]) -> RunInfo:
 
 def _counting(own: float | None, status: Status, worst: float | None) -> float | None:
     """Return the value that a sample counts as in one run. An excluded sample keeps its own value."""
-    if status is Status.EXCLUDED:
-        return own
-    cases = value_cases(
-        scored=status is Status.SCORED, model_failed=status is Status.MODEL_FAILED, own=own, worst=worst
-    )
-    return next((value for holds, value in cases if holds), None)
+    return own if status is Status.EXCLUDED else counting_value(status, own, worst)
 
 
 def _mean(cells: Sequence[float | None]) -> float | None:

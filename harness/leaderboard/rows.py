@@ -87,7 +87,8 @@ class Row:
     """Rows that share a letter are not significantly different. Empty for unranked rows."""
     beats: tuple[int, ...] = ()
     """Positions in the group of the rows that this row is significantly better than, ascending."""
-    apart: bool = False
+    significant: bool = False
+    """Whether the row differs significantly from another row."""
     needed: int | None = None
     """Approximate number of units that would make a difference of this row significant; None if one is already
     significant, or if unknown."""
@@ -108,7 +109,7 @@ class Row:
         """Result of this row's tests."""
         if self.rank_low is None:
             return Standing.UNRANKED
-        if not self.apart:
+        if not self.significant:
             return Standing.UNDECIDED
         return Standing.UNBEATEN if self.rank_low == 1 else Standing.BEATEN
 

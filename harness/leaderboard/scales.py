@@ -123,12 +123,12 @@ def at_levels(table: RunTable, levels: Collection[str]) -> RunTable:
     return _at(table, [index for index, level in enumerate(table.level) if level in levels])
 
 
-def only(table: RunTable, samples: Collection[str]) -> RunTable:
+def restrict(table: RunTable, samples: Collection[str]) -> RunTable:
     """Return a table of only these samples."""
     return _at(table, [index for index, sample in enumerate(table.sample) if sample in samples])
 
 
-def after(table: RunTable, day: str) -> RunTable:
+def dated_after(table: RunTable, day: str) -> RunTable:
     """Return a renamed table of the samples whose code is dated after a day (``YYYY-MM-DD``)."""
     days = table.dated or (None,) * len(table.sample)
     unknown = days.count(None)
@@ -144,13 +144,13 @@ def after(table: RunTable, day: str) -> RunTable:
     return replace(_at(table, [index for index, of in enumerate(days) if of is not None and of > day]), run=run)
 
 
-def newer(tables: Sequence[RunTable], day: date) -> list[RunTable]:
+def tables_dated_after(tables: Sequence[RunTable], day: date) -> list[RunTable]:
     """Apply `after` to each table, and drop empty tables.
 
     Raises:
         InputFault: if all tables are empty.
     """
-    parts = [part for table in tables if (part := after(table, day.isoformat())).sample]
+    parts = [part for table in tables if (part := dated_after(table, day.isoformat())).sample]
     if tables and not parts:
         days = [of_sample for table in tables for of_sample in table.dated if of_sample is not None]
         newest = f"the newest is dated {max(days)}" if days else "no sample has a known day"

@@ -25,7 +25,7 @@ from ctxbench.harness.leaderboard.columns import (
     mean_column,
     metric_column,
 )
-from ctxbench.harness.leaderboard.notes import notes, notes_of_levels, notes_of_overall, priced, warnings
+from ctxbench.harness.leaderboard.notes import has_prices, notes, notes_of_levels, notes_of_overall, warnings
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.rows import (
@@ -192,7 +192,7 @@ def _leads(group: Group, names: Sequence[str]) -> str:
     of_yours = "Of yours, " * (best([means[0], *below]) != means[0])
     if means[0] == best(means):
         equal = [name for name, mean in zip(names, means, strict=False) if mean == means[0]]
-        chance = ", which may be chance" * (group.family.pairs > 0 and not first.apart)
+        chance = ", which may be chance" * (group.family.pairs > 0 and not first.significant)
         have = "has" if len(equal) == 1 else "have"
         return f"{of_yours}{_some(equal)} {have} the best {group.metric}{chance}: {interval}."
     # Where two rows can be compared, the test decides. A higher mean may come from easier samples.
@@ -230,7 +230,7 @@ def _other_metrics(group: Group, names: Sequence[str]) -> str:
     def is_ahead(difference: Difference, metric: str) -> bool:
         return ((difference.mean or 0.0) < 0) is group.scales[metric].lower_is_better
 
-    tested = {name: leader.difference[name] for name in beside(group) if name in leader.difference}
+    tested = {name: leader.difference[name] for name in secondary_metrics(group) if name in leader.difference}
     tested = {name: difference for name, difference in tested.items() if difference.p is not None}
     base = names[group.rows.index(group.base)]
     significant = {name: is_ahead(difference, name) for name, difference in tested.items() if difference.significant}
@@ -355,14 +355,14 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
     if page or not keys:
         tested = ["difference", "p"] if any(row.difference for row in group.rows) else []
         tested += [*["group"] * group.all_pairs, *["verdict"] * page] if tested else []
-        columns |= {name: mean_column(group, name) for name in beside(group)}
+        columns |= {name: mean_column(group, name) for name in secondary_metrics(group)}
         if tested and not page:
             # The interval of the difference is enough.
             columns[group.metric] = mean_column(group, group.metric)
         repeated = ["runs"] if any(row.run.repetitions for row in group.rows) else []
-        costs = [key for key in (BESIDE if page else ("context_tokens", PRICE)) if key != PRICE or priced(group)]
+        costs = [key for key in (BESIDE if page else ("context_tokens", PRICE)) if key != PRICE or has_prices(group)]
         usual = [group.metric, *tested, *repeated]
-        usual += [*beside(group), *costs] if page else [*costs, *beside(group)]
+        usual += [*secondary_metrics(group), *costs] if page else [*costs, *secondary_metrics(group)]
         keys = [*usual, *(key for key in keys if key not in usual)]
     names = short_names(group)
     if group.base is not None:
@@ -422,7 +422,7 @@ def _levels(group: Group, parts: Mapping[str, Group]) -> list[Column]:
     ]
 
 
-def beside(group: Group) -> list[str]:
+def secondary_metrics(group: Group) -> list[str]:
     """Return the metrics printed beside the ranking metric."""
     return leading(group.profile, group.scales, but=group.metric)[:_MOST_BESIDE]
 
@@ -438,8 +438,8 @@ def leading(profile: str, metrics: Collection[str], *, but: str = "") -> list[st
 
 
 def _beside(group: Group) -> list[Column]:
-    costs = [COLUMNS[key] for key in BESIDE if key != PRICE or priced(group)]
-    return [COLUMNS["strategy"], *(metric_column(group, name) for name in beside(group)), *costs]
+    costs = [COLUMNS[key] for key in BESIDE if key != PRICE or has_prices(group)]
+    return [COLUMNS["strategy"], *(metric_column(group, name) for name in secondary_metrics(group)), *costs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
-from ctxbench.harness.leaderboard.scales import only
+from ctxbench.harness.leaderboard.scales import restrict
 from ctxbench.harness.metrics import BIT_METRICS, COPYABLE, HEADLINE, common_metric
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, only_copies, spec_of_label
@@ -255,7 +255,7 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
     newest_run = (own or [table for table in tables if not only_copies(table.run.generator)] or tables)[-1].run
     keys = dict.fromkeys((table.run.samples, table.run.generator) for table in tables)
     in_view = newest_run.samples, newest_run.generator
-    of_view = [table for table in over(tables, newest_run.samples) if table.run.generator == newest_run.generator]
+    of_view = [table for table in runs_over(tables, newest_run.samples) if table.run.generator == newest_run.generator]
     return of_view, [key for key in keys if key != in_view]
 
 
@@ -263,10 +263,10 @@ def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
     """Return all runs. If the user ran only the first part of a set, add runs over more of it, limited to that part."""
     parts = {table.run.samples for table in tables if table.run.origin is Origin.RUN and "[:" in table.run.samples}
     joined = [table for table in tables if table.run.samples not in parts]
-    return joined + [table for label in sorted(parts) for table in over(tables, label)]
+    return joined + [table for label in sorted(parts) for table in runs_over(tables, label)]
 
 
-def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
+def runs_over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
     """Return the runs over a sample set or a first part of it, and runs over more of the set, limited to that part.
 
     Strategies that ran over the part itself are not added again, nor are runs that lack a sample of the part.
@@ -286,7 +286,7 @@ def over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
         elif not is_part or run.samples.partition("[:")[0] != name or (strategy_of(run), run.generator) in run_there:
             continue
         elif part and part <= set(table.sample):
-            parts.append(replace(only(table, part), run=replace(run, samples=label)))
+            parts.append(replace(restrict(table, part), run=replace(run, samples=label)))
     return parts
 
 
@@ -318,7 +318,7 @@ def coders_of(runs: Sequence[RunInfo]) -> list[str]:
     return sorted({run.versions.get("coder", "") for run in runs})
 
 
-def bits_apart(runs: Sequence[RunInfo]) -> list[str]:
+def differing_coders(runs: Sequence[RunInfo]) -> list[str]:
     """Return a sentence on why a comparison excludes bits; empty if it does not."""
     model_versions = list(filter(None, coders_of(runs)))
     if len(model_versions) < 2:

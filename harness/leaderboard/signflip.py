@@ -256,7 +256,7 @@ def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
         yield (1 - 2 * bits).astype(np.float64)
 
 
-def standing(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
+def order_rows(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
     """Sort rows by mean, but never a row before a row that beats it.
 
     Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common
@@ -279,14 +279,14 @@ def rank_ranges(count: int, beats: Collection[tuple[int, int]]) -> tuple[tuple[i
     return tuple((1 + up, count - down) for up, down in zip(better, worse, strict=True))
 
 
-def group_letters(count: int, apart: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+def group_letters(count: int, significant: Sequence[tuple[int, int]]) -> tuple[str, ...]:
     """Return the compact letter display: two rows share a letter exactly if they do not differ significantly.
 
     Rows are given best first, so "a" contains the best. Algorithm (insert and absorb): start with one letter for all
     rows; split every letter that contains both rows of a differing pair; drop a letter contained in another.
     """
     columns: list[frozenset[int]] = [frozenset(range(count))] if count else []
-    for pair in apart:
+    for pair in significant:
         split: list[frozenset[int]] = []
         for column in columns:
             split += [column - {row_index} for row_index in pair] if set(pair) <= column else [column]

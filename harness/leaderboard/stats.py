@@ -16,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctxbench.bench.elementary import exp, log
-from ctxbench.bench.float64 import rounded, term_bits
 
 FEWEST = 5
 """Minimum units for an interval over units."""
 CONFIDENCE = 0.95
 POWER = 0.8
-_RESAMPLES = 2000
-_CHUNK = 1 << 20
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -80,9 +77,6 @@ class Estimate:
     high: float | None
     over: IntervalScope
     mean_of_repositories: float | None
-    bootstrap_low: float | None
-    """Lower end of the seeded percentile cluster bootstrap; None with fewer than `FEWEST` units."""
-    bootstrap_high: float | None
     unit: FlipUnit = REPOSITORY
     mean_of_levels: float | None = None
     """Mean of the means of levels, for benchmarks that print it."""
@@ -94,18 +88,15 @@ class Estimate:
     """Mean without the lowest and highest tenth, only for bits."""
 
 
-def estimate(
-    values: Sequence[float], repos: Sequence[str], *, seed: str, bounds: tuple[float, float] | None = None
-) -> Estimate:
+def estimate(values: Sequence[float], repos: Sequence[str], *, bounds: tuple[float, float] | None = None) -> Estimate:
     """Estimate the mean of values, with an interval over repositories.
 
     Args:
         repos: repository of each sample.
-        seed: seed of the bootstrap.
         bounds: range of the values, if any, which limits the interval. If all values equal one bound, or all
             differences are 0, the interval is a score interval over samples.
     """
-    return estimates([clustered(np.asarray(values, dtype=np.float64), coded(repos))], seed=seed, bounds=bounds)[0]
+    return estimate_of(clustered(np.asarray(values, dtype=np.float64), coded(repos)), bounds)
 
 
 @dataclass(frozen=True)
@@ -147,25 +138,13 @@ def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clust
     return Clustered(values, sums[present], sizes[present], present, unit)
 
 
-def estimates(
-    columns: Sequence[Clustered], *, seed: str, bounds: tuple[float, float] | None = None, resampled: bool = True
-) -> list[Estimate]:
-    """Estimate the mean of each column like `estimate`, with the same bootstrap draws for all."""
-    resampled_columns = [column if resampled and len(column.sums) >= FEWEST else None for column in columns]
-    return [
-        _estimate(column, bounds, drawn)
-        for column, drawn in zip(columns, _bootstraps(resampled_columns, seed), strict=True)
-    ]
-
-
-def _estimate(
-    column: Clustered, bounds: tuple[float, float] | None, drawn: tuple[float | None, float | None]
-) -> Estimate:
+def estimate_of(column: Clustered, bounds: tuple[float, float] | None = None) -> Estimate:
+    """Estimate the mean of clustered values; `bounds` as in `estimate`."""
     x, sums = column.values, column.sums
     if not len(x):
         return Estimate(
             n=0, units=0, mean=None, low=None, high=None, over=IntervalScope.NONE,
-            mean_of_repositories=None, bootstrap_low=None, bootstrap_high=None, unit=column.unit,
+            mean_of_repositories=None, unit=column.unit,
         )  # fmt: skip
     centre = mean(x)
     low, high, over = _interval(column, centre, bounds)
@@ -177,8 +156,6 @@ def _estimate(
         high=high,
         over=over,
         mean_of_repositories=centre if column.unit.repo else mean(sums / column.sizes),
-        bootstrap_low=drawn[0],
-        bootstrap_high=drawn[1],
         unit=column.unit,
     )
 
@@ -228,41 +205,6 @@ def _score(n: int, value: float, bounds: tuple[float, float]) -> tuple[float, fl
         reach = share * (high - low)
         return max(low, value - reach), min(high, value + reach)
     return share * low, share * high
-
-
-def _bootstraps(columns: Sequence[Clustered | None], seed: str) -> list[tuple[float | None, float | None]]:
-    intervals: list[tuple[float | None, float | None]] = [(None, None)] * len(columns)
-    places = [place for place, column in enumerate(columns) if column is not None]
-    means = [_resampled(column, seed) for column in columns if column is not None]
-    if means:
-        ends = np.quantile(np.stack(means), [(1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2], axis=1)
-        for place, low, high in zip(places, *ends.tolist(), strict=True):
-            intervals[place] = low, high
-    return intervals
-
-
-def _resampled(column: Clustered, seed: str) -> Array:
-    count = len(column.sums)
-    sums = rounded(column.sums, 0, term_bits(count))
-    totals = [sums.take(drawn).sum(axis=1) for drawn in _draws(seed, count)]
-    return np.concatenate(totals) / _drawn_sizes(seed, column.sizes.tobytes())
-
-
-@lru_cache(maxsize=8)
-def _drawn_sizes(seed: str, sizes: bytes) -> Array:
-    """Return the number of samples of each draw. Cached, because most rows have the same samples."""
-    unit_sizes = np.frombuffer(sizes, dtype=np.float64)
-    return np.concatenate([unit_sizes[drawn].sum(axis=1) for drawn in _draws(seed, len(unit_sizes))])
-
-
-@lru_cache(maxsize=2)
-def _draws(seed: str, count: int) -> tuple[NDArray[np.int64], ...]:
-    """Draw units, shapes (draws, count). Cached, because all rows of a metric use the same draws."""
-    random = generator(f"bootstrap/{seed}")
-    step = max(1, _CHUNK // count)
-    return tuple(
-        random.integers(0, count, size=(min(step, _RESAMPLES - start), count)) for start in range(0, _RESAMPLES, step)
-    )
 
 
 _TINY = 1e-300

@@ -41,7 +41,6 @@ def board(
     baseline: str | None = None,
     by_level: bool | None = None,
     all_pairs: bool = False,
-    seed: int = 0,
     published: Mode = "none",
     cutoffs: Cutoffs = NO_CUTOFFS,
 ) -> Board:
@@ -54,7 +53,6 @@ def board(
         baseline: strategy (spec or name) that differences refer to; None for ``lc.infile`` or the first row.
         by_level: add a group for each level; None adds them only for CoderEval.
         all_pairs: test all pairs of complete runs, instead of each row against the baseline.
-        seed: seed of drawn flips and bootstrap samples.
         published: the papers' rows to add: ``auto`` for the runs' benchmarks and languages, ``all``, or ``none``.
         cutoffs: last day of each model's training data.
 
@@ -77,7 +75,7 @@ def board(
     # A run that lacks a sample at one level is incomplete at all levels.
     whole = {id(table.run) for members in newest_tables.values() for table in members if selection.complete(table)}
     make = functools.partial(
-        GroupBuilder, metric=metric, baseline=baseline, all_pairs=all_pairs, seed=seed, cutoffs=cutoffs, whole=whole
+        GroupBuilder, metric=metric, baseline=baseline, all_pairs=all_pairs, cutoffs=cutoffs, whole=whole
     )
     groups = tuple(
         make(members, level).group(
@@ -113,7 +111,6 @@ class GroupBuilder:
         metric: str | None,
         baseline: str | None,
         all_pairs: bool,
-        seed: int,
         cutoffs: Cutoffs,
         whole: Collection[int] | None = None,
     ) -> None:
@@ -127,8 +124,9 @@ class GroupBuilder:
         # Metrics of others' runs must not change the user's ranking metric.
         of_own = _metrics([table for table in self.tables if table.run.origin is Origin.RUN])
         self.metric = metric or selection.default_metric(of_own or names, first)
-        # The seed excludes the run's id, which would change the drawn numbers from machine to machine.
-        self.seed = f"{seed}/{first.samples_digest}/{first.language}/{level}"
+        # The seed excludes the run's id, which would change the drawn flips from machine to machine. The 0 keeps the
+        # flips of published p-values.
+        self.seed = f"0/{first.samples_digest}/{first.language}/{level}"
         samples = Samples(self.tables)
         self.unit = samples.unit
         group_tables = [RunArrays(table, samples) for table in self.tables]
@@ -155,9 +153,9 @@ class GroupBuilder:
         order = self._by_mean(self.ranked)
         families = [self._tested(keys, self.metric) for keys in self._asked(order, self.metric)]
         tests = {pair: difference for family in families for pair, difference in family.items()}
-        apart = [pair for pair, difference in tests.items() if difference.significant]
-        beats = {(a, b) if ((tests[a, b].mean or 0) < 0) is lower else (b, a) for a, b in apart}
-        order = signflip.standing(order, beats)
+        significant = [pair for pair, difference in tests.items() if difference.significant]
+        beats = {(a, b) if ((tests[a, b].mean or 0) < 0) is lower else (b, a) for a, b in significant}
+        order = signflip.order_rows(order, beats)
         in_order = [*order, *(i for i in self._by_mean(self.whole) if i not in order)]
         in_order += [i for i in range(len(self.tables)) if i not in in_order]
         differences = self._differences(tests)
@@ -210,14 +208,14 @@ class GroupBuilder:
         """Add the tests' results to the rows, and ranks to the first `ranked` rows, by the tests in `question`."""
         place = {i: position for position, i in enumerate(in_order)}
         beats_places = sorted((place[winner], place[loser]) for winner, loser in beats)
-        apart = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
-        marks = signflip.group_letters(ranked, [pair for pair in apart if max(pair) < ranked])
+        significant = [(place[a], place[b]) for a, b in tests if tests[a, b].significant]
+        marks = signflip.group_letters(ranked, [pair for pair in significant if max(pair) < ranked])
         ranges = signflip.rank_ranges(ranked, _through([pair for pair in beats_places if max(pair) < ranked]))
         placed = []
         for position, row in enumerate(rows):
             i = in_order[position]
             own_tests = {pair: test for pair, test in (question if position < ranked else tests).items() if i in pair}
-            is_apart = any(test.significant for test in own_tests.values())
+            is_significant = any(test.significant for test in own_tests.values())
             needed = [test.needed for test in own_tests.values() if test.needed]
             losers = [b for a, b in beats if a == i and ((a, b) in own_tests or (b, a) in own_tests)]
             low, high = ranges[position] if position < ranked else (None, None)
@@ -228,8 +226,8 @@ class GroupBuilder:
                     rank_low=low,
                     rank_high=high,
                     beats=tuple(sorted(place[loser] for loser in losers)),
-                    apart=is_apart,
-                    needed=None if is_apart else min(needed, default=None),
+                    significant=is_significant,
+                    needed=None if is_significant else min(needed, default=None),
                 )
             )
         return placed
@@ -251,9 +249,9 @@ class GroupBuilder:
     def _tested(self, keys: Sequence[tuple[int, int]], metric: str) -> dict[tuple[int, int], Difference]:
         if not keys:
             return {}
-        aligned, seed, scale = self.aligned(keys, metric), f"{self.seed}/{metric}", self.scales[metric]
-        described = pairs.differences(aligned, scale, seed=seed)
-        return dict(zip(keys, pairs.corrected(described, aligned, scale, seed=seed), strict=True))
+        aligned, scale = self.aligned(keys, metric), self.scales[metric]
+        tests = pairs.corrected(pairs.differences(aligned, scale), aligned, scale, seed=f"{self.seed}/{metric}")
+        return dict(zip(keys, tests, strict=True))
 
     def _differences(self, tests: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
         """Return row -> metric -> difference from the baseline. `tests` are those of the ranking metric."""
@@ -272,9 +270,7 @@ class GroupBuilder:
             signed |= {i: -test for (other, i), test in of_metric.items() if other == base}
             tested = {i: signed[i] for i in shared if i in signed}
             untested = [i for i in shared if i not in tested]
-            described = pairs.differences(
-                self.aligned([(i, base) for i in untested], metric), self.scales[metric], seed=f"{self.seed}/{metric}"
-            )
+            described = pairs.differences(self.aligned([(i, base) for i in untested], metric), self.scales[metric])
             for i, difference in (tested | dict(zip(untested, described, strict=True))).items():
                 result[i][metric] = difference
         return result
@@ -312,29 +308,24 @@ class GroupBuilder:
         if not column or self.ages is None or not (self.ages.before and self.ages.after):
             return None, None
         days = [table.dated[row] for row in column.rows.tolist()] if table.dated else []
-        estimates = []
-        for name, is_after in (("before_cutoff", False), ("after_cutoff", True)):
-            indices = [place for place, day in enumerate(days) if day and (day > str(self.ages.cutoff)) is is_after]
-            estimates += stats.estimates(
-                [column.clustered_at(indices)],
-                seed=f"{self.seed}/{self.metric}/{name}",
-                bounds=self.scales[self.metric].bounds,
-                resampled=False,
-            )
-        before, after = estimates
+        sides: dict[bool, list[int]] = {False: [], True: []}
+        for place, day in enumerate(days):
+            if day:
+                sides[day > str(self.ages.cutoff)].append(place)
+        bounds = self.scales[self.metric].bounds
+        before, after = (stats.estimate_of(column.clustered_at(places), bounds) for places in sides.values())
         return before, after
 
     def _estimates(self) -> list[dict[str, Estimate]]:
         by_row: list[dict[str, Estimate]] = [{} for _ in self.tables]
         for name, scale in self.scales.items():
-            present = [i for i in range(len(self.tables)) if self.values[i][name].with_invalid is not None]
-            columns = [self.values[i][name] for i in present]
-            estimates = stats.estimates(
-                [column.clustered for column in columns], seed=f"{self.seed}/{name}", bounds=scale.bounds
-            )
-            for i, column, estimate in zip(present, columns, estimates, strict=True):
-                of_levels = self._mean_of_levels(self.tables[i], column)
-                by_row[i][name] = replace(estimate, mean_of_levels=of_levels, mean_with_invalid=column.with_invalid)
+            columns = [(i, own[name]) for i, own in enumerate(self.values) if own[name].with_invalid is not None]
+            for i, column in columns:
+                by_row[i][name] = replace(
+                    stats.estimate_of(column.clustered, scale.bounds),
+                    mean_of_levels=self._mean_of_levels(self.tables[i], column),
+                    mean_with_invalid=column.with_invalid,
+                )
                 if scale.unit == _BITS and column:
                     bits = column.values.tolist()
                     middle = {"median": statistics.median(bits), "trimmed": stats.trimmed_mean(bits)}

@@ -15,14 +15,9 @@ from typing import Any
 from ctxbench.bench import spec as specs
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.retrieval.retrieval import LEXICAL
-from ctxbench.bench.spec import Spec, Value
+from ctxbench.bench.spec import Spec
 from ctxbench.harness.paper_tables import PaperRow, rows
 
-RELEASE_B: Mapping[str, Value] = {"ue_quirks": True, "q2_lines": "first", "q2_partial": "drop"}
-"""Parameters of presets with the suffix ``+releaseB``, which reproduce InferCom's later code.
-
-That code also retrieves functions after the cursor and skips long prompts, which no parameter reproduces.
-"""
 _OF_ITS_ENCODER = ("query_tokens",)
 """Parameters that depend on the encoder. With another encoder, the strategy's default applies."""
 _FAMILIES = ("icl-t", "ic-t", "ic-s")
@@ -39,11 +34,10 @@ def spec_of(text: str) -> str:
 
     Raises:
         UnknownName: if the name looks like a preset but is unknown.
-        InputFault: if the row has no strategy, the suffix does not exist, or a parameter is invalid.
+        InputFault: if the row has no strategy, or a parameter is invalid.
     """
     name = text.strip().partition("(")[0].strip()
-    base, _, twin = name.partition("+")
-    row = presets().get(base)
+    row = presets().get(name)
     if row is None:
         if name.startswith(_FAMILIES):
             raise UnknownName("preset", name, presets(), command="ctxbench strategy list --presets")
@@ -54,8 +48,6 @@ def spec_of(text: str) -> str:
             cure="see the row with `ctxbench reproduce`, or run another preset",
         )
     strategy = specs.parse(row.strategy)
-    if twin:
-        strategy = _twin(strategy, name, twin)
     arguments = specs.parse(text).arguments
     if "encoder" in arguments:
         strategy = with_encoder(strategy, str(arguments["encoder"]))
@@ -78,28 +70,6 @@ def encoders_of(spec: Spec) -> tuple[str, ...]:
     own = [str(spec.arguments["encoder"])] if "encoder" in spec.arguments else []
     inner = encoders_of(specs.parse(str(spec.arguments["inner"]))) if "inner" in spec.arguments else ()
     return tuple(dict.fromkeys(encoder for encoder in (*own, *inner) if specs.parse(encoder).name not in LEXICAL))
-
-
-def _twin(spec: Spec, name: str, twin: str) -> Spec:
-    if twin == "leaky":
-        raise InputFault(
-            f"{name}: whether copies of the answer can be retrieved depends on the samples, not on the strategy",
-            cure=f"run {name.partition('+')[0]} on samples imported with --hygiene off",
-        )
-    changed = _released(spec) if twin == "releaseB" else spec
-    if changed == spec:
-        raise InputFault(f"{name}: {spec.name} has no twin +{twin}", cure=f"run {name.partition('+')[0]}")
-    return changed
-
-
-def _released(spec: Spec) -> Spec:
-    from ctxbench.strategies import registry  # noqa: PLC0415 - a list of presets does not need it
-
-    parameter_names = {parameter.name for parameter in registry.get(spec.name).parameters}
-    arguments = {**spec.arguments, **{key: value for key, value in RELEASE_B.items() if key in parameter_names}}
-    if "inner" in arguments:
-        arguments["inner"] = str(_released(specs.parse(str(arguments["inner"]))))
-    return Spec(spec.name, arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,25 +1,21 @@
-"""Prints a paper's table with ctxbench's numbers as text, Markdown or JSON, and draws which strategies solve what."""
+"""Prints a paper's table with ctxbench's numbers as text, Markdown or JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from html import escape
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from ctxbench.bench.code_tokens import NAME as TOKENIZER
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.escaping import markdown as plain_markdown
-from ctxbench.bench.escaping import visible
 from ctxbench.bench.spec import parse
 from ctxbench.bench.types import Kind
 from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.columns import ColumnHead, TextTable
-from ctxbench.harness.leaderboard.compare import SolvedRegion
 from ctxbench.harness.leaderboard.notes import remarks
 from ctxbench.harness.leaderboard.render import WIDTH, markdown_table, printed, rich_table
 from ctxbench.harness.paper_tables import BENCHMARKS, LEVELS, ORIGINS, STATUSES, PaperRow
@@ -49,11 +45,6 @@ _SHORT = {"out_of_memory": "oom"}
 _BOTH = "both"
 Line = list[str]
 _TABLE_LEVELS = {f"{level}_runnable": level for level in LEVELS}
-_STEP, _EDGE, _BAR = 22, 16, 260
-"""Pixels of a row or column of dots, of the margin, and of the longest bar."""
-MOST_REGIONS = 40
-_CHARACTER = 7
-_INK, _FAINT, _FILL = "#222", "#ddd", "#0072B2"
 
 
 def title(compared: ComparedTable) -> str:
@@ -89,7 +80,7 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
         "rows": [_record(compared, row, language) for language in languages for row in compared.table.rows
                  if language in row.languages],
         "averages": [asdict(average) for average in averages(compared, languages)],
-        "solved": [_solved_record(by) for by in _solved(compared, languages)],
+        "solved": [_solved_record(by) for by in compared.solved],
     }  # fmt: skip
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -103,8 +94,8 @@ def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Text
         yield _table("both languages", ("overall",), _lines(compared, _BOTH, ("overall",)))
     if lines := [_average_line(average, columns) for average in averages(compared, languages)]:
         yield _table("averages", columns, lines)
-    for by in _solved(compared, languages):
-        regions = [[_who(by, region), "", f"{len(region.samples)}"] for region in by.solved.regions]
+    for by in compared.solved:
+        regions = [[_who(by, strategies), "", f"{len(samples)}"] for strategies, samples in by.regions.items()]
         yield TextTable(_heads("solved by", "", "samples"), regions, by.title)
 
 
@@ -114,25 +105,6 @@ def _table(caption: str, columns: Sequence[str], lines: list[list[str]]) -> Text
 
 def _heads(*texts: str) -> tuple[ColumnHead, ...]:
     return tuple(ColumnHead(text, is_text=place < 2) for place, text in enumerate(texts))
-
-
-def figure(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return an SVG that shows the samples that each strategy solves.
-
-    Raises:
-        InputFault: if no two strategies completed the same samples with a metric of 0 and 1.
-    """
-    charts = _solved(compared, languages)
-    if not charts:
-        raise InputFault(
-            f"{compared.table.name}: no two strategies completed the same samples, so there is nothing to draw",
-            cure="leave out --figure, or run the table over more samples",
-        )
-    return picture(charts)
-
-
-def _solved(compared: ComparedTable, languages: Sequence[str]) -> list[SolvedBy]:
-    return [by for by in compared.solved if by.language in languages]
 
 
 def _lines(compared: ComparedTable, language: str, columns: Sequence[str]) -> list[Line]:
@@ -227,7 +199,7 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     """Yield the remarks above the table, the most important first."""
     rows = compared.table.rows
     if compared.generators:
-        yield from _beside(compared, languages)
+        yield from _beside(compared)
     else:
         yield "the paper's numbers only: nothing was run (--generator adds ours)"
     if compared.table.headlines:
@@ -235,14 +207,14 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     printed = dict.fromkeys(language for row in rows for language in row.languages)
     hidden = [language for language in printed if language not in languages]
     if hidden:
-        yield f"not shown: the paper's rows of {' and '.join(hidden)} (--languages {hidden[0]})"
+        yield f"not shown: the paper's rows of {' and '.join(hidden)}, as our samples have none"
     if any(row.flags for row in rows):
         yield "?: the printed number cannot be right (--format json says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
 
 
-def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
+def _beside(compared: ComparedTable) -> Iterator[str]:
     rows, generators = compared.table.rows, " and ".join(compared.generators)
     yield "ours beside the paper's numbers; not a reproduction, as samples, model and machine differ"
     if compared.stored:
@@ -254,7 +226,7 @@ def _beside(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
         yield f"summariser: ours {_summariser(compared)}; the paper {', '.join(summarisers)}"
     yield from _continuing(compared)
     yield from _encoders(compared)
-    yield from _measured(compared, languages)
+    yield from _measured(compared)
     yield from remarks((own.strategy, own.remarks) for results in compared.ours.values() for own in results)
     for name, specs in compared.left_out.items():
         yield f"not run on {name}, which has samples in a language they do not accept: {', '.join(specs)}"
@@ -309,7 +281,7 @@ def _encoders(compared: ComparedTable) -> Iterator[str]:
         yield f"encoder: {'; '.join(filter(None, (own, filled)))}"
 
 
-def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
+def _measured(compared: ComparedTable) -> Iterator[str]:
     columns, ours = compared.table.columns, [result for results in compared.ours.values() for result in results]
     if compared.table.kind is Kind.FUNCTION:
         yield "numbers: pass@1 in percent by level, ours with 95% intervals; avg is the unweighted mean of the levels"
@@ -328,10 +300,6 @@ def _measured(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str
         )
     if "completed" in columns:
         yield "completed: tasks completed exactly; ours by EM"
-    measured = {result.language for result in ours}
-    absent = [language for language in languages if ours and language not in measured]
-    if absent:
-        yield f"our samples have no {' and no '.join(absent)}"
     missing = max((result.missing for result in ours), default=0)
     if missing:
         yield f"numbers exclude samples without a result, up to {missing} per strategy; run the same command again"
@@ -353,12 +321,10 @@ def _size(result: OwnResult) -> str:
     return f"{sum(result.counts.values())} tasks"
 
 
-def _who(by: SolvedBy, region: SolvedRegion) -> str:
-    if not region.runs:
+def _who(by: SolvedBy, strategies: Sequence[str]) -> str:
+    if not strategies:
         return "none of them"
-    if len(region.runs) == by.solved.count:
-        return "all of them"
-    return f"only {' and '.join(by.strategies[run] for run in region.runs)}"
+    return "all of them" if len(strategies) == len(by.strategies) else f"only {' and '.join(strategies)}"
 
 
 def _solved_record(by: SolvedBy) -> dict[str, Any]:
@@ -367,59 +333,6 @@ def _solved_record(by: SolvedBy) -> dict[str, Any]:
         "language": by.language,
         "generator": by.generator,
         "metric": by.metric,
-        "n": by.solved.n,
-        "regions": [
-            {"strategies": [by.strategies[run] for run in region.runs], "samples": list(region.samples)}
-            for region in by.solved.regions
-        ],
+        "n": by.n,
+        "regions": [{"strategies": strategies, "samples": samples} for strategies, samples in by.regions.items()],
     }
-
-
-def picture(charts: Sequence[SolvedBy]) -> str:
-    """Return UpSet plots, one below the other, as an SVG.
-
-    Each row is a strategy. Each column is the set of samples that exactly the strategies with a filled dot solve, the
-    largest set first; its bar and number are the size. Labels on the right are the number of samples per strategy.
-    """
-    parts: list[str] = []
-    width, top = 2 * _EDGE, float(_EDGE)
-    for by in charts:
-        labels = [
-            visible(f"{name}: {total} solved") for name, total in zip(by.strategies, by.solved.totals(), strict=True)
-        ]
-        there = len(by.solved.regions)
-        undrawn = f"; only the {MOST_REGIONS} largest of {there} regions are drawn" if there > MOST_REGIONS else ""
-        title = f"{by.title}, {by.solved.n} samples{undrawn}"
-        across = 2 * _EDGE + _STEP * len(by.solved.regions[:MOST_REGIONS]) + _CHARACTER * max(map(len, labels))
-        width = max(width, across, 2 * _EDGE + _CHARACTER * len(title))
-        parts += _chart(by, visible(title), labels, top)
-        top += 3 * _STEP + _BAR / 2 + _STEP * len(labels) + _EDGE
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top:.0f}" font-family="sans-serif" '
-        f'font-size="12" fill="{_INK}">\n<rect width="100%" height="100%" fill="#fff"/>\n' + "".join(parts) + "</svg>\n"
-    )
-
-
-def _chart(by: SolvedBy, title: str, labels: Sequence[str], top: float) -> Iterator[str]:
-    yield f'<text x="{_EDGE}" y="{top + 12:.0f}" font-weight="bold">{escape(title)}</text>\n'
-    regions = by.solved.regions[:MOST_REGIONS]
-    foot = top + 2 * _STEP + _BAR / 2
-    most = max(len(region.samples) for region in regions)
-    for column, region in enumerate(regions):
-        x, size = _EDGE + _STEP * (column + 0.5), len(region.samples)
-        height = size / most * _BAR / 2
-        hover = f"<title>{escape(visible(_who(by, region)))}: {size}</title>"
-        yield (
-            f'<rect x="{x - 7:.0f}" y="{foot - height:.1f}" width="14" height="{height:.1f}" fill="{_FILL}">'
-            f"{hover}</rect>\n"
-            f'<text x="{x:.0f}" y="{foot - height - 4:.1f}" text-anchor="middle" font-size="10">{size}</text>\n'
-        )
-        if len(region.runs) > 1:
-            first, last = (foot + _STEP * (run + 0.75) for run in (region.runs[0], region.runs[-1]))
-            yield f'<path d="M{x:.0f} {first:.1f}V{last:.1f}" stroke="{_INK}" stroke-width="2"/>\n'
-        for run in range(by.solved.count):
-            y, colour = foot + _STEP * (run + 0.75), _INK if run in region.runs else _FAINT
-            yield f'<circle cx="{x:.0f}" cy="{y:.1f}" r="5" fill="{colour}">{hover}</circle>\n'
-    beside = _EDGE + _STEP * len(regions) + 8
-    for run, label in enumerate(labels):
-        yield f'<text x="{beside}" y="{foot + _STEP * (run + 0.75) + 4:.1f}">{escape(label)}</text>\n'

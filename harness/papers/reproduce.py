@@ -19,9 +19,8 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind, project_of
 from ctxbench.harness.generators.base import Generator, canonical, resolve, settings_of
 from ctxbench.harness.generators.local import AUTO, is_chat
-from ctxbench.harness.leaderboard.compare import Solved, solved
 from ctxbench.harness.leaderboard.repetitions import pooled
-from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, only, repositories, scale_of, values
+from ctxbench.harness.leaderboard.scales import Scale, at_level, completed, repositories, restrict, scale_of, values
 from ctxbench.harness.leaderboard.stats import estimate
 from ctxbench.harness.paper_tables import LEVELS, HeadlineGain, PaperTable
 from ctxbench.harness.papers.presets import encoders_of, with_encoder
@@ -221,7 +220,7 @@ def stored(
             candidates = [own for own in runs if (own.run.generator, own.run.language) == (generator, language)]
             largest = {own.run.strategy: own for own in sorted(candidates, key=lambda own: len(own.sample))}
             shared = set.intersection(*(set(own.sample) for own in largest.values())) if largest else set()
-            rows = [only(own, shared) for own in largest.values()]
+            rows = [restrict(own, shared) for own in largest.values()]
             for row in rows if shared else ():
                 ours[spec_by_strategy[row.run.strategy]].append(own_result(row, table))
             regions += solved_by(rows)
@@ -305,7 +304,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
     """Return a run's numbers for the columns of a paper's table."""
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
     repos = set(run.repo)
-    if construction := construction_of(stage for stage in built if project_of(stage.repo) in repos):
+    if construction := mean_construction_seconds(stage for stage in built if project_of(stage.repo) in repos):
         cells["construction"] = construction
     return OwnResult(
         run=run.run.id,
@@ -320,7 +319,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
     )
 
 
-def construction_of(built: Iterable[ConstructionTime]) -> OwnNumber | None:
+def mean_construction_seconds(built: Iterable[ConstructionTime]) -> OwnNumber | None:
     """Return the mean seconds to make a repository searchable: all stages together, averaged over attempts."""
     attempts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for stage in built:
@@ -361,7 +360,7 @@ def _lines(run: RunTable) -> dict[str, OwnNumber]:
 def _estimated(run: RunTable, metric: str, scale: Scale) -> OwnNumber | None:
     by_sample, repos = values(run, metric, scale), repositories(run)
     places = [repos[sample] for sample in by_sample]
-    estimated = estimate(list(by_sample.values()), places, seed=f"{run.run.id}/{metric}", bounds=scale.bounds)
+    estimated = estimate(list(by_sample.values()), places, bounds=scale.bounds)
     if estimated.mean is None:
         return None
     return OwnNumber(mean=estimated.mean, n=estimated.n, low=estimated.low, high=estimated.high)
@@ -432,7 +431,9 @@ class SolvedBy:
     generator: str
     metric: str
     strategies: tuple[str, ...]
-    solved: Solved
+    n: int
+    regions: Mapping[tuple[str, ...], tuple[str, ...]]
+    """Strategies that solve these samples, and no other strategy does -> the samples; the largest region first."""
 
     @property
     def title(self) -> str:
@@ -444,16 +445,31 @@ def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
     """Yield which strategies solve which samples, per language, if at least two share a metric of 0 and 1."""
     for language in dict.fromkeys(table.run.language for table in tables):
         of_language = {table.run.strategy: table for table in tables if table.run.language == language}
-        members = tuple(of_language.values())
-        metric = next((name for name in _RIGHT_OR_WRONG if all(name in table.metrics for table in members)), "")
-        outcome = solved(members, metric) if metric and len(members) > 1 else None
-        if outcome is not None and outcome.n:
-            run = members[0].run
+        metric = next((name for name in _RIGHT_OR_WRONG if all(name in of.metrics for of in of_language.values())), "")
+        if not metric or len(of_language) < 2:
+            continue
+        run = next(iter(of_language.values())).run
+        scale = scale_of(run.profile, metric)
+        columns = {strategy: values(table, metric, scale) for strategy, table in of_language.items()}
+        common = sorted(set.intersection(*map(set, columns.values())))
+        if common and {column[sample] for column in columns.values() for sample in common} <= set(scale.range or ()):
             yield SolvedBy(
                 samples=run.samples,
                 language=language,
                 generator=run.generator,
                 metric=metric,
-                strategies=tuple(of_language),
-                solved=outcome,
+                strategies=tuple(columns),
+                n=len(common),
+                regions=_regions(columns, common),
             )
+
+
+def _regions(
+    columns: Mapping[str, Mapping[str, float]], common: Sequence[str]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    samples: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for sample in common:
+        samples[tuple(strategy for strategy, column in columns.items() if column[sample])].append(sample)
+    place = {strategy: number for number, strategy in enumerate(columns)}
+    order = sorted(samples, key=lambda region: (-len(samples[region]), len(region), [place[name] for name in region]))
+    return {region: tuple(samples[region]) for region in order}

@@ -26,19 +26,18 @@ from ctxbench.harness.run.execution import Executor, judge_stored, judged
 from ctxbench.harness.run.merging import Merger
 from ctxbench.harness.run.resources import Resources
 from ctxbench.harness.run.sample import AnsweredSample
-from ctxbench.harness.run.scheduling import UnderWay, WorkPace, apart
+from ctxbench.harness.run.scheduling import PendingWork, WorkPace, isolate_faults
 from ctxbench.harness.run.scoring import SampleScorer
 from ctxbench.harness.run.spec import RunSpec, unfinished_samples
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.notes import add_remarks
-from ctxbench.harness.store.runs import status_counts
-from ctxbench.harness.store.scores import RunCosts, costs_of_run
-from ctxbench.harness.store.shard import Shard, unpack
+from ctxbench.harness.store.scores import RunCosts, costs_of_run, verdict_counts
+from ctxbench.harness.store.shard import Shard
 from ctxbench.harness.store.shard_store import answers_for
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.tables import forget_unbegun
 from ctxbench.harness.store.verdicts import UnscoredCompletion
-from ctxbench.harness.store.work import failed_on
+from ctxbench.harness.store.work import failed_on, status_counts
 from ctxbench.harness.store.write import StoredConstruction, StoredFault, StoredGeneration
 from ctxbench.sandbox.errors import SandboxError
 from ctxbench.strategies.registry import CONTROLS
@@ -111,7 +110,7 @@ class UnitOutcome:
     """The results of a unit that another machine completed."""
 
     samples: Sequence[Sample]
-    shards: Sequence[tuple[str, bytes]] = ()
+    shards: Sequence[Shard] = ()
     fault: MachineFault | None = None
 
 
@@ -139,7 +138,7 @@ class Attempt:
         self._run = spec.id
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
-    def go(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
+    def run(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
         """Complete the missing samples, here or on a cluster's nodes; record the attempt's end even if interrupted.
 
         A run that an `InputFault` stops before anything is stored, for example a missing key, is deleted.
@@ -149,12 +148,12 @@ class Attempt:
         """
         with self._store.run_lock(self._run) as self._locked:
             try:
-                return self._go(progress, cluster)
+                return self._run_missing(progress, cluster)
             except InputFault:
                 forget_unbegun(self._store, self._run)
                 raise
 
-    def _go(self, progress: Progress, cluster: Cluster | None) -> RunSummary:
+    def _run_missing(self, progress: Progress, cluster: Cluster | None) -> RunSummary:
         missing = unfinished_samples(self._planned, self._store.finished(self._run), failed_on(self._store, self._run))
         lacking = self._lacking() if self._resources.judges else []
         if missing or lacking:
@@ -162,21 +161,22 @@ class Attempt:
                 self._share_out(missing, lacking, cluster, progress)
             else:
                 self._try(missing, lacking, progress)
-        stored = status_counts(self._store, self._run)
         with self._store.reading() as connection:
+            stored = status_counts(connection, [self._run])[self._run]
+            counts = verdict_counts(connection, [self._run]).get(self._run, {})
             costs = costs_of_run(connection, self._run)
         return RunSummary(
             run=self._run,
             strategy=self._spec.strategy,
-            scored=stored[Status.SCORED],
-            model_failed=stored[Status.MODEL_FAILED],
+            scored=stored.get(Status.SCORED, 0),
+            model_failed=stored.get(Status.MODEL_FAILED, 0),
             missing=len(unfinished_samples(self._planned, self._store.finished(self._run))),
             new=self._tally.new,
             faults=tuple(self._tally.faults),
             too_long=self._tally.too_long,
             judges=self._resources.judges,
             unjudged=len(self._lacking()),
-            passes=tuple(verdicts.passes(self._store, self._run, self._spec.n)) if self._functions else (),
+            passes=tuple(passed for _, (tested, passed) in sorted(counts.items()) if tested == self._spec.n),
             all_equal=verdicts.all_equal(self._store, self._run) if self._spec.n > 1 else False,
             seed=self._spec.seed,
             gave_up=self._tally.gave_up,
@@ -187,7 +187,7 @@ class Attempt:
         )
 
     def _remarks(self) -> Iterator[str]:
-        yield self._resources.summaries.spent.remark
+        yield self._resources.summaries.remark
         yield self._resources.batcher.generator.remark
 
     def _lacking(self) -> list[UnscoredCompletion]:
@@ -250,8 +250,8 @@ class Attempt:
         ):
             for outcome in cluster.do(self._spec, missing, functools.partial(answers_for, self._store, self._spec)):
                 before = self._tally.new
-                for name, content in outcome.shards:
-                    self._bring_in(merger, name, unpack(name, content))
+                for shard in outcome.shards:
+                    self._bring_in(merger, shard)
                 if outcome.fault is not None:
                     for sample in outcome.samples:
                         self._note(sample.id, outcome.fault)
@@ -272,10 +272,10 @@ class Attempt:
             if executor is not None:
                 self._judge(executor, lacking, tick)
 
-    def _bring_in(self, merger: Merger, name: str, shard: Shard) -> None:
+    def _bring_in(self, merger: Merger, shard: Shard) -> None:
         log, shard = shard.attempt, dataclasses.replace(shard, attempt=None)
         try:
-            self._tally.new += merger.merge(shard, name).new
+            self._tally.new += merger.merge(shard, "a node").new
         except InputFault as fault:
             # Another node got another answer. Only this machine has the answers of all nodes.
             cure = "run the same command again without --engine ray"
@@ -304,7 +304,7 @@ class Attempt:
     def _work(self, make: Callable[[Sample], AnsweredSample], missing: Sequence[Sample], tick: Tick) -> None:
         resources = self._resources
         left = deque(missing)
-        under_way = UnderWay(resources.threads, make)
+        under_way = PendingWork(resources.threads, make)
         engines = resources.engines if self._card.engines else None
         while True:
             lost = resources.batcher.lost or resources.summaries.batcher.lost
@@ -349,9 +349,10 @@ class Attempt:
 
     def _store_all(self, answered: Sequence[AnsweredSample]) -> None:
         # A model that also measures bits does so between its batches, so pass all samples at once.
-        parts = [answered] if self._resources.pricer.aside is None else self._pace.parts(answered)
+        parts = [answered] if self._resources.likelihood.aside is None else self._pace.parts(answered)
         for part in parts:
-            for samples, outcome in apart(self._scorer.finish, part, functools.partial(self._scorer.works, part)):
+            works = functools.partial(self._scorer.can_measure, part)
+            for samples, outcome in isolate_faults(self._scorer.finish, part, works):
                 if isinstance(outcome, MachineFault):
                     for unscored in samples:
                         self._note(unscored.sample.id, outcome)

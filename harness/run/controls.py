@@ -18,7 +18,7 @@ from ctxbench.harness.diagnostics import original_names
 from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.metrics.published import identifiers
 from ctxbench.harness.run.sample import FINAL, AnsweredSample, Asker, completion, unasked_answer
-from ctxbench.harness.run.scoring import behind_cursor
+from ctxbench.harness.run.scoring import target_after_cursor
 from ctxbench.harness.store.store import Store
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.infercom import Apis, api_blocks
@@ -75,7 +75,7 @@ def oracle_prompt(query: Query, repo: Repository, sample: Sample, reference: Ref
     and classes that the reference uses, and the file up to the cursor. The repository is shown as to a strategy, so the
     reference itself is not in it.
     """
-    target = behind_cursor(sample, reference)
+    target = target_after_cursor(sample, reference)
     before = first_shown_line(query, HALF)
     perfect_draft = draft_query(query, target, WINDOW)
     hits = repo.similar_windows(perfect_draft, top=RETRIEVED, size=WINDOW, stride=WINDOW // 2, before=before)

@@ -15,7 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Table, insert, select
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.dates import dates_of
@@ -26,7 +26,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
 from ctxbench.harness.results import GAINS
 from ctxbench.harness.run.execution import sample_digest
-from ctxbench.harness.run.spec import RunSpec, planned_samples
+from ctxbench.harness.run.spec import RunSpec, planned_samples, samples_after
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store import verdicts
 from ctxbench.harness.store.facts import append_finished, append_verdicts
@@ -35,7 +35,7 @@ from ctxbench.harness.store.runs import CONTEXT
 from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, read
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Finished, append, clean, number_or_null, parts
+from ctxbench.harness.store.write import Finished, clean, load, parts, row_of
 
 _NEAR = 1e-9
 """Allowed relative difference between costs in bits from two machines, which may add in different orders."""
@@ -130,12 +130,12 @@ class Merger:
         return Merged(run=spec.id, new=count, judged=judged, again=len(shard.finished) - count, faults=faults)
 
     def _set(self, shard: Shard, where: str) -> tuple[SampleSet, Mapping[str, date]]:
-        digest = shard.samples_digest
+        digest, name = shard.spec.samples_digest, shard.spec.samples
         if digest not in self._sets:
-            sample_set = None if self._home is None else of_digest(self._home, digest, shard.samples)
+            sample_set = None if self._home is None else of_digest(self._home, digest, name)
             if sample_set is None:
                 raise InputFault(
-                    f"the shard's sample set {shard.samples!r} is not here",
+                    f"the shard's sample set {name!r} is not here",
                     where=where,
                     cure="copy its folder in samples of the home folder from the shard's machine",
                 )
@@ -144,8 +144,7 @@ class Merger:
 
     def _plan(self, spec: RunSpec, sample_set: SampleSet, days: Mapping[str, date], where: str) -> dict[str, Sample]:
         if spec.id not in self._plans:
-            after = spec.after
-            eligible = [s for s in sample_set.samples if after is None or (s.id in days and days[s.id] > after)]
+            eligible = samples_after(sample_set.samples, spec.after, days)
             self._plans[spec.id] = {sample.id: sample for sample in planned_samples(eligible, spec.limit)}
         return self._plans[spec.id]
 
@@ -186,7 +185,7 @@ class Merger:
             (completion.sample_id, completion.idx): (digest(completion.sample_id), sha256(clean(completion.text)))
             for completion in verdicts.unjudged(self._store, run)
         }
-        stored = verdicts.on(self._store, contents.values(), run)
+        stored = verdicts.find_by_text(self._store, contents.values(), run)
         linked: dict[str, dict[int, Any]] = defaultdict(dict)
         for (sample_id, idx), content in contents.items():
             if content in stored:
@@ -254,14 +253,12 @@ def _append_attempt(connection: Connection, run: str, log: AttemptLog) -> None:
     row: dict[str, Any] = {"run_id": run, "started": log.started, "isolation": log.isolation, "locked": 0}
     row |= {} if log.load is None else dataclasses.asdict(log.load)
     primary_key = connection.execute(insert(t.ATTEMPT).values(**row)).inserted_primary_key
-    attempt: dict[str, Any] = {"attempt_id": int(primary_key[0]) if primary_key else 0}
-    end = {name: getattr(log, name) for name in ("ended", "reason", "finished", "missing")}
-    append(connection, t.OUTCOME, [attempt | end])
-    faults = [dataclasses.asdict(fault) for fault in log.faults]
-    stages = [dataclasses.asdict(built) for built in log.constructions]
-    for table, records in ((t.FAULT, faults), (t.CONSTRUCTION, stages)):
-        rows = [{**attempt, "ordinal": at, **record} for at, record in enumerate(records)]
-        append(connection, table, [{name: clean(value) for name, value in row.items()} for row in rows])
+    attempt = int(primary_key[0]) if primary_key else 0
+    load(connection, t.OUTCOME, [row_of(t.OUTCOME, log, attempt_id=attempt)])
+    records: dict[Table, Sequence[object]] = {t.FAULT: log.faults, t.CONSTRUCTION: log.constructions}
+    for table, logged in records.items():
+        rows = [row_of(table, record, attempt_id=attempt, ordinal=at) for at, record in enumerate(logged)]
+        load(connection, table, rows)
 
 
 _Facts = tuple[dict[str, Any], dict[tuple[int, str, str], Any]]
@@ -280,7 +277,7 @@ def _facts(sample: Finished) -> _Facts:
     for idx, completion in enumerate(sample.completions):
         facts[f"completion {idx}"] = clean(completion.text)
     for idx, of_completion in enumerate(sample.all_scores):
-        scores |= {(idx, *kind): number_or_null(value) for kind, value in of_completion.items()}
+        scores |= {(idx, *kind): clean(value) for kind, value in of_completion.items()}
     return facts, scores
 
 

@@ -29,6 +29,7 @@ from ctxbench.harness.prices import FILE as PRICES
 from ctxbench.harness.run.runner import Runs, card_of, open_runs
 from ctxbench.harness.run.scheduling import WorkUnit
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
+from ctxbench.harness.store.shard import Shard
 from ctxbench.harness.store.shard_store import ShardStore
 from ctxbench.harness.store.store import open_store
 from ctxbench.harness.store.write import StoredGeneration
@@ -129,8 +130,8 @@ class NodeWorker:
                 return f"it has no sandbox for tests: {error}"
         return ""
 
-    def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
-        """Complete a unit; return (name, content) of each of its shards.
+    def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[Shard]:
+        """Complete a unit; return its shards.
 
         `parts` are Ray references to the results of `packed` and `packed_tests`, fetched only if the node lacks them.
 
@@ -148,7 +149,7 @@ class NodeWorker:
         """Close cells and sandboxes, and remove the home folder."""
         self._open.close()
 
-    def _do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[tuple[str, bytes]]:
+    def _do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[Shard]:
         runs = self._opened()
         self._fetch(runs.sample_set, unit.repo, parts)
         card = card_of(unit.strategy, runs.resources.cells)
@@ -163,14 +164,14 @@ class NodeWorker:
             )
         if unit.answers:
             runs.store.add_generations(unit.answers)
-        shards: list[tuple[str, bytes]] = []
+        shards: list[Shard] = []
         store = ShardStore(
             runs.store,
             cut=lambda run, _: [WorkUnit(run, unit.repo, mine)],
-            deliver=lambda name, content: shards.append((name, content)),
+            deliver=shards.append,
             snapshots={unit.repo: self._snapshots[unit.repo].digest} if unit.repo in self._snapshots else {},
         )
-        runs.attempt(card, unit.repetition, mine, store).go(silent)
+        runs.attempt(card, unit.repetition, mine, store).run(silent)
         return shards
 
     def _opened(self) -> Runs:

@@ -46,7 +46,7 @@ from ctxbench.harness.run.execution import (
     open_tools,
 )
 from ctxbench.harness.run.sample import Ahead, Asker
-from ctxbench.harness.run.scoring import Pricer
+from ctxbench.harness.run.scoring import LikelihoodModel
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.write import StoredConstruction
@@ -88,7 +88,7 @@ class Resources:
 
     cells: Cells
     batcher: Batcher
-    pricer: Pricer
+    likelihood: LikelihoodModel
     threads: ThreadPoolExecutor
     width: int
     workers: int
@@ -179,7 +179,7 @@ def open_resources(
     """
     spec = base.canonical(generator)
     # Refuse a wrong tokenizer file before anything starts.
-    tokens: Tokens = P50kBase(choices.tokenizer).ids if choices.tokenizer is not None else code_tokens.pieces
+    tokens: Tokens = P50kBase(choices.tokenizer).ids if choices.tokenizer is not None else code_tokens.tokenize
     hidden = kept_from_strategies(home, store.where, sample_set)
     opens = RunParts(**parts).in_sandbox(home, choices)
     executor: OpenExecutor | None = None
@@ -205,7 +205,7 @@ def open_resources(
         summaries = Summaries(summariser, tests=choices.summarise_tests or not choices.summariser)
         construction = ConstructionLog()
         retrieval = Retrieval(home.cache / "vectors", summarise=summaries, built=construction, tokens=tokens)
-        pricer = _pricer(model, spec, opens.resolve, stack)
+        likelihood = _likelihood_model(model, spec, opens.resolve, stack)
         opened_cells = stack.enter_context((opens.cells or _cells_of(choices))(hidden, workers))
         engines = stack.enter_context(Engines(opens.boxes or _no_boxes, hidden=hidden, report=_LOG.info))
         stack.callback(batcher.close)
@@ -215,7 +215,7 @@ def open_resources(
         yield Resources(
             cells=opened_cells,
             batcher=batcher,
-            pricer=pricer,
+            likelihood=likelihood,
             threads=threads,
             width=width,
             workers=workers,
@@ -293,46 +293,27 @@ def _on_first_call(
     return opened
 
 
-def _pricer(
+def _likelihood_model(
     model: Generator,
     spec: str,
     resolve: Callable[[str], Generator],
     stack: contextlib.ExitStack,
-) -> Pricer:
-    if model.capabilities.prices:
-        return Pricer(name=f"{spec} {model.version}", coder=model)
+) -> LikelihoodModel:
+    if model.capabilities.log_likelihoods:
+        return LikelihoodModel(name=f"{spec} {model.version}", coder=model)
     coder = resolve(COPY_MODEL)
     stack.callback(coder.close)
     aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
     # Registered to run before the coder is closed, or remaining work would start it again.
     stack.callback(aside.shutdown, wait=True, cancel_futures=True)
-    return Pricer(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Cost of the API summaries that were requested so far, stored answers included. Equal summaries count once."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    price: float | None = None
-    """US dollars at the current rate; None if the rate is unknown or no model was asked."""
-
-    @property
-    def remark(self) -> str:
-        """The cost as one line for the run's record; empty if no model was asked."""
-        if not self.calls:
-            return ""
-        price = "" if self.price is None else f", US$ {self.price:.2g}"
-        return f"offline: {self.calls} API summaries, {self.tokens_in} tokens in, {self.tokens_out} out{price}"
+    return LikelihoodModel(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
 
 
 class Summaries:
     """Writes API summaries with a model that follows instructions, or as plain text; thread-safe.
 
-    Requests belong to no sample, so `spent` counts them separately, as in the InferCom paper, which builds its API base
-    offline. Implements `bench.retrieval.units.Summarise`.
+    Requests belong to no sample, so `remark` counts them separately, as in the InferCom paper, which builds its API
+    base offline. Implements `bench.retrieval.units.Summarise`.
     """
 
     def __init__(self, batcher: Batcher, *, tests: bool = True) -> None:
@@ -355,17 +336,16 @@ class Summaries:
             return tuple(self._costs)
 
     @property
-    def spent(self) -> Spent:
-        """Cost of all requests so far, including answers stored by earlier runs."""
+    def remark(self) -> str:
+        """Cost of all summaries so far, stored answers included, as one line; empty if no model was asked."""
         with self._lock:
             costs = list(self._costs.values())
+        if not costs:
+            return ""
+        tokens_in, tokens_out = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
         prices = [price for *_, price in costs if price is not None]
-        return Spent(
-            len(costs),
-            sum(cost[0] for cost in costs),
-            sum(cost[1] for cost in costs),
-            math.fsum(prices) if prices else None,
-        )
+        price = f", US$ {math.fsum(prices):.2g}" if prices else ""
+        return f"offline: {len(costs)} API summaries, {tokens_in} tokens in, {tokens_out} out{price}"
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
         """Return one sentence per unit. If the model's answer is empty, a plain summary replaces it."""

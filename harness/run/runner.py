@@ -39,7 +39,7 @@ from ctxbench.harness.run import controls
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, Attempt, RunSummary
 from ctxbench.harness.run.resources import Resources, open_resources, summary_units
 from ctxbench.harness.run.sample import UNMASKED_REMARK
-from ctxbench.harness.run.scheduling import Share, repository_of
+from ctxbench.harness.run.scheduling import Share
 from ctxbench.harness.run.scoring import Bits, SampleScorer
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec, decoding, planned_by
 from ctxbench.harness.store.notes import add_cutoff, add_remarks
@@ -105,7 +105,7 @@ class Runs:
             strategy_version=card.version,
             generator=resources.batcher.spec,
             generator_version=resources.batcher.generator.version,
-            coder=resources.pricer.name if choices.n else "",
+            coder=resources.likelihood.name if choices.n else "",
             sampling=decoding(choices, sample_set.samples),
             n=choices.n,
             seed=choices.seed,
@@ -182,7 +182,7 @@ def open_runs(
             snapshots=snapshots,
             scorer=SampleScorer(
                 sample_set.references,
-                Bits(store, sample_set.references, resources.pricer) if Measurement.GAIN in measure else None,
+                Bits(store, sample_set.references, resources.likelihood) if Measurement.GAIN in measure else None,
                 Diagnostics(snapshots) if Measurement.DIAGNOSTICS in measure else None,
                 profiles=None if Measurement.PROFILES in measure else (metrics.FUNCTIONS,),
             ),
@@ -240,7 +240,7 @@ def card_of(spec: str, cells: Cells) -> StrategyCard:
     if name not in CONTROLS:
         card = cells.card(spec)
         versions = [read(engine).version for engine in card.engines]
-        named = chain.from_iterable(map(specs.within, card.texts))
+        named = chain.from_iterable(map(specs.nested_specs, card.texts))
         versions += [weights for spec in dict.fromkeys(named) if (weights := weights_of(spec))]
         return replace(card, version=sha256(" ".join([card.version, *versions]))[:12]) if versions else card
     if bracket:
@@ -309,9 +309,9 @@ def run_cards(
     _estimate(runs, cards)
 
     def attempt(card: StrategyCard, repetition: int) -> RunSummary:
-        mine = runs.planned if share is None else share.of(runs.planned, repository_of)
+        mine = runs.planned if share is None else share.of(runs.planned)
         work = runs.attempt(card, repetition, mine)
-        return work.go(progress, cluster)
+        return work.run(progress, cluster)
 
     # A share cannot show whether the whole run equals the previous one.
     greedy = runs.greedy and share is None

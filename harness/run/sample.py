@@ -238,9 +238,9 @@ class Asker:
             # model.
             finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
         else:
-            priced = replace(request, reference=self._ahead(sample, prompt))
+            measured = replace(request, reference=self._ahead(sample, prompt))
             # With `n` 0 no completion is requested.
-            finals = self._batcher.ask([priced, *(replace(request, index=index) for index in range(1, n))][:n])
+            finals = self._batcher.ask([measured, *(replace(request, index=index) for index in range(1, n))][:n])
         return AnsweredSample(
             sample=sample,
             prompt=prompt,
@@ -254,7 +254,7 @@ class Asker:
         if OVERFLOW in prompt.flags:
             return request
         model = self._batcher.generator
-        return fim.filled(model, request, fim.after(sample)) if sampling.fim else fitted(model, request)
+        return fim.filled(model, request, fim.suffix_block(sample)) if sampling.fim else fitted(model, request)
 
     def view(
         self,

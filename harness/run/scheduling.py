@@ -59,13 +59,12 @@ class Share:
     def __str__(self) -> str:
         return f"{self.index}/{self.count}"
 
-    def of(self, pieces: Sequence[T], repo: Callable[[T], str]) -> tuple[T, ...]:
-        """Return the items of this share, in order of repository, so that few repositories are split.
+    def of(self, samples: Sequence[Sample]) -> tuple[Sample, ...]:
+        """Return the samples of this share, in order of repository, so that few repositories are split.
 
-        The sizes of the shares differ by at most one, and each item is in one share. `repo` returns an item's
-        repository.
+        The sizes of the shares differ by at most one, and each sample is in one share.
         """
-        ordered = tuple(chain.from_iterable(_grouped(pieces, repo).values()))
+        ordered = tuple(chain.from_iterable(_by_repository(samples).values()))
         start, end = (len(ordered) * index // self.count for index in (self.index, self.index + 1))
         return ordered[start:end]
 
@@ -80,25 +79,20 @@ def units(run: str, samples: Sequence[Sample], most: int | None = None) -> list[
     most = most or most_of(samples)
     return [
         WorkUnit(run, repo, tuple(of_repo[len(of_repo) * part // parts : len(of_repo) * (part + 1) // parts]))
-        for repo, of_repo in _grouped(samples, repository_of).items()
+        for repo, of_repo in _by_repository(samples).items()
         for parts in [-(-len(of_repo) // most)]
         for part in range(parts)
     ]
 
 
-def repository_of(sample: Sample) -> str:
-    """Return the name of a sample's repository."""
-    return sample.repo
+def _by_repository(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    samples_by_repo: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        samples_by_repo[sample.repo].append(sample)
+    return samples_by_repo
 
 
-def _grouped(pieces: Sequence[T], repo: Callable[[T], str]) -> dict[str, list[T]]:
-    pieces_by_repo: dict[str, list[T]] = defaultdict(list)
-    for piece in pieces:
-        pieces_by_repo[repo(piece)].append(piece)
-    return pieces_by_repo
-
-
-class UnderWay(Generic[K, R]):
+class PendingWork(Generic[K, R]):
     """Work submitted to threads whose results have not been collected. For use by a single thread."""
 
     def __init__(self, threads: Executor, work: Callable[[K], R]) -> None:
@@ -108,9 +102,9 @@ class UnderWay(Generic[K, R]):
     def __len__(self) -> int:
         return len(self._begun)
 
-    def begin(self, piece: K) -> None:
+    def begin(self, item: K) -> None:
         """Submit an item. Its work starts when a thread is free."""
-        self._begun[self._threads.submit(self._work, piece)] = piece
+        self._begun[self._threads.submit(self._work, item)] = item
 
     def drop(self) -> list[K]:
         """Cancel and return the items whose work has not started."""
@@ -130,19 +124,19 @@ class WorkPace:
     def __init__(self, first: int) -> None:
         self.size = max(1, first)
 
-    def parts(self, pieces: Sequence[T]) -> Iterator[Sequence[T]]:
+    def parts(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """Yield the items in batches. The time until the next batch is requested counts as the batch's duration."""
         at = 0
-        while at < len(pieces):
-            part = pieces[at : at + self.size]
+        while at < len(items):
+            part = items[at : at + self.size]
             began = time.monotonic()
             yield part
             self.took(len(part), time.monotonic() - began)
             at += len(part)
 
-    def took(self, pieces: int, seconds: float) -> None:
+    def took(self, items: int, seconds: float) -> None:
         """Adapt the size to a batch's duration. A short last batch does not reduce the size."""
-        fits = int(pieces * _SECONDS / max(seconds, 1e-6))
+        fits = int(items * _SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))
 
 
@@ -150,7 +144,7 @@ class NothingWorks(MachineFault):
     """The fault of items that were not tried separately, because every item would fail now."""
 
 
-def apart(
+def isolate_faults(
     work: Callable[[Sequence[T]], R], part: Sequence[T], works: Callable[[MachineFault], bool]
 ) -> Iterator[tuple[Sequence[T], R | MachineFault]]:
     """Process a batch. If it fails, process its items separately, so that a fault affects only its own item.
@@ -163,17 +157,17 @@ def apart(
     """
     remaining, size = part, max(1, len(part))
     while remaining:
-        pieces = remaining[:size]
+        items = remaining[:size]
         outcome: R | MachineFault
         try:
-            outcome = work(pieces)
+            outcome = work(items)
         except MachineFault as fault:
             if not works(fault):
-                pieces, outcome = remaining, NothingWorks(fault.what, where=fault.where, cure=fault.cure)
+                items, outcome = remaining, NothingWorks(fault.what, where=fault.where, cure=fault.cure)
             elif size > 1:
                 size = 1
                 continue
             else:
                 outcome = fault
-        remaining = remaining[len(pieces) :]
-        yield pieces, outcome
+        remaining = remaining[len(items) :]
+        yield items, outcome

@@ -50,15 +50,16 @@ _SMALL = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),)), "1"
 _MOST_NAMED = 5
 
 
-def unpriced(faults: Mapping[str, MachineFault]) -> MachineFault:
+def unmeasured_fault(faults: Mapping[str, MachineFault]) -> MachineFault:
     """Return a one-line fault about samples whose bits could not be measured while others could."""
     names = [*list(faults)[:_MOST_NAMED], *([f"{len(faults) - _MOST_NAMED} more"] if len(faults) > _MOST_NAMED else [])]
     first = next(iter(faults.values()))
-    return MachineFault(f"not priced: {', '.join(names)}; the first: {first.what}", where=first.where, cure=first.cure)
+    what = f"not measured: {', '.join(names)}; the first: {first.what}"
+    return MachineFault(what, where=first.where, cure=first.cure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pricer:
+class LikelihoodModel:
     """A coder that measures how many bits a reference costs after a prompt."""
 
     name: str
@@ -72,11 +73,11 @@ class Pricer:
         if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
-    def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
+    def can_measure(self, languages: Iterable[Language], after: MachineFault) -> bool:
         """Return whether the coder still works after a fault, by measuring a small text."""
-        return isinstance(after, TooLong) or any(map(self._prices_small, languages))
+        return isinstance(after, TooLong) or any(map(self._measures_small, languages))
 
-    def _prices_small(self, language: Language) -> bool:
+    def _measures_small(self, language: Language) -> bool:
         prompt, text = _SMALL
         with contextlib.suppress(MachineFault):
             return self.coder.knows(language) and len(self.coder.bits([prompt], [text], language)) == 1
@@ -115,9 +116,9 @@ class SampleScorer:
         bits = self._bits.of(answered) if self._bits is not None else [()] * len(answered)
         return [self._finished(sample, costs) for sample, costs in zip(answered, bits, strict=True)]
 
-    def works(self, answered: Sequence[AnsweredSample], after: MachineFault) -> bool:
+    def can_measure(self, answered: Sequence[AnsweredSample], after: MachineFault) -> bool:
         """Return whether other samples like these can be scored after a fault."""
-        return self._bits is None or self._bits.works({sample.sample.language for sample in answered}, after)
+        return self._bits is None or self._bits.can_measure({sample.sample.language for sample in answered}, after)
 
     def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
         reference = self._references[answered.sample.id]
@@ -173,12 +174,12 @@ class SampleScorer:
     def _of_prompt(self, sample: Sample, reference: Reference, prompt: Prompt) -> Scores:
         if not has_answer(reference) or self._diagnostics is None:
             return {}
-        return _context(self._diagnostics.of_prompt(sample, prompt, behind_cursor(sample, reference)))
+        return _context(self._diagnostics.of_prompt(sample, prompt, target_after_cursor(sample, reference)))
 
     def _diagnosed(self, sample: Sample, reference: Reference, text: str) -> Scores:
         if self._diagnostics is None:
             return {}
-        return _context(self._diagnostics.of_completion(sample, text, behind_cursor(sample, reference)))
+        return _context(self._diagnostics.of_completion(sample, text, target_after_cursor(sample, reference)))
 
     def _of_text(self, sample: Sample, reference: Reference, text: str) -> Scores:
         if not has_answer(reference):
@@ -261,8 +262,8 @@ def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
 class Bits:
     """Measures and stores how many bits references cost after prompts, for one sample set; thread-safe."""
 
-    def __init__(self, store: Store, references: Mapping[str, Reference], pricer: Pricer) -> None:
-        self._store, self._references, self._pricer, self.coder = store, references, pricer, pricer.name
+    def __init__(self, store: Store, references: Mapping[str, Reference], likelihood: LikelihoodModel) -> None:
+        self._store, self._references, self._likelihood, self.coder = store, references, likelihood, likelihood.name
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._free = threading.Condition(self._lock)
         self._askers = 0  # calls of `of`, which have priority over measuring ahead
@@ -273,7 +274,7 @@ class Bits:
 
     def wake(self, language: Language) -> None:
         """Start the coder for a language in advance, if it starts slowly."""
-        self._pricer.wake(language)
+        self._likelihood.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
         """Start measuring a prompt in advance of `of`, without waiting.
@@ -283,17 +284,17 @@ class Bits:
             measures it.
         """
         pairs = self._pairs(sample, prompt)
-        if self._pricer.aside is None:
+        if self._likelihood.aside is None:
             # The last pair is that of the final prompt.
             for key, (_, target) in list(pairs.items())[-1:]:
-                return None if self._store.bits(self._pricer.name, [key]) else target
+                return None if self._store.bits(self._likelihood.name, [key]) else target
             return None
         with self._lock:
             begun = bool(self._wanted)
             self._wanted.update(pairs)
             self._begun[sample.id] = prompt, pairs
         if pairs and not begun:
-            self._go_on(self._pricer.aside)
+            self._go_on(self._likelihood.aside)
         return None
 
     def _go_on(self, aside: Executor) -> None:
@@ -320,10 +321,10 @@ class Bits:
         """
         return self._costs([self._pairs(sample, prompt) for sample, prompt in prompts])
 
-    def works(self, languages: Iterable[Language], after: MachineFault) -> bool:
+    def can_measure(self, languages: Iterable[Language], after: MachineFault) -> bool:
         """Return whether the coder can still measure one of the languages after a fault."""
         with self._asker(), self._measuring:
-            return self._pricer.works(languages, after)
+            return self._likelihood.can_measure(languages, after)
 
     def _costs(self, pairs_by_sample: Sequence[_Pairs]) -> list[tuple[StoredBits, ...]]:
         with self._asker(), self._measuring:
@@ -341,11 +342,11 @@ class Bits:
     def _pairs(self, sample: Sample, prompt: Prompt) -> _Pairs:
         """Return what to measure for a sample, the in-file prompt first; one pair if both prompts are equal."""
         reference = self._references[sample.id]
-        if not (has_answer(reference) and goes_on(sample, prompt) and self._pricer.coder.knows(sample.language)):
+        if not (has_answer(reference) and goes_on(sample, prompt) and self._likelihood.coder.knows(sample.language)):
             return {}
-        target = behind_cursor(sample, reference)
+        target = target_after_cursor(sample, reference)
         # The gain measures only the retrieved context, so leave out the text after the cursor.
-        prompts = infile_prompt(sample.query(), WHOLE), fim.unmarked(prompt)
+        prompts = infile_prompt(sample.query(), WHOLE), fim.strategy_prompt(prompt)
         return {
             (str(sample.language), shown_prompt.digest, sha256(target)): (shown_prompt, target)
             for shown_prompt in prompts
@@ -386,12 +387,12 @@ class Bits:
             for key in pairs:
                 self._wanted.pop(key, None)
         if unmeasured := pairs.keys() - cost_by_key.keys():
-            cost_by_key |= self._store.bits(self._pricer.name, unmeasured)
+            cost_by_key |= self._store.bits(self._likelihood.name, unmeasured)
         for language in sorted({key[0] for key in pairs.keys() - cost_by_key.keys()}):
             keys = sorted(key for key in pairs.keys() - cost_by_key.keys() if key[0] == language)
             prompts, texts = zip(*(pairs[key] for key in keys), strict=True)
             try:
-                costs = self._pricer.coder.bits(prompts, texts, Language(language))
+                costs = self._likelihood.coder.bits(prompts, texts, Language(language))
             except MachineFault:
                 # Keep the costs measured so far for the next call.
                 with self._lock:
@@ -411,7 +412,7 @@ def goes_on(sample: Sample, prompt: Prompt) -> bool:
     return sample.kind is Kind.LINE or prompt.text.endswith(sample.prefix[-_CURSOR_CHARACTERS:])
 
 
-def behind_cursor(sample: Sample, reference: Reference) -> str:
+def target_after_cursor(sample: Sample, reference: Reference) -> str:
     """Return the reference after the cursor; for a function, its body."""
     return reference.target if sample.kind is Kind.LINE else answers.after_cursor(sample, reference.target)
 

@@ -20,11 +20,12 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
+from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Kind, Sample
 from ctxbench.harness.cells import StrategyBounds
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.results import EVERY, Measurement, Origin
+from ctxbench.harness.results import EVERY, Measurement, Origin, generator_label, is_released, samples_label
 
 PROGRAM = "ctxbench"
 GREEDY = (0.0, 1.0)
@@ -81,6 +82,36 @@ class RunSpec:
                 del fields[name]
         return sha256(json.dumps(fields, sort_keys=True))[:12]
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """Component -> its version, for the components that the run uses."""
+        versions = {
+            "ctxbench": self.code,
+            "strategy": self.strategy_version,
+            "generator": self.generator_version,
+            "coder": self.coder,
+            "tokenizer": self.tokenizer,
+            "summariser": self.summariser_version,
+        }
+        return {name: version for name, version in versions.items() if version}
+
+    @property
+    def shown_samples(self) -> str:
+        """Displayed name of the samples, such as ``demo[:10]``."""
+        return samples_label(self.samples, limit=self.limit, after=self.after)
+
+    @property
+    def shown_generator(self) -> str:
+        """Displayed name of the generator. Only runs with equal names are ranked together."""
+        return generator_label(
+            redacted(self.generator),
+            fim=self.sampling.fim,
+            summariser=redacted(self.summariser),
+            summarises_tests=self.summarises_tests,
+            released_template=is_released(self.summariser_version),
+            tokenizer=self.tokenizer,
+        )
+
 
 @functools.lru_cache(256)
 def sampling_key(sampling: Sampling) -> str:
@@ -93,6 +124,11 @@ def _fields(sampling: Sampling) -> dict[str, Any]:
     if not fields["fim"]:
         del fields["fim"]
     return fields
+
+
+def samples_after(samples: Sequence[Sample], day: date | None, days: Mapping[str, date]) -> Sequence[Sample]:
+    """Return the samples dated after a day, all for None. A sample without a date may be older and is excluded."""
+    return samples if day is None else tuple(s for s in samples if s.id in days and days[s.id] > day)
 
 
 def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
@@ -126,30 +162,6 @@ def unfinished_samples(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredChoices:
-    """The choices of a run, as stored."""
-
-    samples: str
-    limit: int | None
-    after: str | None = None
-    """Last day (``YYYY-MM-DD``) of the excluded older samples; None for no exclusion."""
-    strategy: str
-    """Canonical spec, or the label of an imported run."""
-    generator: str
-    n: int
-    seed: int
-    sampling: str
-    """Decoding parameters as JSON, from `sampling_key`."""
-    sandbox: str = ""
-    summariser: str = ""
-    """Spec of the generator that wrote the summaries; empty if it is the run's generator."""
-    summarises_tests: bool = False
-    released_template: bool = False
-    """Whether summaries were requested with the paper's released template."""
-    tokenizer: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedFile:
     """The file that a run was imported from."""
 
@@ -162,8 +174,11 @@ class ImportedFile:
     """Labels that the command must contain: all, or those that all runs of the file share."""
 
 
-def repeat_command(run: StoredChoices, file: ImportedFile | None = None, *, options: Sequence[str] = ()) -> str:
+def repeat_command(
+    run: RunSpec, file: ImportedFile | None = None, *, sandbox: str = "", options: Sequence[str] = ()
+) -> str:
     """Return the shell command (POSIX) that runs or imports a run again, with additional `options`."""
+    options = [*(["--sandbox", sandbox] if sandbox else []), *options]
     words = _import_words(run, file, options) if file is not None else _run_words(run, options)
     return shlex.join([PROGRAM, *words])
 
@@ -177,41 +192,40 @@ def place_options(home: Home, url: str, shown_url: str) -> list[str]:
     return words
 
 
-def judge_command(run: StoredChoices, id_: str, *, options: Sequence[str] = ()) -> str:
+def judge_command(run: RunSpec, id_: str, *, options: Sequence[str] = ()) -> str:
     """Return the command that judges the stored completions of a run that lack a verdict."""
     return shlex.join([PROGRAM, "exec", "--samples", run.samples, "--run", id_, *options])
 
 
-def _run_words(run: StoredChoices, options: Sequence[str]) -> list[str]:
+def _run_words(run: RunSpec, options: Sequence[str]) -> list[str]:
     words = ["run", "--samples", run.samples, "--strategy", run.strategy, "--generator", run.generator]
     if run.summariser:
         words += ["--summariser", run.summariser, *(["--summarise-tests"] if run.summarises_tests else [])]
-    if run.released_template:
+    if is_released(run.summariser_version):
         words += ["--summary-template", "InferCom"]  # the checkout's path is not stored
     if run.tokenizer == P50K_BASE:
         words += ["--tokenizer", f"{run.tokenizer}.tiktoken"]  # the file's path is not stored
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
     if run.after is not None:
-        words += ["--after", run.after]
+        words += ["--after", run.after.isoformat()]
     if run.n > 1:
         words += ["--n", str(run.n)]
     if run.seed:
         words += ["--seed", str(run.seed)]
-    return [*words, *_decoding(run), *(["--sandbox", run.sandbox] if run.sandbox else []), *options]
+    return [*words, *_decoding(run), *options]
 
 
-def _decoding(run: StoredChoices) -> list[str]:
-    decoding: dict[str, Any] = json.loads(run.sampling)
-    temperature, top_p = float(decoding["temperature"]), float(decoding["top_p"])
-    words = ["--fim"] if decoding.get("fim") else []
+def _decoding(run: RunSpec) -> list[str]:
+    temperature, top_p = run.sampling.temperature, run.sampling.top_p
+    words = ["--fim"] if run.sampling.fim else []
     # The defaults for several completions depend on the kind of sample, so always write the options.
     if run.n > 1 or (temperature, top_p) != GREEDY:
         words = ["--temperature", repr(temperature), "--top-p", repr(top_p), *words]
     return words
 
 
-def _import_words(run: StoredChoices, file: ImportedFile, options: Sequence[str]) -> list[str]:
+def _import_words(run: RunSpec, file: ImportedFile, options: Sequence[str]) -> list[str]:
     if file.format == Origin.REFERENCE:
         usual = [standard.samples_name(file.source, kind) for kind in Kind]
         named = [] if run.samples in usual else ["--samples", run.samples]
@@ -273,25 +287,19 @@ def planned_by(
     """
     if choices.seed + choices.repeat > _MOST_SEEDS:
         raise InputFault(f"there are fewer than {choices.repeat} seeds from {choices.seed} on", cure="lower --seed")
-    eligible = sample_set.samples if choices.after is None else _after(sample_set, choices.after, days)
+    eligible = samples_after(sample_set.samples, choices.after, days)
+    if choices.after is not None and not eligible:
+        newest = f"the newest is dated {max(days.values())}" if days else "no sample has a date"
+        raise InputFault(
+            f"no sample of {sample_set.name!r} is dated after {choices.after}: {newest}",
+            cure="use an earlier day, or build newer samples with `ctxbench samples build --since`",
+        )
     if choices.limit is not None and choices.limit >= len(eligible):
         choices = replace(choices, limit=None)
     planned = planned_samples(eligible, choices.limit)
     for sample in planned if choices.fim else ():
-        fim.after(sample)
+        fim.suffix_block(sample)
     return choices, planned
-
-
-def _after(sample_set: SampleSet, day: date, days: Mapping[str, date]) -> tuple[Sample, ...]:
-    """Return the samples dated after a day. Samples without a date may be older and are excluded."""
-    samples = tuple(sample for sample in sample_set.samples if sample.id in days and days[sample.id] > day)
-    if not samples:
-        newest = f"the newest is dated {max(days.values())}" if days else "no sample has a date"
-        raise InputFault(
-            f"no sample of {sample_set.name!r} is dated after {day}: {newest}",
-            cure="use an earlier day, or build newer samples with `ctxbench samples build --since`",
-        )
-    return samples
 
 
 def decoding(choices: RunOptions, samples: Sequence[Sample]) -> Sampling:

@@ -27,25 +27,25 @@ from ctxbench.harness.definitions import RETRIEVED
 from ctxbench.harness.diagnostics import Diagnostics
 from ctxbench.harness.generators import base
 from ctxbench.harness.generators.base import Generator as Coder
-from ctxbench.harness.generators.fim import unmarked
+from ctxbench.harness.generators.fim import strategy_prompt
 from ctxbench.harness.results import BITS, CHECKS, Measurement
 from ctxbench.harness.run.execution import Executor, judge_stored
-from ctxbench.harness.run.scheduling import NothingWorks, apart
+from ctxbench.harness.run.scheduling import NothingWorks, isolate_faults
 from ctxbench.harness.run.scoring import (
     Bits,
-    Pricer,
+    LikelihoodModel,
     SampleScorer,
     Scores,
-    behind_cursor,
     gain,
     goes_on,
     has_answer,
     profiles_of,
+    target_after_cursor,
     text_scores,
 )
 from ctxbench.harness.store.details import prompts_of
 from ctxbench.harness.store.runs import CONTEXT, SET_BACK, StoredRun, check_set
-from ctxbench.harness.store.scores import Gain, add_gains, add_scores, gains_of, priced_samples, unscored
+from ctxbench.harness.store.scores import Gain, add_gains, add_scores, gains_of, unscored
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import UnscoredCompletion
 from ctxbench.harness.store.write import StoredFault, StoredVerdict
@@ -254,7 +254,7 @@ def measure(
     faults: dict[str, MachineFault] = {}
     with opens as (measured, works), progress(f"{run.strategy} {kind}", len(lacking)) as tick:
         for start in range(0, len(lacking), _CHUNK):
-            for chunk, outcome in apart(measured, lacking[start : start + _CHUNK], works):
+            for chunk, outcome in isolate_faults(measured, lacking[start : start + _CHUNK], works):
                 if isinstance(outcome, NothingWorks):
                     raise outcome
                 if isinstance(outcome, MachineFault):
@@ -277,19 +277,19 @@ def _gains(
     """Open the coder that measured the run. Its version must be the same."""
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_of(store, run.id)
-    with open_pricer(run, resolve) as pricer:
-        if pricer.name != run.coder:
+    with open_likelihood_model(run, resolve) as likelihood:
+        if likelihood.name != run.coder:
             raise InputFault(
-                f"{run.coder} measured the run {run.id}, but {pricer.name} is installed",
+                f"{run.coder} measured the run {run.id}, but {likelihood.name} is installed",
                 cure="install the version of ctxbench that made the run, or run it again",
             )
-        bits = Bits(store, sample_set.references, pricer)
+        bits = Bits(store, sample_set.references, likelihood)
 
         def measured(chunk: Sequence[UnscoredCompletion]) -> list[Scores]:
             pairs = [(samples[completion.sample_id], prompts[completion.sample_id]) for completion in chunk]
-            return [gain(costs, pricer.name) if costs else {} for costs in bits.of_prompts(pairs)]
+            return [gain(costs, likelihood.name) if costs else {} for costs in bits.of_prompts(pairs)]
 
-        yield measured, functools.partial(bits.works, {samples[id_].language for id_ in prompts})
+        yield measured, functools.partial(bits.can_measure, {samples[id_].language for id_ in prompts})
 
 
 @contextlib.contextmanager
@@ -318,7 +318,7 @@ class RunDiagnosis:
     run: StoredRun
     new: int
     over_limit: int
-    unpriced: int
+    unmeasurable: int
     """Number of samples whose prompts do not end at the cursor, so that blocks cannot be measured."""
     blocks: Mapping[str, tuple[Gain, ...]]
     """Sample -> its measured blocks, in the order of the prompt."""
@@ -356,28 +356,28 @@ def diagnose(
         for sample, prompt in prompts
         if has_answer(sample_set.references[sample]) and goes_on(samples[sample], prompt)
     ]
-    with open_pricer(run, resolve) as pricer:
-        priced = priced_samples(store, run.id, pricer.name)
-        waiting = deque((samples[id_], prompt) for id_, prompt in usable if id_ not in priced)
+    with open_likelihood_model(run, resolve) as likelihood:
+        measured = gains_of(store, run.id, likelihood.name)
+        waiting = deque((samples[id_], prompt) for id_, prompt in usable if id_ not in measured)
         most = len(waiting) if limit is None else min(limit, len(waiting))
         with progress(run.strategy, most) as tick:
-            new, faults = _price_blocks(store, run, sample_set, pricer, waiting, most, tick)
-        blocks = {sample: tuple(gains) for sample, gains in gains_of(store, run.id, pricer.name).items()}
+            new, faults = _measure_blocks(store, run, sample_set, likelihood, waiting, most, tick)
+        blocks = {sample: tuple(gains) for sample, gains in gains_of(store, run.id, likelihood.name).items()}
     return RunDiagnosis(
         run=run,
         new=new,
         over_limit=len(waiting),
-        unpriced=len(prompts) - len(usable),
+        unmeasurable=len(prompts) - len(usable),
         blocks=blocks,
         faults=faults,
     )
 
 
-def _price_blocks(
+def _measure_blocks(
     store: Store,
     run: StoredRun,
     sample_set: SampleSet,
-    pricer: Pricer,
+    likelihood: LikelihoodModel,
     waiting: deque[tuple[Sample, Prompt]],
     most: int,
     tick: Tick,
@@ -385,16 +385,15 @@ def _price_blocks(
     new, faults = 0, dict[str, MachineFault]()
     while waiting and new < most:
         sample, prompt = waiting.popleft()
+        target = target_after_cursor(sample, sample_set.references[sample.id])
         try:
-            worth = block_gains(
-                pricer.coder, prompt, behind_cursor(sample, sample_set.references[sample.id]), sample.language
-            )
+            gains = block_gains(likelihood.coder, prompt, target, sample.language)
         except MachineFault as fault:
-            if not pricer.works([sample.language], fault):
+            if not likelihood.can_measure([sample.language], fault):
                 raise
             faults[sample.id] = fault
             continue
-        new += add_gains(store, run.id, sample.id, pricer.name, worth)
+        new += add_gains(store, run.id, sample.id, likelihood.name, gains)
         tick(1)
     return new, faults
 
@@ -403,12 +402,14 @@ def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -
     """Return index of a block -> additional bits of the target if that block is left out of the prompt."""
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
-    whole, *without = coder.bits(list(map(unmarked, (prompt, *shorter))), [target] * (1 + len(shorter)), language)
+    whole, *without = coder.bits(
+        list(map(strategy_prompt, (prompt, *shorter))), [target] * (1 + len(shorter)), language
+    )
     return {at: bits - whole for at, bits in zip(ordinals, without, strict=True)}
 
 
 @contextlib.contextmanager
-def open_pricer(run: StoredRun, resolve: Callable[[str], Coder]) -> Iterator[Pricer]:
+def open_likelihood_model(run: StoredRun, resolve: Callable[[str], Coder]) -> Iterator[LikelihoodModel]:
     """Provide the coder that measured a run's context gain.
 
     Raises:
@@ -416,11 +417,11 @@ def open_pricer(run: StoredRun, resolve: Callable[[str], Coder]) -> Iterator[Pri
     """
     spec = run.coder.rpartition(" ")[0]
     if not spec:
-        raise InputFault(f"no coder priced the run {run.id}", cure="choose a run with a context gain")
+        raise InputFault(f"no coder measured the run {run.id}", cure="choose a run with a context gain")
     model = resolve(spec)
     try:
-        if not model.capabilities.prices:
-            raise InputFault(f"{spec} cannot price a text", cure="choose a run that another generator priced")
-        yield Pricer(name=f"{spec} {model.version}", coder=model)
+        if not model.capabilities.log_likelihoods:
+            raise InputFault(f"{spec} returns no log-likelihoods", cure="choose a run that another generator measured")
+        yield LikelihoodModel(name=f"{spec} {model.version}", coder=model)
     finally:
         model.close()

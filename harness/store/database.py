@@ -315,7 +315,7 @@ def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> li
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def garbage_collection_paused() -> Iterator[None]:
     """Pause garbage collection: a million rows trigger it often, and rows contain no cycles."""
     was = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Reads one sample of one run by key, and its long texts only when they are requested; or all rows of a run."""
+"""Reads one sample of one run by key; or all rows of a run."""
 
 from __future__ import annotations
 
@@ -64,24 +64,10 @@ def detail(store: Store, run: str, sample: str) -> Detail:
             flags=read_flags(row["flags"]),
             **{name: row[name] for name in ("context_tokens", "strategy_seconds", "generator_seconds")},
             prompt=prompt_text(connection, row["digest"]) if row["digest"] is not None else None,
-            pieces=_pieces(connection, run, sample, row["coder"]),
+            blocks=_blocks(connection, run, sample, row["coder"]),
             calls=_calls(connection, run, sample),
             completions=completions,
         )
-
-
-def completion_texts(store: Store, run: str, sample: str, idx: int) -> CompletionTexts | None:
-    """Return the long texts of a completion; None if it does not exist."""
-    c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
-    joined = (
-        t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
-        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
-        .outerjoin(t.VERDICT, j.verdict_key == v.key)
-    )
-    query = select(c.text, g.text.label("raw"), v.output).select_from(joined)
-    with store.reading() as connection:
-        row = connection.execute(query.where(c.key == t.key_of(run, sample), c.idx == idx)).first()
-    return None if row is None else CompletionTexts(text=row.text, raw=row.raw, output=row.output or "")
 
 
 def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
@@ -115,17 +101,17 @@ def _faults(connection: Connection, run: str, sample: str) -> tuple[str, ...]:
     return tuple(connection.scalars(query.order_by(f.attempt_id, f.ordinal)))
 
 
-def _pieces(connection: Connection, run: str, sample: str, coder: str) -> tuple[StoredPiece, ...]:
+def _blocks(connection: Connection, run: str, sample: str, coder: str) -> tuple[BlockFacts, ...]:
     b, g = t.BLOCK_FACT.c, t.GAIN_FACT.c
     key = t.key_of(run, sample)
-    priced = select(g.ordinal, g.coder, g.gain).where(g.key == key)
+    measured = select(g.ordinal, g.coder, g.gain).where(g.key == key)
     gains: dict[str, dict[int, float]] = defaultdict(dict)
-    for ordinal, by, gain in connection.execute(priced):
+    for ordinal, by, gain in connection.execute(measured):
         gains[by][ordinal] = gain
     gains_by_ordinal = gains.get(coder) or (gains[max(gains)] if gains else {})
     query = select(t.BLOCK_FACT).where(b.key == key).order_by(b.ordinal)
     return tuple(
-        StoredPiece(
+        BlockFacts(
             **{name: row[name] for name in ("kind", "score", "tokens", "state", "reason")},
             places=tuple(Place(path=path, start=start, end=end) for path, start, end in json.loads(row["places"])),
             start=row["char_start"],
@@ -149,13 +135,14 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 def _completions(connection: Connection, run: str, sample: str, status: str | None) -> tuple[CompletionFacts, ...]:
     """Return a sample's completions. For reference results, which have only scores, `status` is used."""
-    c, j, v = t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
-    joined = t.COMPLETION_FACT.outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx)).outerjoin(
-        t.VERDICT, j.verdict_key == v.key
+    c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
+    joined = (
+        t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
+        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
+        .outerjoin(t.VERDICT, j.verdict_key == v.key)
     )
-    names = [column.name for column in t.VERDICT.c if column.name != "output"]
     query = (
-        select(c.idx, c.status, c.flags.label("reached"), *(v[name] for name in names))
+        select(c.idx, c.status, c.flags, c.text, g.text, *v)
         .select_from(joined)
         .where(c.key == t.key_of(run, sample))
         .order_by(c.idx)
@@ -167,14 +154,16 @@ def _completions(connection: Connection, run: str, sample: str, status: str | No
             status=Status(of_completion),
             flags=read_flags(flags),
             scores=scores.get(idx, {}),
-            judged=verdict_of(dict(zip(names, values, strict=True)) | {"output": ""}) if values[0] else None,
+            text=text,
+            raw=raw,
+            judged=verdict_of(dict(zip(v.keys(), values, strict=True))) if values[0] else None,
         )
-        for idx, of_completion, flags, *values in connection.execute(query)
+        for idx, of_completion, flags, text, raw, *values in connection.execute(query)
     )
     if with_texts or status is None:
         return with_texts
     return tuple(
-        CompletionFacts(idx=idx, status=Status(status), flags=(), scores=values, judged=None)
+        CompletionFacts(idx=idx, status=Status(status), flags=(), scores=values, text=None, raw="", judged=None)
         for idx, values in scores.items()
     )
 
@@ -199,7 +188,7 @@ Kinds = Mapping[tuple[str, str], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPiece:
+class BlockFacts:
     """A block in the final prompt, or a block dropped from it."""
 
     kind: str
@@ -232,14 +221,17 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionFacts:
-    """A completion without its text."""
+    """A completion of a sample."""
 
     idx: int
     status: Status
     flags: tuple[str, ...]
     scores: Kinds
+    text: str | None
+    """None for a reference result, which has only scores."""
+    raw: str
+    """The model's answer, from which the text was extracted."""
     judged: StoredVerdict | None
-    """Verdict without the test output, which `completion_texts` reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,18 +260,9 @@ class Detail:
     strategy_seconds: float | None
     generator_seconds: float | None
     prompt: str | None
-    pieces: tuple[StoredPiece, ...]
+    blocks: tuple[BlockFacts, ...]
     calls: tuple[StoredCall, ...]
     completions: tuple[CompletionFacts, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionTexts:
-    """The completion, the model's raw answer, and the output of the tests."""
-
-    text: str
-    raw: str
-    output: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

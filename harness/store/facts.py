@@ -5,42 +5,32 @@ from __future__ import annotations
 import functools
 import json
 import lzma
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Table, insert, select
 
-from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.write import (
     Finished,
-    StoredAccess,
-    StoredBlock,
-    StoredCompletion,
     StoredGeneration,
     StoredVerdict,
-    append_new,
     clean,
     load,
     merge,
     name_numbers,
-    number_or_null,
     numbers,
     parts,
-    verdict_row,
-)
-
-_GENERATION = (
-    *("id", "source", "prompt", "idx", "text", "finish"),
-    *("tokens_in", "tokens_out", "seconds", "cached", "price"),
+    row_of,
 )
 
 
 def append_verdicts(connection: Connection, verdicts: Iterable[StoredVerdict]) -> None:
     """Append verdicts, except those that are already stored."""
-    append_new(connection, t.VERDICT, "key", {verdict.key: verdict_row(verdict) for verdict in verdicts})
+    merge(connection, t.VERDICT, [row_of(t.VERDICT, verdict, flags=json.dumps(verdict.flags)) for verdict in verdicts])
 
 
 def append_generations(
@@ -53,24 +43,17 @@ def append_generations(
     if not new:
         return
     keys = {(record.generator, record.version, record.sampling) for record in new}
-    sources = name_numbers(connection, t.SOURCE, ("generator", "version", "sampling"), keys)
+    sources = name_numbers(connection, t.SOURCE, keys)
     rows = [
-        (
-            record.id,
-            sources[record.generator, record.version, record.sampling],
-            prompts[record.prompt_digest],
-            record.idx,
-            clean(record.text),
-            clean(record.finish),
-            record.tokens_in,
-            record.tokens_out,
-            record.seconds,
-            record.cached,
-            record.price,
+        row_of(
+            t.GENERATION_FACT,
+            record,
+            source=sources[record.generator, record.version, record.sampling],
+            prompt=prompts[record.prompt_digest],
         )
         for record in new
     ]
-    merge(connection, t.GENERATION_FACT, _GENERATION, rows)
+    merge(connection, t.GENERATION_FACT, rows)
 
 
 def append_finished(
@@ -132,84 +115,48 @@ def _append_results(
     prompts: Mapping[str, int],
     answers: Mapping[str, int],
 ) -> None:
-    rows: dict[Table, list[tuple[Any, ...]]] = {
-        table: []
-        for table in (
-            *(t.RESULT_FACT, t.CALL_FACT, t.ENGINE_FACT, t.ACCESS_FACT, t.BLOCK_FACT),
-            *(t.COMPLETION_FACT, t.JUDGED_FACT),
-        )
-    }
+    rows: dict[Table, list[tuple[Any, ...]]] = defaultdict(list)
+
+    def add(table: Table, record: object, **others: Any) -> None:
+        rows[table].append(row_of(table, record, **others))
+
     for key, sample in finished:
-        rows[t.RESULT_FACT].append(_result_row(key, sample, prompts[sample.prompt_digest]))
-        rows[t.CALL_FACT] += [
-            (key, ordinal, clean(role), answers[id_]) for ordinal, (role, id_) in enumerate(sample.calls)
-        ]
-        rows[t.ENGINE_FACT] += [_engine_row(key, use) for use in sample.engines]
+        prompt, flags = prompts[sample.prompt_digest], json.dumps(sample.flags)
+        add(t.RESULT_FACT, sample, key=key, prompt=prompt, calls=len(sample.calls), flags=flags)
+        for ordinal, (role, id_) in enumerate(sample.calls):
+            add(t.CALL_FACT, None, key=key, ordinal=ordinal, role=role, generation=answers[id_])
+        for use in sample.engines:
+            add(t.ENGINE_FACT, use, key=key)
         if sample.access is not None:
-            rows[t.ACCESS_FACT].append(_access_row(key, sample.access))
-        rows[t.BLOCK_FACT] += [_block_row(key, ordinal, block) for ordinal, block in enumerate(sample.blocks)]
+            add(t.ACCESS_FACT, sample.access, key=key)
+        for ordinal, block in enumerate(sample.blocks):
+            add(t.BLOCK_FACT, block, key=key, ordinal=ordinal)
         for idx, completion in enumerate(sample.completions):
-            number = answers[completion.generation_id]
-            rows[t.COMPLETION_FACT].append(_completion_row(key, idx, completion, number))
+            number, flags = answers[completion.generation_id], json.dumps(completion.flags)
+            add(t.COMPLETION_FACT, completion, key=key, idx=idx, generation=number, flags=flags)
             if completion.verdict is not None:
-                rows[t.JUDGED_FACT].append((key, idx, completion.verdict))
+                add(t.JUDGED_FACT, None, key=key, idx=idx, verdict_key=completion.verdict)
     for table, table_rows in rows.items():
-        load(connection, table, table.c.keys(), table_rows)
-
-
-def _result_row(key: int, sample: Finished, prompt: int) -> tuple[Any, ...]:
-    return (
-        *(key, prompt, str(sample.status), sample.context_tokens, len(sample.calls)),
-        *(json.dumps(sample.flags), sample.strategy_seconds, sample.generator_seconds),
-    )
-
-
-def _engine_row(key: int, use: EngineUse) -> tuple[Any, ...]:
-    return (
-        *(key, clean(use.engine), clean(use.version), str(use.mode), use.index_seconds, use.query_seconds),
-        *(use.calls, use.places, use.cut, use.index_bytes),
-    )
-
-
-def _block_row(key: int, ordinal: int, block: StoredBlock) -> tuple[Any, ...]:
-    return (
-        *(key, ordinal, block.kind, clean(block.places), block.score, block.tokens, block.state),
-        *(clean(block.reason), block.char_start, block.char_end),
-    )
-
-
-def _completion_row(key: int, idx: int, completion: StoredCompletion, answer: int) -> tuple[Any, ...]:
-    return key, idx, answer, str(completion.status), clean(completion.text), json.dumps(completion.flags)
-
-
-def _access_row(key: int, access: StoredAccess) -> tuple[Any, ...]:
-    return (
-        key,
-        access.opened,
-        access.searches,
-        access.characters,
-        access.explored_files,
-        number_or_null(access.explored_recall),
-    )
+        load(connection, table, table_rows)
 
 
 def _append_scores(connection: Connection, run: int | None, finished: Sequence[tuple[int, Finished]]) -> None:
     kinds = {kind for _, sample in finished for scores in sample.all_scores for kind in scores}
     measures = measure_numbers(connection, kinds)
     rows = [
-        (run, measures[kind], key, idx, number_or_null(value))
+        (run, measures[kind], key, idx, clean(value))
         for key, sample in finished
         for idx, scores in enumerate(sample.all_scores)
         for kind, value in scores.items()
     ]
     # In the order of the table, so that neighbouring rows are written together.
     rows.sort(key=itemgetter(1, 2, 3))
-    load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), rows)
+    load(connection, t.SCORE_FACT, rows)
 
 
 def measure_numbers(connection: Connection, kinds: Collection[tuple[str, str]]) -> Mapping[tuple[str, ...], int]:
     """Return (profile, metric) -> row number. New pairs are added."""
-    return name_numbers(connection, t.MEASURE, ("profile", "metric"), set(kinds))
+    return name_numbers(connection, t.MEASURE, set(kinds))
 
 
 def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished], prompts: Mapping[str, int]) -> None:
@@ -218,11 +165,11 @@ def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished
         for sample in finished
         for cost in sample.bits
     }
-    coders = name_numbers(connection, t.CODER, ("coder", "language"), {(coder, language) for _, language, _ in costs})
+    coders = name_numbers(connection, t.CODER, {(coder, language) for _, language, _ in costs})
     rows = [
         (prompt, coders[coder, language], target, bits) for (prompt, language, target), bits in sorted(costs.items())
     ]
-    merge(connection, t.BITS_FACT, t.BITS_FACT.c.keys(), rows)
+    merge(connection, t.BITS_FACT, rows)
 
 
 _PACK_BYTES = 1 << 20
@@ -253,7 +200,7 @@ def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
         for digest in together:
             rows.append((digest, pack, start, len(prompts[digest])))
             start += len(prompts[digest])
-    merge(connection, t.PROMPT, ("digest", "pack", "start", "size"), rows)
+    merge(connection, t.PROMPT, rows)
 
 
 def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -274,10 +221,7 @@ def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tup
 
 def prompt_text(connection: Connection, digest: str) -> str | None:
     """Return the prompt with a digest; None if it is not stored."""
-    p = t.PROMPT.c
-    query = select(p.start, p.size, t.PACK.c.data).select_from(t.PROMPT.join(t.PACK, p.pack == t.PACK.c.number))
-    row = connection.execute(query.where(p.digest == digest)).first()
-    return None if row is None else lzma.decompress(row.data)[row.start : row.start + row.size].decode()
+    return dict(prompt_texts(connection, [digest])).get(digest)
 
 
 def _packs(prompts: Mapping[str, bytes]) -> Iterator[Sequence[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,36 +11,19 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import passes_not_plain
-from ctxbench.harness.store.write import Imported, Mark, Row, clean
+from ctxbench.harness.store.write import Imported, Mark, clean, merge, row_of
 
 
 def add_imported(store: Store, run: str, imported: Imported) -> bool:
     """Record that a run was imported; return False if this is already recorded."""
-
-    def append(connection: Connection) -> bool:
-        if connection.execute(select(t.IMPORTED.c.run_id).where(t.IMPORTED.c.run_id == run)).first() is not None:
-            return False
-        connection.execute(insert(t.IMPORTED), {"run_id": run, **_row(imported)})
-        return True
-
-    return store.settle(append)
+    row = row_of(t.IMPORTED, imported, run_id=run)
+    return store.settle(lambda connection: merge(connection, t.IMPORTED, [row])) == 1
 
 
 def add_marks(store: Store, set_digest: str, marks: Iterable[Mark]) -> int:
     """Mark samples of a set as invalid; return the number of new marks. A mark keeps its first reason."""
-    rows_by_key = {(mark.sample_id, mark.mark): {"set_digest": set_digest, **_row(mark)} for mark in marks}
-
-    def append(connection: Connection) -> int:
-        m = t.MARK.c
-        stored_keys = {
-            tuple(row) for row in connection.execute(select(m.sample_id, m.mark).where(m.set_digest == set_digest))
-        }
-        new = [row for key, row in rows_by_key.items() if key not in stored_keys]
-        if new:
-            connection.execute(insert(t.MARK), new)
-        return len(new)
-
-    return store.settle(append)
+    rows = [row_of(t.MARK, mark, set_digest=set_digest) for mark in marks]
+    return store.settle(lambda connection: merge(connection, t.MARK, rows))
 
 
 def marks_of(store: Store, set_digest: str) -> list[Mark]:
@@ -133,10 +115,6 @@ def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str,
     for digest, sample, mark in sorted(map(tuple, connection.execute(query)), reverse=True):
         marks_by_set[digest][sample] = mark
     return marks_by_set
-
-
-def _row(record: Imported | Mark) -> Row:
-    return {name: clean(value) for name, value in dataclasses.asdict(record).items()}
 
 
 def add_name(store: Store, run: str, name: str) -> bool:

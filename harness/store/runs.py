@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +10,6 @@ from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.samples import SampleSet
-from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import project_of
 from ctxbench.harness.metrics import BLOCK_GAIN, DEFAULT
 from ctxbench.harness.prices import Prices
@@ -24,14 +22,14 @@ from ctxbench.harness.results import (
     Origin,
     RunInfo,
     RunTable,
+    drop_incomplete_columns,
     left_out,
-    without_parts,
 )
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.database import uncollected
+from ctxbench.harness.store.database import garbage_collection_paused
 from ctxbench.harness.store.notes import names
-from ctxbench.harness.store.samples import Planned, Values, measures, planned_samples, stored_scores
+from ctxbench.harness.store.samples import PlannedSamples, Values, measures, planned_samples, stored_scores
 from ctxbench.harness.store.scores import (
     Costs,
     Counts,
@@ -45,7 +43,7 @@ from ctxbench.harness.store.scores import (
 )
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.work import JUDGING, loads_of
-from ctxbench.harness.store.write import read_flags, shown_generator, shown_samples, versions
+from ctxbench.harness.store.write import spec_of
 from ctxbench.strategies.registry import is_control
 
 SET_BACK = "restore the set as it was at the time of the run"
@@ -55,14 +53,6 @@ _FIELDS = ("context_tokens", "calls")
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
 CONTEXT = "context"
 """Profile of context gain, bits and diagnostics. Its metrics are part of every table."""
-
-
-def status_counts(store: Store, run: str) -> Counter[str]:
-    """Return status -> number of finished samples of a run."""
-    r = t.RESULT.c
-    query = select(r.status, func.count()).where(r.run_id == run).group_by(r.status)
-    with store.reading() as connection:
-        return Counter(dict(connection.execute(query).all()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +70,8 @@ class StoredRun:
 
 
 def _stored_run(row: Any) -> StoredRun:
-    names = ("id", "samples", "samples_digest", "strategy", "coder", "n")
-    columns = {name: getattr(row, name) for name in names}
-    return StoredRun(**columns, generator=redacted(row.generator), label=shown_generator(row))
+    spec, names = spec_of(row), ("samples", "samples_digest", "strategy", "generator", "coder", "n")
+    return StoredRun(id=row.id, label=spec.shown_generator, **{name: getattr(spec, name) for name in names})
 
 
 def find_run(store: Store, run_id: str) -> StoredRun:
@@ -103,7 +92,7 @@ def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
     """Return the runs over a sample set, ordered by strategy, generator and id."""
     query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
-        runs = [_stored_run(row) for row in connection.execute(query) if samples == shown_samples(row)]
+        runs = [_stored_run(row) for row in connection.execute(query) if samples == spec_of(row).shown_samples]
     return sorted(runs, key=lambda run: (run.strategy, run.label, run.id))
 
 
@@ -168,8 +157,10 @@ class RunFilter:
 
     def has(self, run: Any) -> bool:
         """Return whether the filter accepts a run, given as a database row."""
-        names = ((self.id, run.id), (self.samples, shown_samples(run)), (self.digest, run.samples_digest))
-        return all(name in (None, actual) for name, actual in (*names, (self.generator, shown_generator(run))))
+        spec = spec_of(run)
+        actual = (run.id, spec.shown_samples, spec.samples_digest, spec.shown_generator)
+        choices = (self.id, self.samples, self.digest, self.generator)
+        return all(choice in (None, name) for choice, name in zip(choices, actual, strict=True))
 
 
 def run_tables(
@@ -197,7 +188,7 @@ def run_tables(
         selection: the runs and samples to read; None for all.
     """
     run_filter = selection or RunFilter()
-    with uncollected(), store.reading() as connection:
+    with garbage_collection_paused(), store.reading() as connection:
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
         run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
         begun = _begun(connection)
@@ -238,7 +229,7 @@ def _run_columns(
             scores = measures(connection, (DEFAULT,))
             own = values if profile == DEFAULT else stored_scores(connection, scores, run.id, plan, run_filter.language)
             scored = own.get(ALWAYS, {}).keys()
-            values, run_remarks = without_parts(values, scored, run_remarks, profile=profile)
+            values, run_remarks = drop_incomplete_columns(values, scored, run_remarks, profile=profile)
         values = dict(values)
         values |= pass_columns(verdicts, run.n, ks)
         values |= {BLOCK_GAIN: gains[run.id]} if run.id in gains else {}
@@ -265,7 +256,7 @@ class RunColumns:
 
     run: Any
     profile: str
-    samples: Planned
+    samples: PlannedSamples
     values: Mapping[str, Values]
     verdicts: Counts
     marks: Mapping[str, str]
@@ -306,7 +297,7 @@ class RunColumns:
             costs=self._costs(samples),
         )
 
-    def _calls(self, samples: Planned) -> tuple[float | None, ...]:
+    def _calls(self, samples: PlannedSamples) -> tuple[float | None, ...]:
         calls, summaries = samples.numbers["calls"], self.costs.summaries
         if summaries is None:
             return calls
@@ -315,7 +306,7 @@ class RunColumns:
             for id_, count in zip(samples.id, calls, strict=True)
         )
 
-    def _costs(self, samples: Planned) -> dict[str, tuple[float | None, ...]]:
+    def _costs(self, samples: PlannedSamples) -> dict[str, tuple[float | None, ...]]:
         of_calls = {
             "tokens_in": self.costs.tokens_in,
             "tokens_out": self.costs.tokens_out,
@@ -344,24 +335,24 @@ class RunColumns:
         stored_names = {Origin.RUN: tuple(costs), Origin.REFERENCE: _TOKENS}.get(self.origin, ())
         return {name: column if name in stored_names else (None,) * len(samples.id) for name, column in costs.items()}
 
-    def _test_seconds(self, samples: Planned) -> tuple[float | None, ...]:
+    def _test_seconds(self, samples: PlannedSamples) -> tuple[float | None, ...]:
         """Return the test seconds per sample: 0 if all completions are blank."""
         return tuple(
             self.costs.test_seconds.get(id_, 0.0 if facts.tested and stored else None)
             for id_, facts, stored in zip(samples.id, samples.facts, samples.stored, strict=True)
         )
 
-    def _info(self, samples: Planned, language: str) -> RunInfo:
-        run = self.run
+    def _info(self, samples: PlannedSamples, language: str) -> RunInfo:
+        run, spec = self.run, spec_of(self.run)
         control = is_control(run.strategy)
         return RunInfo(
             id=run.id,
-            samples=shown_samples(run),
+            samples=spec.shown_samples,
             samples_digest=run.samples_digest,
             set_size=run.set_size,
             language=language,
             strategy=run.strategy,
-            generator=shown_generator(run),
+            generator=spec.shown_generator,
             origin=self.origin,
             profile=self.profile,
             ranked=not control,
@@ -371,73 +362,9 @@ class RunColumns:
             # The import file does not say how its completions were decoded.
             sampling="" if self.origin is Origin.IMPORTED else run.sampling,
             benchmark="+".join(sorted({facts.benchmark for facts in samples.kinds})),
-            versions=versions(run),
+            versions=spec.versions,
             loads=self.loads if self.origin is Origin.RUN else (),
             offline=self.costs.offline,
             remarks=self.remarks,
             cutoff=self.cutoff,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """A stored completion with its verdict."""
-
-    text: str
-    verdict: str | None
-    """None for lines, empty completions and completions that are not judged yet."""
-    reason: str
-    flags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
-    """A run with the texts of its completions."""
-
-    run: StoredRun
-    kinds: Mapping[str, str]
-    texts: Mapping[str, tuple[Text, ...]]
-    """Sample -> its completions by index; without missing samples."""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Planned samples without completions."""
-        return tuple(sample for sample in self.kinds if sample not in self.texts)
-
-
-def completed(store: Store, run_id: str) -> Completed:
-    """Return the completions of a run, given its name, its id or the beginning of its id.
-
-    Raises:
-        InputFault: if several ids begin with `run_id`, or the run was stored without texts.
-        UnknownName: if no run matches.
-    """
-    run = find_run(store, run_id)
-    p, s, c, j, v = t.PLANNED_FACT.c, t.SAMPLE.c, t.COMPLETION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
-    planned = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
-    judged = (
-        planned.join(t.COMPLETION_FACT, c.key == p.key)
-        .outerjoin(t.JUDGED_FACT, (c.key == j.key) & (c.idx == j.idx))
-        .outerjoin(t.VERDICT, j.verdict_key == v.key)
-    )
-    texts: dict[str, list[Text]] = {}
-    with store.reading() as connection:
-        source = notes.imports(connection, [run.id]).get(run.id)
-        if source is not None and source.origin is Origin.REFERENCE:
-            raise InputFault(
-                f"the run {run.id} is a reference result, which has scores but no texts",
-                cure="run its strategy yourself, and give that run",
-            )
-        kinds = select(s.id, s.kind).select_from(planned).where(p.run == t.run_number(run.id)).order_by(p.ordinal)
-        ordered: dict[str, str] = dict(connection.execute(kinds).all())
-        query = select(s.id, c.text, v.verdict, v.reason, v.flags).select_from(judged)
-        query = query.where(p.run == t.run_number(run.id))
-        for sample, text, verdict, reason, flags in connection.execute(query.order_by(p.ordinal, c.idx)):
-            texts.setdefault(sample, []).append(
-                Text(text=text, verdict=verdict, reason=reason or "", flags=read_flags(flags))
-            )
-    return Completed(
-        run=run,
-        kinds=ordered,
-        texts={sample: tuple(sample_texts) for sample, sample_texts in texts.items()},
-    )

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias, TypeVar
 from sqlalchemy import ColumnElement, Connection, Float, Integer, Select, bindparam, func, select
 
 from ctxbench.bench.types import Kind
-from ctxbench.harness.results import ACCESS, Status, only_copies, status_cases
+from ctxbench.harness.results import ACCESS, Status, only_copies
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.database import fetched
 from ctxbench.harness.store.scores import Counts
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS
-from ctxbench.harness.store.write import shown_generator, shown_samples
+from ctxbench.harness.store.write import spec_of
 
 T = TypeVar("T")
 Values: TypeAlias = Mapping[str, float | None]
@@ -53,7 +53,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedSamples:
     """The planned samples of a run, as columns of equal length."""
 
     id: tuple[str, ...]
@@ -75,13 +75,13 @@ class Planned:
             for id_, facts, stored in zip(self.id, self.facts, self.stored, strict=True)
         )
 
-    def only(self, language: str | None) -> bool:
+    def all_in(self, language: str | None) -> bool:
         """Return whether all samples are in `language`; True for None."""
         return language is None or {facts.language for facts in self.kinds} <= {language}
 
-    def among(self, language: str) -> Planned:
+    def among(self, language: str) -> PlannedSamples:
         """Return the samples in one language."""
-        if self.only(language):
+        if self.all_in(language):
             return self
         keep = [place for place, facts in enumerate(self.facts) if facts.language == language]
 
@@ -90,7 +90,7 @@ class Planned:
 
         facts = part(self.facts)
         numbers = {name: part(column) for name, column in self.numbers.items()}
-        return Planned(
+        return PlannedSamples(
             id=part(self.id),
             key=part(self.key),
             facts=facts,
@@ -106,7 +106,7 @@ class Planned:
         return tuple([None if strategy is None or model is None else strategy + model for strategy, model in both])
 
 
-def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator[Planned]:
+def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> Iterator[PlannedSamples]:
     """Yield the planned samples of each run, given as (run id, digest of its set)."""
     facts = {digest: _facts(connection, digest) for digest in dict.fromkeys(digest for _, digest in runs)}
     p, s, r = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c
@@ -131,13 +131,24 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
             shared[digest, ids] = ids, of_ids, _distinct(of_ids)
         ids, of_ids, kinds = shared[digest, ids]
         numbers = dict(zip(_NUMBERS, columns, strict=True))
-        yield Planned(id=ids, key=keys, facts=of_ids, stored=stored, numbers=numbers, kinds=kinds)
+        yield PlannedSamples(id=ids, key=keys, facts=of_ids, stored=stored, numbers=numbers, kinds=kinds)
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
-    """Return the status of a sample by the rules of `status_cases`. `stored` is its result's status or None."""
-    cases = status_cases(excluded=excluded, missing=stored is None, tested=facts.tested, judged=judged, n=n)
-    return next((status for holds, status in cases if holds), None) or _STATUSES[str(stored)]
+    """Return the status of a sample. One with tests is missing until all its `n` completions have verdicts.
+
+    Args:
+        facts: the sample.
+        stored: status of its result; None without a result.
+        judged: number of its completions with a verdict.
+        n: completions per sample.
+        excluded: whether the sample is invalid.
+    """
+    if excluded:
+        return Status.EXCLUDED
+    if stored is None or (facts.tested and judged != n):
+        return Status.INFRA_FAILED
+    return _STATUSES[stored]
 
 
 def _distinct(facts: tuple[Facts, ...]) -> tuple[Facts, ...]:
@@ -163,12 +174,12 @@ def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str
 
 
 def stored_scores(
-    connection: Connection, metrics: Mapping[int, str], run: str, planned: Planned, language: str | None = None
+    connection: Connection, metrics: Mapping[int, str], run: str, planned: PlannedSamples, language: str | None = None
 ) -> dict[str, Values]:
     """Return metric -> sample -> mean over its completions, for the numbered metrics of `measures`."""
     ids = dict(zip(planned.key, planned.id, strict=True))
     numbers = {"run": run, "measures": list(metrics)}
-    if planned.only(language):
+    if planned.all_in(language):
         rows = fetched(connection, _asked_scores(among=False), **numbers)
     else:
         rows = fetched(connection, _asked_scores(among=True), **numbers, language=language)
@@ -226,7 +237,9 @@ def stored_sets(store: Store) -> list[StoredSet]:
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
-            runs_by_set[shown_samples(row), row.samples, row.samples_digest].append((row.id, shown_generator(row)))
+            spec = spec_of(row)
+            named = spec.shown_samples, spec.samples, spec.samples_digest
+            runs_by_set[named].append((row.id, spec.shown_generator))
         # Runs over the same part of a set have the same samples, so read the languages of one run.
         spoken = languages_of(connection, [runs[0][0] for runs in runs_by_set.values()])
         imported_ids = set(connection.execute(select(t.IMPORTED.c.run_id)).scalars())

@@ -22,7 +22,7 @@ from ctxbench.harness.store.database import fetched
 from ctxbench.harness.store.facts import measure_numbers
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE, UnscoredCompletion, passes_not_plain
-from ctxbench.harness.store.write import load, number_or_null, parts
+from ctxbench.harness.store.write import clean, load, parts
 from ctxbench.strategies.api import SUMMARY_ROLE
 
 KS = (1, 3, 5, 10, 20, 50, 100)
@@ -87,12 +87,12 @@ def add_scores(
             query = select(s.measure, s.key, s.idx).where(s.run == number, s.measure.in_(list(numbers.values())))
             stored.update(map(tuple, connection.execute(query.where(s.key.in_(of_part)))))
         rows = [
-            (number, numbers[metric], keys[sample], idx, number_or_null(value))
+            (number, numbers[metric], keys[sample], idx, clean(value))
             for (sample, idx), values in scores.items()
             for metric, value in values.items()
             if (numbers[metric], keys[sample], idx) not in stored
         ]
-        load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), sorted(rows, key=itemgetter(1, 2, 3)))
+        load(connection, t.SCORE_FACT, sorted(rows, key=itemgetter(1, 2, 3)))
 
     store.settle(add)
 
@@ -299,14 +299,6 @@ class Gain:
     bits: float
 
 
-def priced_samples(store: Store, run: str, coder: str) -> frozenset[str]:
-    """Return the samples of a run whose blocks this coder has measured."""
-    g = t.BLOCK_GAIN.c
-    with store.reading() as connection:
-        query = select(g.sample_id).where(g.run_id == run, g.coder == coder).distinct()
-        return frozenset(connection.scalars(query))
-
-
 def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
     """Append the gains of a sample's blocks, by index; return False if they are already stored."""
 
@@ -317,7 +309,7 @@ def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[in
         if not gains or connection.execute(query).first() is not None:
             return False
         rows = [(key, ordinal, coder, gain) for ordinal, gain in sorted(gains.items())]
-        load(connection, t.GAIN_FACT, t.GAIN_FACT.c.keys(), rows)
+        load(connection, t.GAIN_FACT, rows)
         return True
 
     return store.settle(append)

@@ -1,20 +1,23 @@
-"""Searches a run's samples page by page, by the rules of `harness.results`, in the database."""
+"""Searches a run's samples by the rules of `harness.results`."""
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from sqlalchemy import CTE, ColumnElement, Connection, FromClause, Select, Subquery, case, exists, func, or_, select
+from sqlalchemy import Connection, select
 
-from ctxbench.bench.types import Kind
-from ctxbench.harness.results import Status, status_cases, value_cases
+from ctxbench.harness.results import Status, counting_value
+from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
-from ctxbench.harness.store.scores import kinds_of
+from ctxbench.harness.store.database import garbage_collection_paused
+from ctxbench.harness.store.samples import Facts, Values, measures, planned_samples, stored_scores
+from ctxbench.harness.store.scores import kinds_of, verdict_counts
 from ctxbench.harness.store.store import Store
-from ctxbench.harness.store.verdicts import PASS, PROFILE
+from ctxbench.harness.store.verdicts import PASS
 
 Order = Literal["plan", "lowest", "highest", "difference"]
 Differs = Literal["", "any", "first", "second"]
@@ -52,6 +55,24 @@ class SampleFilter:
     differs: Differs = ""
     """``any``: samples that count in both runs with different values; ``first``, ``second``: that run is better."""
 
+    def fits(self, sample: FoundSample) -> bool:
+        """Return whether a sample matches all conditions except on its language, verdicts and flags."""
+        words, texts = self.words.casefold(), (sample.id, sample.path, sample.repo)
+        exact = ((self.repo, sample.repo), (self.level, sample.level), (self.status, sample.status))
+        return (
+            all(condition in (actual, "", None) for condition, actual in exact)
+            and any(words in text.casefold() for text in texts)
+            and self._fits_difference(sample.value, sample.other)
+        )
+
+    def _fits_difference(self, value: float | None, other: float | None) -> bool:
+        if not self.differs:
+            return True
+        if value is None or other is None or value == other:
+            return False
+        first_is_better = (value < other) is self.measure.lower_is_better
+        return self.differs == "any" or first_is_better is (self.differs == "first")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSample:
@@ -69,187 +90,90 @@ class FoundSample:
     other: float | None = None
 
 
-def search(
-    store: Store, sample_filter: SampleFilter, *, order: Order = "plan", limit: int = 25, offset: int = 0
-) -> tuple[int, list[FoundSample]]:
-    """Return the number of matching samples and one page of them. Order ``difference`` needs the filter's `other`."""
-    matching = _found(sample_filter)
-    by = _by(matching, order)
-    total = select(func.count()).select_from(matching).scalar_subquery()
-    query = select(matching, total.label("total")).order_by(*by).limit(limit).offset(offset)
-    with store.reading() as connection:
-        rows = [dict(row) for row in connection.execute(query).mappings()]
-    if not rows and offset:
-        return search(store, sample_filter, order=order, limit=1)[0], []
-    counts = [row.pop("total") for row in rows]
-    return next(iter(counts), 0), [FoundSample(**{**row, "status": Status(row["status"])}) for row in rows]
-
-
-def neighbours(
-    store: Store, sample_filter: SampleFilter, ordinal: int, *, order: Order = "plan"
-) -> tuple[str | None, str | None, int]:
-    """Return the matching samples before and after a position in the plan, and the number of the sample there.
-
-    A neighbour is None at an end. Numbers count matching samples from 1. A sample that does not match has number 0, and
-    its next neighbour is the first match.
-    """
-    # Read the other run's values only if they decide the match or the order.
-    compared = sample_filter.differs or order == "difference"
-    matching = _found(sample_filter if compared else replace(sample_filter, other=""))
-    by, sample = _by(matching, order), matching.c.id
-    beside = {
-        "before": func.lag(sample),
-        "after": func.lead(sample),
-        "first": func.first_value(sample),
-        "number": func.row_number(),
-    }
-    columns = (of.over(order_by=by).label(name) for name, of in beside.items())
-    placed = select(matching.c.ordinal, *columns).subquery()
-    fits = placed.c.ordinal == ordinal
-    with store.reading() as connection:
-        row = connection.execute(select(fits.label("fits"), placed).order_by(fits.desc()).limit(1)).one_or_none()
-    if row is None:
-        return None, None, 0
-    return (row.before, row.after, row.number) if row.fits else (None, row.first, 0)
-
-
-def _by(matching: CTE, order: Order) -> list[ColumnElement[Any]]:
-    if order == "plan":
-        return [matching.c.ordinal]
-    key = func.abs(matching.c.value - matching.c.other) if order == "difference" else matching.c.value
-    # Databases sort NULL differently.
-    return [key.is_(None), key if order == "lowest" else key.desc(), matching.c.ordinal]
-
-
-def place_in_plan(store: Store, run: str, sample: str) -> int | None:
-    """Return the position of a sample in a run's plan; None if it is not planned."""
-    p = t.PLANNED_FACT.c
-    with store.reading() as connection:
-        return connection.scalar(select(p.ordinal).where(p.key == t.key_of(run, sample)))
-
-
-def _found(sample_filter: SampleFilter) -> CTE:
-    """Return the run's matching samples as a table that the database builds once; recomputing it can take minutes."""
-    return _fitting(sample_filter).cte("found").prefix_with("MATERIALIZED")
-
-
-def _fitting(sample_filter: SampleFilter) -> Select[Any]:
-    samples = _counted(sample_filter.run, sample_filter.measure).subquery()
-    conditions = _conditions(samples, sample_filter)
-    columns = [samples.c[name] for name in ("ordinal", "id", "repo", "path", "line", "level", "status", "value")]
-    if not sample_filter.other:
-        return select(*columns).where(*conditions)
-    other = _counted(sample_filter.other, sample_filter.measure).subquery()
-    value, other_value = samples.c.value, other.c.value
-    better, worse = (other_value, value) if sample_filter.measure.lower_is_better else (value, other_value)
-    differs = {"": [], "any": [value != other_value], "first": [better > worse], "second": [better < worse]}[
-        sample_filter.differs
+def search(store: Store, sample_filter: SampleFilter, *, order: Order = "plan") -> list[FoundSample]:
+    """Return the matching samples. ``difference`` needs the filter's `other`. Samples without a value come last."""
+    run, measure = sample_filter.run, sample_filter.measure
+    with garbage_collection_paused(), store.reading() as connection:
+        others = {id_: value for id_, _, _, value in _counted(connection, sample_filter.other, measure)}
+        samples = list(enumerate(_counted(connection, run, measure)))
+        lines = _lines(connection, run)
+        among = list(_among(connection, sample_filter))
+    matching = [
+        FoundSample(
+            ordinal=ordinal,
+            id=id_,
+            repo=facts.repo,
+            path=facts.path,
+            line=lines[id_],
+            level=facts.level,
+            status=status,
+            value=value,
+            other=others.get(id_),
+        )
+        for ordinal, (id_, facts, status, value) in samples
+        if sample_filter.language in ("", facts.language) and all(id_ in ids for ids in among)
     ]
-    joined = samples.outerjoin(other, samples.c.id == other.c.id)
-    return select(*columns, other.c.value.label("other")).select_from(joined).where(*conditions, *differs)
+    return sorted(filter(sample_filter.fits, matching), key=functools.partial(_rank, order))
 
 
-def _counted(run: str, measure: Measure) -> Select[Any]:
-    p, m, r, n = t.PLANNED_FACT.c, t.SAMPLE.c, t.RESULT_FACT.c, t.RUN.c
-    values, passes = _means(run, measure.profile, measure.metric), _means(run, PROFILE, PASS)
-    joined = (
-        t.PLANNED_FACT.join(t.SAMPLE, p.sample == m.number)
-        .join(t.RUN, p.run == n.number)
-        .outerjoin(t.RESULT_FACT, p.key == r.key)
-        .outerjoin(values, p.key == values.c.key)
-        .outerjoin(passes, p.key == passes.c.key)
-    )
-    invalid = exists().where(t.MARK.c.set_digest == m.set_digest, t.MARK.c.sample_id == m.id)
-    statuses = status_cases(
-        excluded=invalid,
-        missing=r.status.is_(None),
-        tested=m.kind == Kind.FUNCTION,
-        judged=func.coalesce(passes.c.made, 0),
-        n=n.n,
-    )
-    status = case(*((holds, str(counted)) for holds, counted in statuses), else_=r.status)
-    value = case(
-        *value_cases(
-            scored=status == Status.SCORED,
-            model_failed=status == Status.MODEL_FAILED,
-            own=values.c.value,
-            worst=measure.worst,
-        )
-    )
-    return (
-        select(
-            p.key,
-            p.ordinal,
-            m.id,
-            m.language,
-            m.repo,
-            m.path,
-            m.line,
-            m.subkind.label("level"),
-            status.label("status"),
-            value.label("value"),
-        )
-        .select_from(joined)
-        .where(n.id == run)
-    )
+def _rank(order: Order, sample: FoundSample) -> tuple[bool, float]:
+    key = sample.value if order in ("lowest", "highest") else float(sample.ordinal)
+    if order == "difference":
+        key = None if sample.value is None or sample.other is None else abs(sample.value - sample.other)
+    return key is None, (key or 0.0) * (-1 if order in ("highest", "difference") else 1)
 
 
-def _means(run: str, profile: str, metric: str) -> Subquery:
-    """Return key -> mean of a metric and number of completions with it, from one range of the scores."""
-    s = t.SCORE.c
-    return (
-        select(s.key, func.avg(s.value).label("value"), func.count().label("made"))
-        .where(s.run_id == run, s.profile == profile, s.metric == metric)
-        .group_by(s.key)
-        .subquery()
-    )
+def is_planned(store: Store, run: str, sample: str) -> bool:
+    """Return whether a sample is in a run's plan."""
+    with store.reading() as connection:
+        return connection.scalar(select(t.key_of(run, sample))) is not None
 
 
-def _conditions(samples: FromClause, sample_filter: SampleFilter) -> list[ColumnElement[bool]]:
-    f = samples.c
-    exact = {
-        "language": sample_filter.language,
-        "repo": sample_filter.repo,
-        "level": sample_filter.level,
-        "status": sample_filter.status,
-    }
-    conditions: list[ColumnElement[bool]] = [f[name] == value for name, value in exact.items() if value]
-    if sample_filter.words:
-        # Escaped, because names often contain an underscore.
-        conditions.append(
-            or_(*(f[name].icontains(sample_filter.words, autoescape=True) for name in ("id", "path", "repo")))
-        )
+def _counted(connection: Connection, run: str, measure: Measure) -> Iterator[tuple[str, Facts, Status, float | None]]:
+    """Yield id, facts, status and value of each planned sample, in the plan's order; nothing without such a run."""
+    row = connection.execute(select(t.RUN).where(t.RUN.c.id == run)).first()
+    if row is None:
+        return
+    digest = row.samples_digest
+    [planned] = planned_samples(connection, [(run, digest)])
+    verdicts = verdict_counts(connection, [run]).get(run, {})
+    if measure.metric == PASS:
+        values: Values = {id_: passed / judged for id_, (judged, passed) in verdicts.items()}
+    else:
+        numbered = measures(connection, [measure.profile]).items()
+        named = {number: metric for number, metric in numbered if metric == measure.metric}
+        values = stored_scores(connection, named, run, planned).get(measure.metric, {})
+    marked = notes.invalid_samples(connection, [digest])[digest]
+    statuses = planned.status(verdicts, row.n, marked)
+    for id_, facts, status in zip(planned.id, planned.facts, statuses, strict=True):
+        yield id_, facts, status, counting_value(status, values.get(id_), measure.worst)
+
+
+def _lines(connection: Connection, run: str) -> dict[str, int]:
+    s, p = t.SAMPLE.c, t.PLANNED_FACT.c
+    joined = t.PLANNED_FACT.join(t.SAMPLE, p.sample == s.number)
+    return dict(connection.execute(select(s.id, s.line).select_from(joined).where(p.run == t.run_number(run))).all())
+
+
+def _among(connection: Connection, sample_filter: SampleFilter) -> Iterator[set[str]]:
+    """Yield the samples with the verdict, and those with the flag, if the filter asks for them."""
+    j, v, run = t.JUDGED.c, t.VERDICT.c, sample_filter.run
+    judged = select(j.sample_id).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
     if sample_filter.verdict:
-        j, v = t.JUDGED_FACT.c, t.VERDICT.c
-        verdict_matches = (
-            j.key == f.key,
-            j.verdict_key == v.key,
-            v.verdict == sample_filter.verdict,
-        )
-        conditions.append(exists().where(*verdict_matches))
+        yield set(connection.scalars(judged.where(v.verdict == sample_filter.verdict)))
     if sample_filter.flag:
-        j, v, flag = t.JUDGED_FACT.c, t.VERDICT.c, json.dumps(sample_filter.flag)
-        of_verdict = (j.key == f.key, j.verdict_key == v.key)
-        conditions.append(
-            or_(
-                *(
-                    exists().where(
-                        columns.key == f.key,
-                        columns.flags.contains(flag, autoescape=True),
-                    )
-                    for columns in (t.COMPLETION_FACT.c, t.RESULT_FACT.c)
-                ),
-                *([exists().where(*of_verdict, v.flags != "[]")] if sample_filter.flag == NOT_PLAIN else []),
-            )
-        )
-    return conditions
+        flag = json.dumps(sample_filter.flag)
+        ids = set(connection.scalars(judged.where(v.flags != "[]"))) if sample_filter.flag == NOT_PLAIN else set()
+        for c in (t.COMPLETION.c, t.RESULT.c):
+            flagged = select(c.sample_id).where(c.run_id == run, c.flags.contains(flag, autoescape=True))
+            ids.update(connection.scalars(flagged))
+        yield ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
     """The values that can filter a run's samples, each field sorted."""
 
-    languages: tuple[str, ...]
     repos: tuple[str, ...]
     levels: tuple[str, ...]
     verdicts: tuple[str, ...]
@@ -261,12 +185,11 @@ def facets(store: Store, run: str) -> Facets:
     """Return the values that can filter a run's samples."""
     p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
-    places = select(s.language, s.repo, s.subkind).select_from(planned).where(p.run_id == run)
+    places = select(s.repo, s.subkind).select_from(planned).where(p.run_id == run)
     judged = select(v.verdict).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
     with store.reading() as connection:
         rows = connection.execute(places.distinct()).all()
         return Facets(
-            languages=_sorted(row.language for row in rows),
             repos=_sorted(row.repo for row in rows),
             levels=_sorted(row.subkind for row in rows),
             verdicts=_sorted(connection.scalars(judged.distinct())),

@@ -10,9 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gzip
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,10 +27,9 @@ from ctxbench.harness.store.write import (
     StoredGeneration,
     StoredVerdict,
     clean,
-    number_or_null,
 )
 
-FORMAT = 3
+FORMAT = 4
 SUFFIX = ".shard.gz"
 _CURE = "repeat the `ctxbench run --shard` command that wrote it, or leave it out"
 _TIMES: Mapping[str, tuple[str, ...]] = {
@@ -69,8 +67,6 @@ class AttemptLog:
 class Shard:
     """Finished samples of a run with all data that they refer to; or only verdicts; or an attempt."""
 
-    samples: str
-    samples_digest: str
     spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Repository -> digest of its files, for the repositories of the samples."""
@@ -86,8 +82,6 @@ class ShardManifest:
 
     format: int
     run: str
-    samples: str
-    samples_digest: str
     spec: RunSpec
     snapshots: dict[str, str]
     finished: tuple[str, ...]
@@ -101,8 +95,9 @@ def encode(shard: Shard) -> tuple[str, bytes]:
     return name, gzip.compress("".join([text, *times]).encode(), _LEVEL, mtime=0)
 
 
-def write(folder: Path, name: str, content: bytes) -> None:
-    """Write a shard into a folder atomically. A file with this name already has the same results."""
+def write(folder: Path, shard: Shard) -> None:
+    """Write a shard into a folder atomically. A file with its name already has the same results."""
+    name, content = encode(shard)
     write_atomic(folder / name, content)
 
 
@@ -123,23 +118,13 @@ def read(path: Path) -> Shard:
     Raises:
         InputFault: if the file is not a shard or was changed; names file and line.
     """
-    return decode((line for _, line in read_lines(path)), path.name, str(path))
-
-
-def unpack(name: str, content: bytes) -> Shard:
-    """Return the shard that `encode` compressed; raises like `read`."""
-    # Not `splitlines`, which also splits at U+2028 inside a JSON string.
-    return decode(io.StringIO(gzip.decompress(content).decode(), newline="\n"), name, name)
-
-
-def decode(lines: Iterable[str], name: str, where: str) -> Shard:
-    """Return the shard in these lines, checked against the file's name; raises like `read`."""
+    where = str(path)
     facts: list[str] = []
     prompts: dict[str, str] = {}
     records: list[tuple[str, str, dict[str, Any]]] = []
     times: dict[tuple[str, str], dict[str, Any]] = {}
     manifest: ShardManifest | None = None
-    for number, line in enumerate(lines, 1):
+    for number, line in read_lines(path):
         record, at = _record(line, where, number), f"{where}:{number}"
         match record:
             case _ if manifest is None:
@@ -156,7 +141,7 @@ def decode(lines: Iterable[str], name: str, where: str) -> Shard:
         facts.append(line)
     if manifest is None:
         raise InputFault("the file is empty", where=where, cure=_CURE)
-    if sha256("".join(facts))[:24] != name.removesuffix(SUFFIX).rpartition("-")[2]:
+    if sha256("".join(facts))[:24] != path.name.removesuffix(SUFFIX).rpartition("-")[2]:
         raise InputFault(
             "the file was changed or damaged: its content does not match its name", where=where, cure=_CURE
         )
@@ -171,8 +156,6 @@ def _lines(shard: Shard) -> tuple[list[str], list[str]]:
     manifest = ShardManifest(
         format=FORMAT,
         run=shard.spec.id,
-        samples=shard.samples,
-        samples_digest=shard.samples_digest,
         spec=shard.spec,
         snapshots=dict(sorted(shard.snapshots.items())),
         finished=tuple(sample.sample_id for sample in shard.finished),
@@ -206,7 +189,7 @@ def _sample(sample: Finished, prompts: dict[str, str]) -> dict[str, Any]:
     for cost in record["bits"]:
         prompts[cost["prompt_digest"]] = cost.pop("prompt")
     for scored in (record, *record["completions"]):
-        scored["scores"] = [[*key, number_or_null(value)] for key, value in sorted(scored["scores"].items())]
+        scored["scores"] = [[*key, clean(value)] for key, value in sorted(scored["scores"].items())]
     return record
 
 
@@ -244,8 +227,6 @@ def _shard(
         return [(where, record) for where, name, record in records if name == kind]
 
     return Shard(
-        samples=manifest.samples,
-        samples_digest=manifest.samples_digest,
         spec=manifest.spec,
         snapshots=manifest.snapshots,
         generations=tuple(

@@ -8,7 +8,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
@@ -21,14 +21,14 @@ from ctxbench.bench.files import explained
 from ctxbench.bench.home import sqlite_url
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample
-from ctxbench.harness.results import Load
-from ctxbench.harness.run.scheduling import Share, WorkUnit, repository_of, units
+from ctxbench.harness.run.scheduling import Share, WorkUnit, units
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import notes, verdicts
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.facts import prompt_texts
-from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, ShardManifest, encode, manifest_of, read, write
+from ctxbench.harness.store.shard import SUFFIX, AttemptLog, Shard, ShardManifest, manifest_of, read, write
 from ctxbench.harness.store.store import Store, open_store
+from ctxbench.harness.store.work import attempts_of
 from ctxbench.harness.store.write import (
     Finished,
     StoredConstruction,
@@ -40,8 +40,8 @@ from ctxbench.harness.store.write import (
 
 Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
 """(run, its samples) -> units of this process."""
-Deliver = Callable[[str, bytes], None]
-"""Writes or sends a shard, given its name and content."""
+Deliver = Callable[[Shard], None]
+"""Writes or sends a shard."""
 Earlier = Callable[[str, Collection[str]], Iterable[Shard]]
 """(run, sample ids) -> earlier shards with some of these samples, or with verdicts only."""
 R = TypeVar("R")
@@ -78,7 +78,6 @@ class ShardStore(Store):
         self._done: dict[str, set[str]] = defaultdict(set)
         self._specs: dict[str, RunSpec] = {}
         self._open_units: dict[str, list[_OpenUnit]] = {}
-        self._attempts: dict[int, tuple[str, AttemptLog]] = {}
         self._unlinked: dict[str, list[tuple[str, Mapping[int, StoredVerdict]]]] = defaultdict(list)
         """Run -> (sample, its verdicts), for samples whose earlier shard lacks these verdicts."""
 
@@ -107,7 +106,7 @@ class ShardStore(Store):
         # A verdict that followed its sample is in a shard without samples.
         judged = {key for sample, key in verdicts.judged(self, run) if sample in in_shards}
         if judged - delivered:
-            self._deliver(*encode(self._of_verdicts(run, verdicts.find(self, judged - delivered).values())))
+            self._deliver(self._of_verdicts(run, verdicts.find(self, judged - delivered).values()))
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
         """Return the ids of samples that are or will be in shards; with `among`, only ids in it."""
@@ -140,75 +139,58 @@ class ShardStore(Store):
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 
-    def start_attempt(self, run: str, isolation: str, *, load: Load | None = None, locked: bool = False) -> int:
-        """Record the start of an attempt; return its number."""
-        attempt = super().start_attempt(run, isolation, load=load, locked=locked)
-        with self.reading() as connection:
-            started = connection.scalar(select(t.ATTEMPT.c.started).where(t.ATTEMPT.c.id == attempt)) or 0.0
-        log = AttemptLog(
-            started=started, isolation=isolation, load=load, ended=started, reason="", finished=0, missing=0
-        )
-        self._attempts[attempt] = run, log
-        return attempt
-
-    def add_fault(self, attempt: int, fault: StoredFault) -> None:
-        """Record why a sample is missing."""
-        super().add_fault(attempt, fault)
-        run, log = self._attempts[attempt]
-        self._attempts[attempt] = run, replace(log, faults=(*log.faults, fault))
-
-    def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
-        """Record the construction times of repositories in an attempt."""
-        stages = tuple(built)
-        super().add_construction(attempt, stages)
-        run, log = self._attempts[attempt]
-        self._attempts[attempt] = run, replace(log, constructions=stages)
-
-    def add_summaries(self, run: str, answers: Iterable[str]) -> None:
-        """Record which stored answers summarise APIs for a run."""
-        ids = tuple(sorted(answers))
-        super().add_summaries(run, ids)
-        for attempt, (of_run, log) in self._attempts.items():
-            if of_run == run:
-                self._attempts[attempt] = run, replace(log, summaries=ids)
-
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
         """Record the end of an attempt. Deliver its remaining finished samples and its log."""
         super().end_attempt(attempt, reason=reason, finished=finished, missing=missing)
-        run, log = self._attempts.pop(attempt)
+        run, log = self._log(attempt)
         for open_unit in self._open_units[run]:
             if open_unit.finished:
                 self._send(run, open_unit)
         self._send_verdicts(run)
-        spec, c, r = self._specs[run], t.OUTCOME.c, t.REMARK.c
-        with self.reading() as connection:
-            ended = connection.scalar(select(c.ended).where(c.attempt_id == attempt)) or log.ended
-            remarks = tuple(connection.scalars(select(r.text).where(r.run_id == run).order_by(r.ordinal)))
-            cutoff = notes.cutoffs(connection).get(spec.generator)
-        log = replace(
-            log, ended=ended, reason=reason, finished=finished, missing=missing, remarks=remarks, cutoff=cutoff
+        self._deliver(self._shard(run, attempt=log, answers=log.summaries))
+
+    def _log(self, attempt: int) -> tuple[str, AttemptLog]:
+        a, f, c, s, g, r = (
+            table.c for table in (t.ATTEMPT, t.FAULT, t.CONSTRUCTION, t.SUMMARISED_FACT, t.GENERATION_FACT, t.REMARK)
         )
-        self._deliver(*encode(self._shard(run, attempt=log, answers=log.summaries)))
+        with self.reading() as connection:
+            run = str(connection.scalar(select(a.run_id).where(a.id == attempt)))
+            [stored] = [other for other in attempts_of(connection, [run])[run] if other.id == attempt]
+            faults = select(f.sample_id, f.kind, f.message, f.detail).where(f.attempt_id == attempt)
+            stages = select(c.repo, c.stage, c.seconds).where(c.attempt_id == attempt)
+            answers = select(g.id).where(s.run == t.run_number(run), s.generation == g.number)
+            return run, AttemptLog(
+                **{name: getattr(stored, name) for name in ("started", "isolation", "load", "reason")},
+                ended=stored.ended or stored.started,
+                finished=stored.finished or 0,
+                missing=stored.missing or 0,
+                faults=tuple(StoredFault(**row._mapping) for row in connection.execute(faults.order_by(f.ordinal))),
+                constructions=tuple(
+                    StoredConstruction(**row._mapping) for row in connection.execute(stages.order_by(c.ordinal))
+                ),
+                summaries=tuple(sorted(connection.scalars(answers))),
+                remarks=tuple(connection.scalars(select(r.text).where(r.run_id == run).order_by(r.ordinal))),
+                cutoff=notes.cutoffs(connection).get(self._specs[run].generator),
+            )
 
     def _send(self, run: str, open_unit: _OpenUnit) -> None:
         finished = tuple(
             open_unit.finished[sample.id] for sample in open_unit.unit.samples if sample.id in open_unit.finished
         )
         open_unit.finished = {}
-        self._deliver(*encode(self._shard(run, repo=open_unit.unit.repo, finished=finished)))
+        self._deliver(self._shard(run, repo=open_unit.unit.repo, finished=finished))
 
     def _send_verdicts(self, run: str) -> None:
         unlinked = self._unlinked.pop(run, [])
         if not unlinked:
             return
         by_key = {verdict.key: verdict for _, linked in unlinked for verdict in linked.values()}
-        self._deliver(*encode(self._of_verdicts(run, by_key.values())))
+        self._deliver(self._of_verdicts(run, by_key.values()))
         for sample, linked in unlinked:
             super().link_verdicts(run, sample, linked)
 
     def _of_verdicts(self, run: str, verdicts: Iterable[StoredVerdict]) -> Shard:
-        spec = self._specs[run]
-        return Shard(samples=spec.samples, samples_digest=spec.samples_digest, spec=spec, verdicts=tuple(verdicts))
+        return Shard(spec=self._specs[run], verdicts=tuple(verdicts))
 
     def _shard(
         self,
@@ -221,11 +203,8 @@ class ShardStore(Store):
     ) -> Shard:
         ids = {id_ for sample in finished for _, id_ in sample.calls} | set(answers)
         keys = {completion.verdict for sample in finished for completion in sample.completions} - {None}
-        spec = self._specs[run]
         return Shard(
-            samples=spec.samples,
-            samples_digest=spec.samples_digest,
-            spec=spec,
+            spec=self._specs[run],
             snapshots={repo: self._snapshots[repo]} if repo in self._snapshots else {},
             generations=tuple(answers_of(self, ids)),
             verdicts=tuple(verdicts.find(self, [key for key in keys if key]).values()),
@@ -279,7 +258,7 @@ def open_share(
     entries = sample_set.manifest["repositories"]
     store = ShardStore(
         open_store(url),
-        cut=lambda run, planned: units(run, share.of(planned, repository_of)),
+        cut=lambda run, planned: units(run, share.of(planned)),
         deliver=functools.partial(write, folder),
         snapshots={name: entry["snapshot"] for name, entry in entries.items() if "snapshot" in entry},
         earlier=_shards_in(folder, sample_set.digest),
@@ -291,7 +270,7 @@ def _shards_in(folder: Path, set_digest: str) -> Earlier:
     by_run: dict[str, list[tuple[Path, ShardManifest]]] = defaultdict(list)
     for file in sorted(folder.glob(f"*{SUFFIX}")):
         for manifest in _sound(manifest_of, file):
-            if manifest.samples_digest == set_digest:
+            if manifest.spec.samples_digest == set_digest:
                 by_run[manifest.run].append((file, manifest))
 
     def earlier(run: str, samples: Collection[str]) -> Iterator[Shard]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TypeVar
 
-from sqlalchemy import Column, Connection, Engine, func, insert, select, text
+from sqlalchemy import URL, Column, Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
 from ctxbench.bench.errors import InputFault
@@ -47,12 +48,10 @@ from ctxbench.harness.store.write import (
     StoredFault,
     StoredGeneration,
     StoredVerdict,
-    append,
-    append_days,
-    clean,
     load,
+    merge,
     parts,
-    sample_row,
+    row_of,
 )
 
 T = TypeVar("T")
@@ -123,7 +122,9 @@ class Store:
         run |= {"id": id_, "sampling": sampling_key(spec.sampling), "sample_limit": run.pop("limit")}
         run["samples_after"] = None if (day := run.pop("after")) is None else day.isoformat()
         with self._writing() as connection:
-            append_days(connection, spec.samples_digest, {sample.id: days.get(sample.id) for sample in planned})
+            dated = [sample.id for sample in planned if sample.id in days]
+            rows = [(spec.samples_digest, id_, days[id_].isoformat()) for id_ in dated]
+            merge(connection, t.DATED, rows)
             number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == id_))
             if number is None:
                 number = _last(connection, t.RUN.c.number) + 1
@@ -137,10 +138,21 @@ class Store:
         stored: dict[str, int] = dict(connection.execute(query).all())
         new = [sample for sample in planned if sample.id not in stored]
         stored |= {sample.id: at for at, sample in enumerate(new, _last(connection, s.number) + 1)}
-        append(connection, t.SAMPLE, [sample_row(set_digest, sample) | {"number": stored[sample.id]} for sample in new])
+        # The reference is not stored.
+        rows = [
+            row_of(
+                t.SAMPLE,
+                sample,
+                set_digest=set_digest,
+                line=sample.cursor.line,
+                col=sample.cursor.column,
+                number=stored[sample.id],
+            )
+            for sample in new
+        ]
+        load(connection, t.SAMPLE, rows)
         added = [(run, stored[sample.id], ordinal) for ordinal, sample in enumerate(planned)]
-        rows = [(key, *row) for key, row in enumerate(added, _last(connection, p.key) + 1)]
-        load(connection, t.PLANNED_FACT, ("key", "run", "sample", "ordinal"), rows)
+        load(connection, t.PLANNED_FACT, [(key, *row) for key, row in enumerate(added, _last(connection, p.key) + 1)])
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
         """Return the ids of a run's samples with a result; with `among`, only ids in it."""
@@ -179,17 +191,13 @@ class Store:
         """Record why a sample is missing."""
         with self._writing() as connection:
             count = connection.scalar(select(func.count()).where(t.FAULT.c.attempt_id == attempt))
-            row = {key: clean(value) for key, value in dataclasses.asdict(fault).items()}
-            connection.execute(insert(t.FAULT), {"attempt_id": attempt, "ordinal": count, **row})
+            load(connection, t.FAULT, [row_of(t.FAULT, fault, attempt_id=attempt, ordinal=count)])
 
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
         """Record the construction times of repositories. Call once per attempt."""
-        content = [
-            {"attempt_id": attempt, "ordinal": ordinal, **dataclasses.asdict(construction)}
-            for ordinal, construction in enumerate(built)
-        ]
+        rows = [row_of(t.CONSTRUCTION, stage, attempt_id=attempt, ordinal=at) for at, stage in enumerate(built)]
         with self._writing() as connection:
-            append(connection, t.CONSTRUCTION, content)
+            load(connection, t.CONSTRUCTION, rows)
 
     def add_summaries(self, run: str, answers: Iterable[str]) -> None:
         """Record which stored answers summarise APIs for a run."""
@@ -200,7 +208,7 @@ class Store:
             noted = set(connection.scalars(select(f.generation).where(f.run == number)))
             for part in parts(sorted(set(answers))):
                 new = set(connection.scalars(select(g.number).where(g.id.in_(part)))) - noted
-                load(connection, t.SUMMARISED_FACT, ("run", "generation"), [(number, answer) for answer in sorted(new)])
+                load(connection, t.SUMMARISED_FACT, [(number, answer) for answer in sorted(new)])
 
         self.settle(added)
 
@@ -284,15 +292,23 @@ def open_store(url: str, *, create: bool = True) -> Store:
             database, or another version created it.
         MachineFault: if the disk is full or the server does not answer.
     """
+
+    def prepare(engine: Engine, where: str) -> None:
+        with engine.begin() as connection:
+            create_tables(connection, where=where)
+        use_wal(engine)
+
+    return _opened(url, functools.partial(make_engine, create=create), prepare)
+
+
+def _opened(url: str, make: Callable[[URL], Engine], prepare: Callable[[Engine, str], None]) -> Store:
     with explained(url.partition("@")[2] or url):
         parsed = read_url(url)
         where = name_of(parsed)
     with explained(where):
-        engine = make_engine(parsed, create=create)
+        engine = make(parsed)
         try:
-            with engine.begin() as connection:
-                create_tables(connection, where=where)
-            use_wal(engine)
+            prepare(engine, where)
         except BaseException:
             engine.dispose()
             raise
@@ -313,17 +329,7 @@ def open_reader(url: str) -> Store:
             database belongs to another program or another version.
         MachineFault: if the server does not answer.
     """
-    with explained(url.partition("@")[2] or url):
-        parsed = read_url(url)
-        where = name_of(parsed)
-    with explained(where):
-        engine = reading_engine(parsed)
-        try:
-            _check(engine, where)
-        except BaseException:
-            engine.dispose()
-            raise
-    return Store(engine, where)
+    return _opened(url, reading_engine, _check)
 
 
 def _check(engine: Engine, where: str) -> None:

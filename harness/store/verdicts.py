@@ -42,7 +42,7 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
     return verdicts
 
 
-def on(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
+def find_by_text(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
     """Return (sample digest, text digest) -> verdict, for those of `contents` that are stored, for any image.
 
     Verdicts from merged shards are included only for their own run.
@@ -87,9 +87,9 @@ def append_links(connection: Connection, run: str, sample: str, verdicts: Mappin
     measure = measure_numbers(connection, [(PROFILE, PASS)])[PROFILE, PASS]
     scored = set(connection.scalars(select(s.idx).where(s.run == number, s.measure == measure, s.key == key)))
     new = {idx: verdict for idx, verdict in sorted(verdicts.items()) if idx not in scored}
-    load(connection, t.JUDGED_FACT, ("key", "idx", "verdict_key"), [(key, idx, new[idx].key) for idx in new])
+    load(connection, t.JUDGED_FACT, [(key, idx, new[idx].key) for idx in new])
     rows = [(number, measure, key, idx, passed(verdict)) for idx, verdict in new.items()]
-    load(connection, t.SCORE_FACT, t.SCORE_FACT.c.keys(), rows)
+    load(connection, t.SCORE_FACT, rows)
     return len(new)
 
 
@@ -141,19 +141,6 @@ def judged(store: Store, run: str) -> list[tuple[str, str]]:
     j = t.JUDGED.c
     with store.reading() as connection:
         return list(map(tuple, connection.execute(select(j.sample_id, j.verdict_key).where(j.run_id == run))))
-
-
-def passes(store: Store, run: str, n: int) -> list[int]:
-    """Return the number of passes for each sample whose `n` completions all have a score."""
-    s = t.SCORE.c
-    query = (
-        select(func.count(), func.sum(s.value))
-        .where(s.run_id == run, s.profile == PROFILE, s.metric == PASS)
-        .group_by(s.key, s.sample_id)
-        .order_by(s.sample_id)
-    )
-    with store.reading() as connection:
-        return [round(passed) for judged_count, passed in connection.execute(query) if judged_count == n]
 
 
 def all_equal(store: Store, run: str) -> bool:

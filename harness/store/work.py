@@ -10,17 +10,16 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.secrets import redacted
 from ctxbench.bench.types import Kind
-from ctxbench.harness.results import Load, Origin, is_released
-from ctxbench.harness.run.spec import ImportedFile, StoredChoices
+from ctxbench.harness.results import Load, Origin
+from ctxbench.harness.run.spec import ImportedFile, RunSpec, repeat_command
 from ctxbench.harness.store import notes
 from ctxbench.harness.store import schema as t
 from ctxbench.harness.store.notes import names
 from ctxbench.harness.store.samples import languages_of
 from ctxbench.harness.store.store import Store
 from ctxbench.harness.store.verdicts import PASS, PROFILE
-from ctxbench.harness.store.write import Imported, read_flags, versions
+from ctxbench.harness.store.write import Imported, read_flags, spec_of
 
 JUDGING = "tests "
 """Prefix of an attempt's isolation if it only ran tests."""
@@ -36,10 +35,10 @@ class RunWork:
     """Progress of a run."""
 
     id: str
-    choices: StoredChoices
-    samples_digest: str
-    versions: Mapping[str, str]
-    """Versions that are part of the run's id: ``ctxbench``, ``strategy``, ``generator``, ``coder``, ``tokenizer``."""
+    choices: RunSpec
+    """Without secrets."""
+    sandbox: str
+    """Value of ``--sandbox``; empty if it makes no difference."""
     planned: int
     statuses: Mapping[str, int]
     unjudged: int
@@ -65,8 +64,12 @@ class RunWork:
         """Number of samples with a result."""
         return sum(self.statuses.values())
 
+    def repeat_command(self, options: Sequence[str] = ()) -> str:
+        """Return the shell command that runs or imports the run again, with additional `options`."""
+        return repeat_command(self.choices, self.file, sandbox=self.sandbox, options=options)
 
-def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
+
+def run_works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
     """Return the progress of all runs, or of the runs with these ids, the latest first."""
     r = t.RUN.c
     query = select(t.RUN) if runs is None else select(t.RUN).where(r.id.in_(list(runs)))
@@ -74,7 +77,7 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
         run_rows = list(connection.execute(query))
         ids = [run.id for run in run_rows]
         planned = _per_run(connection, t.PLANNED, ids)
-        statuses = _statuses(connection, ids)
+        statuses = status_counts(connection, ids)
         attempts = attempts_of(connection, ids)
         kinds = _kinds(connection, {run.samples_digest for run in run_rows})
         tested = [run.id for run in run_rows if kinds[run.samples_digest][1]]
@@ -87,9 +90,8 @@ def works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
     run_works = [
         RunWork(
             id=run.id,
-            choices=_choices(run, _sandbox(attempts[run.id], kinds[run.samples_digest][1], imported=run.id in imports)),
-            samples_digest=run.samples_digest,
-            versions=versions(run),
+            choices=spec_of(run),
+            sandbox=_sandbox(attempts[run.id], kinds[run.samples_digest][1], imported=run.id in imports),
             planned=planned.get(run.id, 0),
             statuses=statuses[run.id],
             unjudged=unjudged.get(run.id, 0),
@@ -112,7 +114,7 @@ def idle(store: Store, ids: Sequence[str]) -> list[RunWork]:
     Raises:
         InputFault: if a process is working on one of them.
     """
-    stored = works(store, ids)
+    stored = run_works(store, ids)
     for work in stored:
         if work.alive:
             raise InputFault("a process is working on it", where=f"run {work.id}", cure="stop that process first")
@@ -149,7 +151,8 @@ def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, i
     return dict(connection.execute(select(c, func.count()).where(c.in_(runs)).group_by(c)).all())
 
 
-def _statuses(connection: Connection, runs: list[str]) -> dict[str, dict[str, int]]:
+def status_counts(connection: Connection, runs: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return run -> status -> number of finished samples, statuses sorted."""
     r = t.RESULT.c
     query = select(r.run_id, r.status, func.count()).where(r.run_id.in_(runs)).group_by(r.run_id, r.status)
     statuses_by_run: dict[str, dict[str, int]] = defaultdict(dict)
@@ -210,24 +213,6 @@ def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) 
     # Every attempt runs tests unless told not to. Each node may have chosen its own back end.
     unsaid = "" if any(attempt.isolation.endswith(_NODES) for attempt in attempts) else "none"
     return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), unsaid)
-
-
-def _choices(run: Any, sandbox: str) -> StoredChoices:
-    return StoredChoices(
-        samples=run.samples,
-        limit=run.sample_limit,
-        after=run.samples_after,
-        strategy=run.strategy,
-        generator=redacted(run.generator),
-        n=run.n,
-        seed=run.seed,
-        sampling=run.sampling,
-        sandbox=sandbox,
-        summariser=redacted(run.summariser),
-        summarises_tests=run.summarises_tests,
-        released_template=is_released(run.summariser_version),
-        tokenizer=run.tokenizer,
-    )
 
 
 def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[str, list[Any]]) -> ImportedFile:

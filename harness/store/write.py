@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -10,19 +11,22 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Connection, Table, insert, select, tuple_
+from sqlalchemy import Column, Connection, Table, select, tuple_
 
 from ctxbench.bench.engines.types import EngineUse
 from ctxbench.bench.secrets import redacted
-from ctxbench.bench.types import Sample
-from ctxbench.harness.results import Origin, Status, generator_label, is_released, samples_label
-from ctxbench.harness.store import schema as t
+from ctxbench.harness.generators.base import Sampling
+from ctxbench.harness.results import Origin, Status
+from ctxbench.harness.run.spec import RunSpec
 
 V = TypeVar("V")
 Rows = Sequence[tuple[Any, ...]]
+_PLAIN_CHOICES = (
+    *("samples", "samples_digest", "set_size", "strategy", "strategy_version", "generator_version", "coder", "n"),
+    *("seed", "tokenizer", "code", "summariser_version", "summarises_tests"),
+)
 _MANY = 500
 """Keys per lookup, because databases limit the number of parameters."""
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,124 +203,64 @@ class Imported:
         return Origin.REFERENCE if self.format == Origin.REFERENCE else Origin.IMPORTED
 
 
-def sample_row(set_digest: str, record: Sample) -> Row:
-    """Convert a sample's public facts to a database row. The reference is not stored."""
-    return {
-        "set_digest": set_digest,
-        "id": record.id,
-        "benchmark": record.benchmark,
-        "language": str(record.language),
-        "kind": str(record.kind),
-        "subkind": record.subkind,
-        "repo": record.repo,
-        "path": record.path,
-        "line": record.cursor.line,
-        "col": record.cursor.column,
-    }
-
-
-def verdict_row(record: StoredVerdict) -> Row:
-    """Convert a verdict to its database row."""
-    row = {key: clean(value) for key, value in dataclasses.asdict(record).items()}
-    return {**row, "flags": json.dumps(record.flags)}
-
-
 def read_flags(stored: str | None) -> tuple[str, ...]:
     """Parse stored flags; empty for None."""
     return tuple(json.loads(stored)) if stored else ()
 
 
-def number_or_null(value: float | None) -> float | None:
-    """Return None for NaN and infinite values, which not all databases convert to NULL."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def versions(run: Any) -> dict[str, str]:
-    """Return component -> version of a run, from its database row."""
-    named = {
-        "ctxbench": run.code,
-        "strategy": run.strategy_version,
-        "generator": run.generator_version,
-        "coder": run.coder,
-        "tokenizer": run.tokenizer,
-        "summariser": run.summariser_version,
-    }
-    return {name: version for name, version in named.items() if version}
-
-
-def shown_samples(run: Any) -> str:
-    """Return the displayed sample set of a run, such as ``demo[:10]``, from the run's database row."""
-    return samples_label(run.samples, limit=run.sample_limit, after=run.samples_after)
-
-
-def shown_generator(run: Any) -> str:
-    """Return the displayed generator of a run, from the run's database row.
-
-    Only runs with equal names are ranked together, so the name includes fill in the middle and a separate summariser.
-    """
-    return generator_label(
-        redacted(run.generator),
-        fim=json.loads(run.sampling).get("fim", False),
+def spec_of(run: Any) -> RunSpec:
+    """Return the choices of a run from its database row, without secrets. Their `id` is then not that of the run."""
+    sampling = json.loads(run.sampling)
+    return RunSpec(
+        **{name: getattr(run, name) for name in _PLAIN_CHOICES},
+        limit=run.sample_limit,
+        after=None if run.samples_after is None else date.fromisoformat(run.samples_after),
+        generator=redacted(run.generator),
+        sampling=Sampling(**{**sampling, "stop": tuple(sampling["stop"])}),
         summariser=redacted(run.summariser),
-        summarises_tests=run.summarises_tests,
-        released_template=is_released(run.summariser_version),
-        tokenizer=run.tokenizer,
-    )
-
-
-def append(connection: Connection, table: Table, content: Sequence[Mapping[str, Any]]) -> None:
-    """Append rows to one table."""
-    if content:
-        connection.execute(insert(table), list(content))
-
-
-def append_new(connection: Connection, table: Table, key: str, content: Mapping[str, Mapping[str, Any]]) -> None:
-    """Append the rows whose key is not stored yet."""
-    stored_keys: set[str] = set()
-    for part in parts(sorted(content)):
-        stored_keys.update(connection.scalars(select(table.c[key]).where(table.c[key].in_(part))))
-    # Sorted, so that concurrent writers meet the same rows in the same order.
-    append(connection, table, [content[row_key] for row_key in sorted(content.keys() - stored_keys)])
-
-
-def append_days(connection: Connection, set_digest: str, days: Mapping[str, date | None]) -> None:
-    """Append the dates of samples' code, except those that are already stored."""
-    d = t.DATED.c
-    stored_ids = set(connection.scalars(select(d.sample_id).where(d.set_digest == set_digest)))
-    append(
-        connection,
-        t.DATED,
-        [
-            {"set_digest": set_digest, "sample_id": sample, "day": day.isoformat()}
-            for sample, day in days.items()
-            if day is not None and sample not in stored_ids
-        ],
     )
 
 
 def clean(value: V) -> V:
-    """Replace lone surrogates and NUL, which no database accepts. Other values are unchanged."""
+    """Return a value that all databases accept: None for NaN and infinity, texts without lone surrogates and NUL."""
     if isinstance(value, str):
         # "replace" writes a question mark for each lone surrogate.
         return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")  # type: ignore[return-value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # type: ignore[return-value]
     return value
 
 
-def load(connection: Connection, table: Table, names: Sequence[str], rows: Rows) -> None:
-    """Append rows; `names` are the columns of their values.
+@functools.cache
+def _columns(table: Table) -> tuple[str, ...]:
+    """Return the columns that a row gives. The database numbers the rows of some tables itself."""
+    return tuple(column.name for column in table.c if not (column.name == "number" and column.primary_key))
+
+
+def row_of(table: Table, record: object, **others: Any) -> tuple[Any, ...]:
+    """Return a row from the fields of a record that are named like the columns, and from `others`."""
+    return tuple(clean(others[name] if name in others else getattr(record, name)) for name in _columns(table))
+
+
+def load(connection: Connection, table: Table, rows: Rows) -> None:
+    """Append rows, as of `row_of`.
 
     Raises:
         IntegrityError: if a row exists.
     """
     if rows:
-        connection.exec_driver_sql(_insert(connection, table, names), list(rows))
+        connection.exec_driver_sql(_insert(connection, table), list(rows))
 
 
-def merge(connection: Connection, table: Table, names: Sequence[str], rows: Rows) -> None:
-    """Append the rows that are not stored yet. Rows are sorted, so that concurrent writers cannot deadlock."""
-    if rows:
-        statement = f"{_insert(connection, table, names)} ON CONFLICT DO NOTHING"
-        connection.exec_driver_sql(statement, sorted(rows, key=lambda row: row[0]))
+def merge(connection: Connection, table: Table, rows: Rows) -> int:
+    """Append the rows that are not stored yet; return their number.
+
+    Rows are sorted, so that concurrent writers cannot deadlock.
+    """
+    if not rows:
+        return 0
+    statement = f"{_insert(connection, table)} ON CONFLICT DO NOTHING"
+    return connection.exec_driver_sql(statement, sorted(rows, key=lambda row: row[:2])).rowcount
 
 
 def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]) -> dict[str, int]:
@@ -328,11 +272,9 @@ def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]
     return stored
 
 
-def name_numbers(
-    connection: Connection, table: Table, names: Sequence[str], keys: Set[tuple[str, ...]]
-) -> Mapping[tuple[str, ...], int]:
+def name_numbers(connection: Connection, table: Table, keys: Set[tuple[str, ...]]) -> Mapping[tuple[str, ...], int]:
     """Return key -> row number in a table of names. New keys are added."""
-    columns: list[Column[Any]] = [table.c[name] for name in names]
+    columns: list[Column[Any]] = [table.c[name] for name in _columns(table)]
     query = select(*columns, table.c.number).order_by(table.c.number.desc())
     if len(keys) < 20:
         query = query.where(tuple_(*columns).in_(sorted(keys)))
@@ -343,7 +285,7 @@ def name_numbers(
     known_numbers = stored()
     new = sorted(set(keys) - known_numbers.keys())
     if new:
-        merge(connection, table, names, new)
+        merge(connection, table, new)
         known_numbers = stored()
     return known_numbers
 
@@ -354,6 +296,6 @@ def parts(keys: Sequence[V]) -> Iterator[Sequence[V]]:
         yield keys[start : start + _MANY]
 
 
-def _insert(connection: Connection, table: Table, names: Sequence[str]) -> str:
-    place = "?" if connection.dialect.name == "sqlite" else "%s"
+def _insert(connection: Connection, table: Table) -> str:
+    place, names = "?" if connection.dialect.name == "sqlite" else "%s", _columns(table)
     return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join([place] * len(names))})"

@@ -132,7 +132,7 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
 
 
 @contextmanager
-def opened(package: Submission, *, where: str = "") -> Iterator[tuple[str, list[str]]]:
+def open_in_database(package: Submission, *, where: str = "") -> Iterator[tuple[str, list[str]]]:
     """Store a package in a temporary database; yield its URL, and the id of each repetition's run.
 
     The runs count as made here, so boards and exports have their costs.
@@ -169,7 +169,7 @@ def _entry(folder: Path) -> Entry:
     withdrawn = package.manifest.withdrawn
     if max(package.manifest.date, withdrawn.date if withdrawn else "") > datetime.now(UTC).date().isoformat():
         raise InputFault("a date is in the future", where=str(folder), cure=_CURE)
-    with opened(package, where=str(folder)) as (url, _), open_reader(url) as store:
+    with open_in_database(package, where=str(folder)) as (url, _), open_reader(url) as store:
         return Entry(
             package=package,
             folder=folder.name,
@@ -224,7 +224,9 @@ def _rankings(key: BoardKey, entries: Sequence[Entry]) -> Iterator[Ranking]:
             yield Ranking(key=key, section=section, group=group, entries=rows)
 
 
-def telling(ranking: Ranking, entry: Entry) -> tuple[Entry | None, list[tuple[SampleRecord, list[tuple[float, str]]]]]:
+def compared_with(
+    ranking: Ranking, entry: Entry
+) -> tuple[Entry | None, list[tuple[SampleRecord, list[tuple[float, str]]]]]:
     """Return the submission to compare an entry with, and the samples on which they differ most, each way.
 
     The other one is the baseline's, or for the baseline the first other row's. Without another submission the samples

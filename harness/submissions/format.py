@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ctxbench.bench import languages
-from ctxbench.bench.checking import storable, unfit, validated
+from ctxbench.bench.checking import storable, validated, why_unstorable
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.escaping import visible
 from ctxbench.bench.files import (
@@ -204,7 +204,7 @@ def _decoded(raw: bytes, where: object) -> str:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         raise InputFault("is not UTF-8", where=str(where), cure=_CURE) from None
-    if fault := unfit(text):
+    if fault := why_unstorable(text):
         raise InputFault(fault, where=str(where), cure=_CURE)
     return text
 

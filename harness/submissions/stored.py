@@ -68,15 +68,16 @@ def packed(
     """
     runs = sorted(runs, key=lambda run: run.choices.seed)
     _check(runs)
-    first, choices = runs[0], runs[0].choices
-    decoding, model = json.loads(choices.sampling), base.resolve(choices.generator)
+    first, choices, versions = runs[0], runs[0].choices, runs[0].choices.versions
+    after = None if choices.after is None else choices.after.isoformat()
+    decoding, model = choices.sampling, base.resolve(choices.generator)
     with store.reading() as connection:
         summarised = connection.execute(
             select(t.SUMMARISED_FACT.c.run).where(t.SUMMARISED_FACT.c.run == t.run_number(first.id)).limit(1)
         ).first()
     day = datetime.fromtimestamp(max(attempt.started for run in runs for attempt in run.attempts), UTC).date()
     strategy, sources = _strategy(first)
-    samples = sample_records(sample_set, choices.limit, choices.after, notes.marks_of(store, sample_set.digest))
+    samples = sample_records(sample_set, choices.limit, after, notes.marks_of(store, sample_set.digest))
     completions, scores, cost = _contents(store, [run.id for run in runs], [sample.id for sample in samples])
     loads = sorted({str(attempt.load) for run in runs for attempt in run.attempts if attempt.load})
     manifest = form.Manifest(
@@ -92,11 +93,11 @@ def packed(
             protocol=str(sample_set.manifest.get("protocol", "ctxbench")),
             samples=len(samples),
             limit=choices.limit,
-            after=choices.after,
+            after=after,
         ),
         model=form.ModelPart(
             spec=public(choices.generator),
-            version=first.versions.get("generator", ""),
+            version=versions.get("generator", ""),
             service_date=day.isoformat() if model.capabilities.service else None,
             instructs=model.capabilities.instructs,
             tools=model.capabilities.tools,
@@ -104,17 +105,17 @@ def packed(
         ),
         strategy=strategy,
         sampling=form.SamplingPart(
-            **{name: decoding[name] for name in ("max_tokens", "temperature", "top_p")},
-            stop=tuple(decoding["stop"]),
-            fim=bool(decoding.get("fim")),
+            **{name: getattr(decoding, name) for name in ("max_tokens", "temperature", "top_p")},
+            stop=decoding.stop,
+            fim=decoding.fim,
             completions=choices.n,
             seeds=tuple(run.choices.seed for run in runs),
         ),
         versions=form.VersionsPart(
-            ctxbench=first.versions["ctxbench"],
+            ctxbench=versions["ctxbench"],
             metrics=metrics_digest(sorted({sample.language for sample in samples})),
-            tokenizer=first.versions["tokenizer"],
-            coder=first.versions.get("coder", ""),
+            tokenizer=versions["tokenizer"],
+            coder=versions.get("coder", ""),
         ),
         cost=replace(cost, machine=public("; ".join(loads))[:500]),
         files={},
@@ -135,8 +136,8 @@ def _check(runs: Sequence[RunWork]) -> None:
                 f"{run.planned - run.finished} samples and {run.unjudged} verdicts of the run {run.id} are missing",
                 cure="run the same `ctxbench run` again",
             )
-        same = replace(run.choices, seed=0, sampling="") == replace(first.choices, seed=0, sampling="")
-        if not same or run.versions != first.versions or run.samples_digest != first.samples_digest:
+        mine, others = (replace(choices, seed=0, sampling=Sampling()) for choices in (run.choices, first.choices))
+        if mine != others or run.sandbox != first.sandbox:
             raise InputFault(
                 f"the runs {first.id} and {run.id} differ in more than the seed", cure="pack each in its own folder"
             )
@@ -153,7 +154,7 @@ def public(text: str) -> str:
 
 def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
     """Return the strategy of a run, and its source if it is one file."""
-    spec, strategy_version = run.choices.strategy, run.versions["strategy"]
+    spec, strategy_version = run.choices.strategy, run.choices.strategy_version
     parsed, label = specs.parse(spec), public(spec)
     path, at, _ = parsed.name.rpartition("@")
     part = form.StrategyPart(spec=label, version=strategy_version, source="file")

@@ -160,7 +160,7 @@ class Verifier:
         return (self._manifest.model.spec, self._manifest.model.version) == (COPY_MODEL, VERSION)
 
     @cached_property
-    def _priced(self) -> bool:
+    def _measures_bits(self) -> bool:
         """Whether the coder ships with ctxbench, so that bits can be derived."""
         return self._manifest.versions.coder == f"{COPY_MODEL} {VERSION}"
 
@@ -323,7 +323,7 @@ class Verifier:
             top_p=sampling.top_p,
             workers=self.workers,
             sandbox=self.sandbox,
-            measure=EVERY if self._priced and (CONTEXT, BITS) in self._columns else EVERY - {Measurement.GAIN},
+            measure=EVERY if self._measures_bits and (CONTEXT, BITS) in self._columns else EVERY - {Measurement.GAIN},
         )
         own = decoding(choices, self._set.samples)
         for name in ("max_tokens", "stop"):
@@ -413,7 +413,7 @@ class Verifier:
     def _compare_scores(self, rows: RunRows, repetition: int, *, only_text: bool) -> None:
         """Compare scores in every column that the package has, and verdicts."""
         columns = self._columns
-        trusted = {(CONTEXT, metric) for metric in GAINS} if not self._priced else set()
+        trusted = {(CONTEXT, metric) for metric in GAINS} if not self._measures_bits else set()
         if trusted & columns and not only_text:
             self._put("scores", note="bits are the word of the model that measured them")
         if self.sandbox == NO_SANDBOX:

@@ -63,7 +63,7 @@ def python() -> list[tuple[Path, str]]:
     folders = [sysconfig.get_path(name, vars={"platbase": sys.base_exec_prefix}) for name in ("stdlib", "platstdlib")]
     paths = [interpreter(), *(Path(os.path.realpath(folder)) for folder in folders)]
     paths += sorted((base / "lib").glob("libpython*.so*"))
-    outside = [path for path in dict.fromkeys(paths) if path.exists() and not within(path, SYSTEM)]
+    outside = [path for path in dict.fromkeys(paths) if path.exists() and not is_within(path, SYSTEM)]
     return [(path, _moved(path)) for path in outside if not any(other in path.parents for other in outside)]
 
 
@@ -91,7 +91,7 @@ def _base() -> Path:
 
 
 def _moved(path: Path) -> str:
-    if within(path, SYSTEM) or not path.is_relative_to(_base()):
+    if is_within(path, SYSTEM) or not path.is_relative_to(_base()):
         return str(path)
     return f"{PREFIX}/{path.relative_to(_base()).as_posix()}"
 
@@ -102,7 +102,7 @@ def etc() -> list[Path]:
     return [path for path in (*(base / name for name in _ETC), *sorted(base.glob("java-*"))) if path.exists()]
 
 
-def within(path: Path, folders: Sequence[str]) -> bool:
+def is_within(path: Path, folders: Sequence[str]) -> bool:
     """Return whether a path is in or equal to one of the folders."""
     return any(path == Path(folder) or Path(folder) in path.parents for folder in folders)
 
@@ -110,7 +110,7 @@ def within(path: Path, folders: Sequence[str]) -> bool:
 def stage(sources: Sequence[Path]) -> str:
     """Return an empty mount point for staging a box: a folder that contains none of `sources`."""
     for name in _STAGES:
-        if Path(name).is_dir() and not any(within(path, [name]) for path in sources):
+        if Path(name).is_dir() and not any(is_within(path, [name]) for path in sources):
             return name
     raise SandboxUnavailable(
         f"none of {', '.join(_STAGES)} can be used to stage a box", where="bubblewrap", cure="create an empty /mnt"

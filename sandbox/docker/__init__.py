@@ -10,7 +10,7 @@ from typing import Any
 from ctxbench.sandbox import wheels
 from ctxbench.sandbox.docker import images
 from ctxbench.sandbox.docker.engine import ANSWER_SECONDS, Client, answers, connected
-from ctxbench.sandbox.docker.images import BUILDS, sweep, touch
+from ctxbench.sandbox.docker.images import BUILDS, sweep
 from ctxbench.sandbox.docker.launcher import DockerLauncher
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.ownership import exclusive_lock
@@ -84,7 +84,6 @@ class DockerSandbox:
                 raise SandboxUnavailable(
                     "the image is not built", where=environment.name, cure="prepare the environment first"
                 )
-            touch(self._notes, image)
             key = images.key(image, environment)
             yield DockerLauncher(client, image, environment, limits, key, self.runtime, first=first)
 

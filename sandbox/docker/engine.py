@@ -23,7 +23,10 @@ DEBIAN_BASE = f"sh {shlex.quote(str(_FOLDER / 'debian_base.sh'))}"
 _START = f"start Docker (on Debian as root: `{START}`), or use bubblewrap"
 _CURES = (
     ("permission denied", "join its group and log in again (`sudo usermod -aG docker $USER`), or run as root"),
-    ("no space left", "free disk space: `ctxbench image prune`, `docker system prune`"),
+    (
+        "no space left",
+        "free disk space: `docker image prune --all --filter label=ctxbench.image`, `docker system prune`",
+    ),
     ("no such file", _START),
     ("connection refused", _START),
     ("timed out", "check the engine's containers (docker ps), or restart it"),

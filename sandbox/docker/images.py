@@ -1,4 +1,4 @@
-"""Docker images: find the base image, build images once, list and remove them."""
+"""Docker images: find the base image and build images once; remove boxes left by dead processes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import posixpath
 import re
 import tarfile
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,7 +18,7 @@ from ctxbench.sandbox import wheels
 from ctxbench.sandbox.docker.engine import DEBIAN_BASE, Client, absent, engine_faults, fault
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.link import guest_files
-from ctxbench.sandbox.ownership import alive, exclusive_lock, owner
+from ctxbench.sandbox.ownership import alive, owner
 from ctxbench.sandbox.types import Environment, Report, digest_of, file_digests
 
 REPOSITORY = "ctxbench-sandbox"
@@ -32,7 +30,6 @@ OFFICIAL = "python:3.11-slim-bookworm"
 """Default base image. It is pulled, or without a registry built from Debian packages."""
 HOME_MADE = "ctxbench-debian-base"
 _PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
-LABEL = "ctxbench.image"
 BUILDS = "builds.lock"
 _OWNER = "ctxbench.owner"
 _STOPPED = ("created", "exited", "dead")
@@ -80,17 +77,14 @@ def build(client: Client, environment: Environment, base: str, folder: Path, rep
         SandboxUnavailable: if a step fails.
     """
     name = tag(environment, base)
-    files = code()
     report(f"building the image of {environment.name}")
     labels = {
         "ctxbench.key": name,
         "ctxbench.name": environment.name,
-        "ctxbench.code": code_digest(files),
-        "ctxbench.base": base,
         "ctxbench.wheels": digest_of(wheels.wheels(folder)),
     }
     with tempfile.TemporaryFile() as context, engine_faults(SandboxUnavailable, f"image of {environment.name}"):
-        _pack(context, {**files, **_library(environment)}, folder)
+        _pack(context, {**code(), **_library(environment)}, folder)
         steps = client.api.build(
             fileobj=context,
             custom_context=True,
@@ -249,31 +243,6 @@ def _base_names(name: str) -> tuple[str, ...]:
     return (name, HOME_MADE) if name == OFFICIAL else (name,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredImage:
-    """An image that ctxbench built."""
-
-    id: str
-    tag: str
-    """Tag; empty for a build stage, which only speeds up later builds."""
-    name: str
-    size: int
-    """Size in bytes, including layers shared with other images."""
-    age: float
-    idle: float | None
-    """Seconds since this machine last opened a pool of the image; None if never."""
-    boxes: int
-    current: bool
-    """Whether the current code and base image would use this image."""
-
-
-def touch(notes: Path, attributes: Mapping[str, Any]) -> None:
-    """Record that an image is in use now."""
-    file = notes / "used" / attributes["Id"].partition(":")[2]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
-
-
 def sweep(client: Client) -> None:
     """Remove stopped boxes of dead processes; nothing if the engine is remote, where others may own boxes."""
     if "http+docker://" not in client.api.adapters:
@@ -284,63 +253,3 @@ def sweep(client: Client) -> None:
                 with contextlib.suppress(SandboxError), engine_faults(SandboxLost, box["Id"]):
                     # Without force: a box that was started meanwhile stays.
                     client.api.remove_container(box["Id"], v=True)
-
-
-def stored(client: Client, notes: Path, base_image: str) -> list[StoredImage]:
-    """Return all ctxbench images, latest first."""
-    with engine_faults(SandboxUnavailable, "docker"):
-        records = client.api.images(filters={"label": LABEL})
-        boxes = client.api.containers(all=True, filters={"label": _OWNER})
-    digest = code_digest(code())
-    base = local_base(client, base_image)
-    stored_images = [_stored(image, notes, [box["ImageID"] for box in boxes], (digest, base)) for image in records]
-    return sorted(stored_images, key=lambda stored_image: stored_image.age)
-
-
-def prune(
-    client: Client, notes: Path, base_image: str, *, everything: bool = False
-) -> tuple[list[StoredImage], list[str]]:
-    """Remove ctxbench images that the current code does not use, or with `everything`, all of them.
-
-    Returns:
-        The removed images, and one line for each image that could not be removed.
-    """
-    with exclusive_lock(notes / BUILDS):
-        return _prune(client, notes, base_image, everything)
-
-
-def _prune(client: Client, notes: Path, base_image: str, everything: bool) -> tuple[list[StoredImage], list[str]]:
-    gone: list[StoredImage] = []
-    reasons: list[str] = []
-    # Remove tagged images first: a stage stays while an image is built on it.
-    for image in sorted(stored(client, notes, base_image), key=lambda stored_image: not stored_image.tag):
-        if image.current and not everything:
-            continue
-        if image.boxes:
-            reasons.append(f"{image.tag or image.id[:19]}: {image.boxes} boxes use it")
-            continue
-        try:
-            with engine_faults(SandboxLost, image.tag or image.id[:19]):
-                client.api.remove_image(image.tag or image.id)
-        except SandboxLost as error:
-            reasons.append(str(error))
-            continue
-        (notes / "used" / image.id.partition(":")[2]).unlink(missing_ok=True)
-        gone.append(image)
-    return gone, reasons
-
-
-def _stored(image: Mapping[str, Any], notes: Path, boxes: list[str], now: tuple[str, str | None]) -> StoredImage:
-    labels = image["Labels"] or {}
-    tags = [tag for tag in image["RepoTags"] or [] if tag.startswith(f"{REPOSITORY}:")]
-    used = notes / "used" / image["Id"].partition(":")[2]
-    return StoredImage(
-        id=image["Id"],
-        tag=tags[0] if tags else "",
-        name=labels.get("ctxbench.name", ""),
-        size=image["Size"],
-        age=time.time() - image["Created"],
-        idle=time.time() - used.stat().st_mtime if used.exists() else None,
-        boxes=boxes.count(image["Id"]),
-        current=bool(tags) and (labels.get("ctxbench.code"), labels.get("ctxbench.base")) == now,
-    )

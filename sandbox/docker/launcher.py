@@ -58,7 +58,7 @@ class DockerLauncher:
         """
         self.image, self._runtime, self._first = image, runtime, first
         self._client, self._id, self._limits = client, attributes["Id"], limits
-        self._variables = variables(attributes["Config"]["Env"] or [], environment)
+        self._variables = guest_variables(attributes["Config"]["Env"] or [], environment)
 
     def start(self) -> DockerBox:
         """Create a container, attach to it and start it."""
@@ -150,7 +150,7 @@ def tidy(client: Client, name: str) -> None:
         return
 
 
-def variables(image: list[str], environment: Environment) -> list[str]:
+def guest_variables(image: list[str], environment: Environment) -> list[str]:
     """Return the guest's whole environment. A name without ``=`` removes one of the image's variables."""
     ours = {**VARIABLES, **dict(environment.variables)}
     theirs = {text.partition("=")[0] for text in image} | {"HOSTNAME"}

@@ -20,7 +20,7 @@ _READY_SECONDS = 60.0
 _CURE = "run the command again; if the error stays, see `ctxbench doctor`"
 
 
-def living(environment: Environment) -> Environment:
+def with_resident(environment: Environment) -> Environment:
     """Return the environment with support for persistent boxes. Prepare and open the returned one."""
     source = Path(__file__).with_name("resident.py").read_bytes()
     return dataclasses.replace(environment, library={**environment.library, f"{RESIDENT}.py": source})

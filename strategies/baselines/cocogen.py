@@ -114,10 +114,10 @@ def _suggested(fault: DraftFault, draft: DraftedFile, symbols: Symbols) -> tuple
 
 
 def _plain(query: Query, context_blocks: Sequence[Block]) -> Prompt:
-    apart = text_block("\n\n")
+    gap = text_block("\n\n")
     left_context = left_block(query, WHOLE)
     return Prompt(
-        blocks=(*(part for block in context_blocks for part in (block, apart)), left_context),
+        blocks=(*(part for block in context_blocks for part in (block, gap)), left_context),
         flags=infile_flags(query, left_context, by_lines=False),
     )
 

@@ -14,7 +14,7 @@ from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Generate, Prompt, text_block
-from ctxbench.strategies.layout import count, filled_stretches, infile_flags, last_tokens, left_block, pieces
+from ctxbench.strategies.layout import count, filled_stretches, infile_flags, last_tokens, left_block, tokenize
 from ctxbench.strategies.registry import strategy
 
 QUERY_LINES, QUERY_TOKENS = 20, 256
@@ -178,7 +178,7 @@ def _packed(found: Iterable[tuple[str, Block]], budget: int) -> tuple[list[Block
             dropped.append(Dropped.of(block))
             used = budget
             continue
-        code = pieces(block.text)
+        code = tokenize(block.text)
         text = "".join(code[:room])
         blocks += [text_block(header), replace(block, text=text, cut=room < len(code))]
         used += count(header) + min(room, len(code))

@@ -9,10 +9,8 @@ import pytest
 from ctxbench.bench import languages
 from ctxbench.bench.apis import (
     ask_with,
-    first_sentence,
     post_process,
     released_templates,
-    split,
     summary,
     summary_prompt,
     units,
@@ -92,6 +90,7 @@ def found(text: str, language: Language = PYTHON, **options: Any) -> dict[str, U
 
 def test_python_texts() -> None:
     texts = {name: unit.text for name, unit in found(STORE).items()}
+    assert found(STORE)["CartStore.load"].keys == ("cart_store.load(user_id)", "cart_store.load()")
     assert texts == {
         "apply_tax": "def apply_tax(amount: float, rate: float = 0.2) -> float",
         "load_all": "def load_all(\n    first,\n    *rest: str,\n)",
@@ -128,12 +127,6 @@ def test_places_span_what_belongs_to_a_function() -> None:
     )
 
 
-def test_by_usage_the_keys_are_usage_examples() -> None:
-    unit = found(STORE)["CartStore.load"]
-    assert unit.keys == ("cart_store.load(user_id)", "cart_store.load()")
-    assert unit.code == ""
-
-
 def test_by_summary_there_is_the_source_too() -> None:
     unit = found(STORE, by="summary")["CartStore.Inner.run"]
     assert unit.keys == ("inner.run()",)
@@ -153,6 +146,7 @@ def test_by_summary_there_is_the_source_too() -> None:
 def test_constructors_of_classes_without_one() -> None:
     made = found(STORE, constructors=True)
     assert made.keys() - found(STORE).keys() == {"Plain.__init__", "CartStore.__init__", "CartStore.Inner.__init__"}
+    assert found("class A:\n    def __init__(self, x): ...\n", constructors=True).keys() == {"A.__init__"}
     unit = made["CartStore.__init__"]
     assert unit.text == "class CartStore(Base, metaclass=Meta):"
     assert unit.keys == ("CartStore()", "cart_store = CartStore()")
@@ -168,11 +162,6 @@ def test_java_constructors_of_classes_without_one() -> None:
     assert unit.text == (
         "public class Cart extends Base implements Store {\n    @JsonRoot\n    public static class Builder {\n    };\n}"
     )
-
-
-def test_no_second_constructor_where_there_is_one() -> None:
-    text = "class A:\n    def __init__(self, x): ...\n"
-    assert found(text, constructors=True) == found(text)
 
 
 def test_quirks_know_java_classes_only() -> None:
@@ -232,12 +221,6 @@ def test_the_release_template_byte_for_byte() -> None:
     assert summary_prompt('def f():\n    """Go."""', PYTHON) == RELEASE
 
 
-def test_java_is_asked_about_java() -> None:
-    text = summary_prompt("void f() { }", JAVA)
-    assert text.startswith("Act as an expert Java programmer.")
-    assert "def " not in text
-
-
 @pytest.mark.parametrize("language", languages.every())
 def test_the_examples_are_code(language: Language) -> None:
     examples = summary_prompt("", language).split("\ncode:\n")[1:3]
@@ -281,37 +264,6 @@ def test_post_processing(answer: str, expected: str) -> None:
     assert post_process(answer) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("HTTPClient.load_all", "http client load all"),
-        ("__init__", "init"),
-        ("toBytes2", "to bytes 2"),
-        ("getURL", "get url"),
-        ("größeÄndern", "größeändern"),
-        ("_", ""),
-    ],
-)
-def test_split(name: str, expected: str) -> None:
-    assert split(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Load the cart. And more.", "Load the cart"),
-        ("Load, e.g. from disk,\nthe cart of v1.2.\nMore.", "Load, e.g. from disk, the cart of v1.2"),
-        ("Load\n\nmore.", "Load"),
-        ("Uses {@link Cart#load} of <b>List<Cart></b>.<p>More.", "Uses Cart#load of List<Cart>"),
-        ("@return the cart", ""),
-        ("Loads it\n:param x: y", "Loads it"),
-        ("", ""),
-    ],
-)
-def test_first_sentence(text: str, expected: str) -> None:
-    assert first_sentence(text) == expected
-
-
 PYTHON_FRAGMENTS = {
     "    x = cart.add_item(user, 1)\n    return self.total(x)": "cart add item total",
     "if (x):\n    # noqa\n    # Adds the item. Then\n    foo()": "adds the item",
@@ -336,14 +288,12 @@ JAVA_FRAGMENTS = {
 }
 
 
-@pytest.mark.parametrize(("code", "expected"), PYTHON_FRAGMENTS.items())
-def test_plain_summary_of_python(code: str, expected: str) -> None:
-    assert summary(code, PYTHON) == expected
-
-
-@pytest.mark.parametrize(("code", "expected"), JAVA_FRAGMENTS.items())
-def test_plain_summary_of_java(code: str, expected: str) -> None:
-    assert summary(code, JAVA) == expected
+@pytest.mark.parametrize(
+    ("language", "code", "expected"),
+    [*((PYTHON, *pair) for pair in PYTHON_FRAGMENTS.items()), *((JAVA, *pair) for pair in JAVA_FRAGMENTS.items())],
+)
+def test_plain_summary_of_a_fragment(language: Language, code: str, expected: str) -> None:
+    assert summary(code, language) == expected
 
 
 def test_plain_summaries_of_python_records() -> None:

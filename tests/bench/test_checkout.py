@@ -17,9 +17,9 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import checkout, manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
+from tests.helpers.repositories import manifest_of
+from tests.helpers.threads import together
 from tests.helpers.trees import write_tree
-
-HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
 
 
 @pytest.fixture
@@ -32,9 +32,8 @@ def copy(tmp_path: Path) -> Path:
 
 
 def load(folder: Path, *sources: str, head: str = "") -> RepoManifest:
-    path = folder / "demo.toml"
-    path.write_text(HEAD + head + "".join(f'[[source]]\nkind = "local"\n{source}\n' for source in sources))
-    return manifest.load(str(path))
+    tables = "".join(f'[[source]]\nkind = "local"\n{source}\n' for source in sources)
+    return manifest_of(folder, tables, head=head)
 
 
 def quiet(_: str) -> None:
@@ -49,7 +48,7 @@ def test_fetch_then_find(tmp_path: Path, home: Home, copy: Path) -> None:
     wanted = load(tmp_path, 'path = "copy"')
     assert checkout.find(wanted, home) is None
     found = checkout.fetch(wanted, home, report=quiet)
-    assert found == checkout.find(wanted, home) == checkout.at(home, "demo", found.key)
+    assert found == checkout.find(wanted, home) == checkout.cached_checkout(home, "demo", found.key)
     assert found.root == home.repos / "demo" / found.key and found.source == f"local:{copy}"
     assert sorted(p.relative_to(found.root).as_posix() for p in found.root.rglob("*.py")) == ["a.py", "pkg/b.py"]
     record = json.loads((home.repos / "demo" / f"{found.key}.json").read_text())
@@ -128,12 +127,6 @@ def test_a_wrong_hash_ends_it_and_keeps_nothing(tmp_path: Path, home: Home, copy
         checkout.fetch(wanted, home, report=quiet)
     assert "0" * 64 in str(caught.value) and "nothing was kept" in str(caught.value)
     assert kept(home) == []
-
-
-def test_an_archive(tmp_path: Path, home: Home, copy: Path) -> None:
-    shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path, "copy")
-    root = checkout.fetch(load(tmp_path, 'path = "packed.tar.gz"'), home, report=quiet).root
-    assert (root / "pkg" / "b.py").is_file()
 
 
 def test_the_next_source_when_one_cannot_be_reached(tmp_path: Path, home: Home, copy: Path) -> None:
@@ -218,11 +211,7 @@ def test_many_threads_fetch_once(tmp_path: Path, home: Home, copy: Path) -> None
         gate.wait()
         found.append(checkout.fetch(wanted, home, report=said.append))
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, ask)
     assert len(found) == 8 and len(set(found)) == 1
     assert sum("fetching" in line for line in said) == 1
 

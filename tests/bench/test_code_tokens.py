@@ -4,21 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.bench.code_tokens import NAME, count, pieces
+from ctxbench.bench.code_tokens import NAME, count, tokenize
 
 
 @given(st.text(alphabet=st.characters(), max_size=200))
 def test_the_tokens_joined_are_the_text(text: str) -> None:
-    assert "".join(pieces(text)) == text
-    assert count(text) == len(pieces(text))
+    assert "".join(tokenize(text)) == text
+    assert count(text) == len(tokenize(text))
 
 
 @given(st.text(max_size=60).filter(lambda text: "\n" not in text), st.text(max_size=60))
 def test_lines_can_be_counted_one_by_one(first: str, second: str) -> None:
     """A budget counts line by line; a token that spanned two lines would make that another number."""
     lines = [first, *second.split("\n")]
-    whole = [piece for piece in pieces("\n".join(lines)) if piece.strip("\n")]
-    assert whole == [piece for line in lines for piece in pieces(line)]
+    whole = [piece for piece in tokenize("\n".join(lines)) if piece.strip("\n")]
+    assert whole == [piece for line in lines for piece in tokenize(line)]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_lines_can_be_counted_one_by_one(first: str, second: str) -> None:
     ],
 )
 def test_examples(text: str, expected: list[str]) -> None:
-    assert pieces(text) == expected
+    assert tokenize(text) == expected
 
 
 def test_the_name_is_fixed_and_a_megabyte_takes_less_than_a_second() -> None:

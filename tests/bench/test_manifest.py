@@ -160,10 +160,6 @@ def test_the_shipped_manifests_are_right(name: str) -> None:
     assert found.sets or name in standard.load("ctxbench-2").domains
 
 
-def test_a_manifest_without_a_date_is_right(tmp_path: Path) -> None:
-    assert manifest.load(write(tmp_path, HEAD + PYPI)).released is None
-
-
 def test_the_shipped_sets() -> None:
     assert [each.name for each in manifest.in_set("java")] == ["commons-codec", "commons-lang3"]
     execution = manifest.in_set("execution")

@@ -26,15 +26,14 @@ PERMISSIVE = {"MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC
 PAGE = page.PAGE.read_text(encoding="utf-8")
 
 
-def rows() -> list[dict[str, str]]:
-    """Return the rows of the table of repositories: column -> text."""
+def repository_rows() -> list[dict[str, str]]:
     lines = page.FILE.read_text(encoding="utf-8").partition("<!-- table")[2].partition("<!-- end")[0].splitlines()[1:]
     heading, _, *rest = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines)
     return [dict(zip(heading, row, strict=True)) for row in rest]
 
 
 def test_each_repository_keeps_the_rules_of_the_page() -> None:
-    table = rows()
+    table = repository_rows()
     assert [row["repository"] for row in table] == list(WHOLE.domains)
     for row, repository in zip(table, WHOLE.manifests, strict=True):
         facts = (repository.version, str(repository.released), str(repository.language), repository.license)

@@ -1,21 +1,12 @@
-import threading
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxbench.bench import windows
-from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.code_tokens import tokenize
 from ctxbench.bench.types import Place
-from ctxbench.bench.windows import Target, WindowIndex, code_lines, index, spans, split_lines
-
-
-def test_the_windows_of_the_definition() -> None:
-    assert spans(25, 20, 10) == [(0, 10), (0, 20), (10, 25)]
-    assert spans(0, 20, 10) == []
-    assert spans(1, 20, 10) == [(0, 1)]
-    assert spans(5, 1, 1) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
-    assert spans(40, 20, 10) == [(0, 10), (0, 20), (10, 30), (20, 40)]
+from ctxbench.bench.windows import Target, WindowIndex, code_lines, index, split_lines
+from tests.helpers.threads import together
 
 
 def test_lines_are_what_newlines_end() -> None:
@@ -38,12 +29,6 @@ def test_a_window_is_cut_at_form_feeds_and_its_places_are_lines_of_the_file() ->
     assert [(p.start, p.end) for (p,) in built.places] == [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4)]
 
 
-def test_windows_of_equal_text_are_one_unit_in_the_order_of_sorted_files() -> None:
-    built = WindowIndex({"b.py": "x = 1\n", "a.py": "x = 1\n", "c.py": "y = 2\n"})
-    assert built.texts == ("x = 1", "y = 2")
-    assert built.places[0] == (Place(path="a.py", start=0, end=1), Place(path="b.py", start=0, end=1))
-
-
 # Few words and short files, so that equal scores and equal windows are frequent.
 _LINES = st.lists(st.sampled_from(["a = b", "b = a", "import a", "", "  ", "c(a, b)", "zeta"]), max_size=12)
 _FILES = st.dictionaries(st.sampled_from(["a.py", "b.py", "p/c.py", "p/d.py"]), _LINES, min_size=1)
@@ -57,7 +42,7 @@ def _plain(texts: dict[str, str], query: str, top: int, size: int, stride: int, 
         for i in range(0, len(lines), stride):
             start, end = max(0, i - size // 2), min(len(lines), i + size - size // 2)
             units.setdefault("\n".join(lines[start:end]), []).append(Place(path=path, start=start, end=end))
-    wanted = set(pieces(query))
+    wanted = set(tokenize(query))
     rows = []
     for text, places in units.items():
         shown = places
@@ -70,7 +55,7 @@ def _plain(texts: dict[str, str], query: str, top: int, size: int, stride: int, 
             ]
             if all(p.path == target.path and p.end > target.context_start for p in shown):
                 continue
-        other = set(pieces(text))
+        other = set(tokenize(text))
         score = len(wanted & other) / len(wanted | other) if wanted and other else 0.0
         rows.append((score, shown[0], text, tuple(shown)))
     rows.sort(key=lambda row: row[1])
@@ -112,7 +97,7 @@ def test_more_than_255_common_tokens_are_counted_right() -> None:
     texts = {f"{n}.py": words for n in range(3)} | {"z.py": words + " zebra"}
     built = WindowIndex(texts)
     best = built.query(words, top=2)
-    assert [hit.score for hit in best] == [1.0, len(set(pieces(words))) / (len(set(pieces(words))) + 1)]
+    assert [hit.score for hit in best] == [1.0, len(set(tokenize(words))) / (len(set(tokenize(words))) + 1)]
 
 
 @pytest.mark.parametrize(("query", "top"), [("", 5), ("x", 0)])
@@ -120,11 +105,6 @@ def test_nothing_is_found_for_an_empty_query_or_in_nothing(query: str, top: int)
     assert WindowIndex({"a.py": "x = 1\n"}).query(query, top=top) == ()
     assert WindowIndex({"a.py": ""}).query("x", top=5) == ()
     assert WindowIndex({}).query("x", top=5) == ()
-
-
-def test_an_unlike_window_still_fills_the_list() -> None:
-    (hit,) = WindowIndex({"a.py": "x = 1\n"}).query("unlike", top=5)
-    assert hit.score == 0.0
 
 
 def test_a_rank_does_not_tell_of_a_hidden_place() -> None:
@@ -148,11 +128,7 @@ def test_an_index_is_built_once_however_many_threads_ask(monkeypatch: pytest.Mon
     monkeypatch.setattr(WindowIndex, "__init__", counted)
     monkeypatch.setattr(windows, "_INDICES", windows.SharedCache(windows._KEPT_INDICES))
     found: list[WindowIndex] = []
-    threads = [threading.Thread(target=lambda: found.append(index("d", {"a.py": "x\n" * 999}))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, lambda: found.append(index("d", {"a.py": "x\n" * 999})))
     assert len(built) == 1 and len({id(one) for one in found}) == 1
     for number in range(windows._KEPT_INDICES + 1):
         index(f"other {number}", {"a.py": "x\n"})

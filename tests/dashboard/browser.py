@@ -14,7 +14,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ DESKTOP, PHONE = (1280, 900), (390, 844)
 PATIENCE = 90
 """Seconds that a page may take on a busy machine."""
 NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
-Query = Mapping[str, str | Sequence[str]]
 
 
 def app(page: str, home: Path, *, timeout: float = 60, **query: str | Sequence[str]) -> AppTest:
@@ -72,7 +71,6 @@ class Site:
         """Errors on the console, and exceptions of scripts."""
 
     def watch(self, page: Page) -> None:
-        """Note what the page asks for and says."""
         page.on("request", lambda request: self._note_request(request.url))
         page.on("console", lambda message: self._note_console(message.type, message.text, message.location["url"]))
         page.on("pageerror", lambda error: self.errors.append(str(error)))

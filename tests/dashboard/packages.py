@@ -51,8 +51,6 @@ def make_package(
         for repo in repos
         for n in range(4)
     )
-    model = {"instructs": False, "tools": False, "summaries": False}
-    model = {name: value for name, value in model.items() if name in form.ModelPart.__dataclass_fields__}
     manifest = form.Manifest(
         format=form.FORMAT,
         id="0" * 12,
@@ -61,7 +59,7 @@ def make_package(
         license="CC0-1.0",
         date="2026-11-01",
         set=form.SetPart(name="demo", digest="d" * 64, kind="line", samples=len(samples)),
-        model=form.ModelPart(spec="hf(model=tiny)", version="sha256 1234", **model),
+        model=form.ModelPart(spec="hf(model=tiny)", version="sha256 1234"),
         strategy=form.StrategyPart(spec=spec, version="1", source="built-in", package="ctxbench==0.2.0"),
         sampling=form.SamplingPart(max_tokens=64, temperature=0.0, top_p=1.0, completions=1, seeds=(0,)),
         versions=form.VersionsPart(ctxbench="0.2.0", metrics="e" * 64, tokenizer="code", coder=""),
@@ -87,7 +85,8 @@ def make_package(
     )
 
     def values(place: int) -> dict[str, dict[str, float | None]]:
-        own: dict[str, dict[str, float | None]] = {"ctxbench": {"es": _es(place, gain), "em": 0.0}}
+        es = min(1.0, max(0.0, SCORES[place % 4] + gain * (1 + 0.1 * (place % 3))))
+        own: dict[str, dict[str, float | None]] = {"ctxbench": {"es": es, "em": 0.0}}
         own.setdefault(profile, {}).update(scores or {})
         return own
 
@@ -102,16 +101,10 @@ def make_package(
 
 
 def scored(package: form.Submission, repetition: int) -> list[float | None]:
-    """Return the edit similarity of every sample of a repetition."""
     return [record.scores["ctxbench"]["es"] for record in package.scores if record.repetition == repetition]
 
 
-def _es(place: int, gain: float) -> float:
-    return min(1.0, max(0.0, SCORES[place % 4] + gain * (1 + 0.1 * (place % 3))))
-
-
 def write(folder: Path, *packages: form.Submission) -> Path:
-    """Write packages into a folder, each in one of its own; return the folder."""
     for package in packages:
         files.write(folder / package.manifest.id, package)
     return folder

@@ -37,7 +37,7 @@ HARMFUL = "scripted of **harm**"
 class _Coder(Scripted):
     """A text costs a bit a character."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [float(len(text)) for text in texts]
@@ -91,7 +91,6 @@ def _record(home: Home, sample_set: SampleSet) -> None:
 
 
 def _plant(home: Home) -> None:
-    """Let a model write what would harm a page, 200 kB of it."""
     sample_set = make_set(home, name="planted", repos=2, per_repo=2)
     text = PLANTED + "x" * (LONG - len(PLANTED))
     make_runs(home, sample_set, _Planted(lambda request: text, version="1"), ("lc.infile", "lc.repocoder"))

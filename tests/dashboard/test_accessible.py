@@ -43,7 +43,8 @@ def test_a_page_is_seen_and_can_be_used_by_everybody(name: str, server: Site, pa
         assert page.locator(f"{DRAWN.get(name, 'h1')}:visible").count() > 0
         assert page.locator("[data-testid=stDataFrame], table").count() > 0, "pictures alone"
         assert findings(page) == [], (width, scheme)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for part in ("documentElement", "querySelector('[data-testid=stMain]')"):
+            assert page.evaluate(f"document.{part}.scrollWidth") <= width
     if name != "samples":
         _number_first(page)
 

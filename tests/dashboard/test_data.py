@@ -18,7 +18,6 @@ _QUESTIONS: list[str] = []
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Return a home with one run that has no results."""
     home = Home(tmp_path / "small")
     monkeypatch.setenv("CTXBENCH_HOME", str(home.root))
     with open_store(home.database) as store:

@@ -18,7 +18,7 @@ from ctxbench.harness.leaderboard import Group, board, scales
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import Origin, RunTable, Status
-from tests.dashboard.browser import PHONE, Site, app, settled
+from tests.dashboard.browser import Site, app, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES, shows_amount
 from tests.dashboard.test_report import lines, read
 from tests.dashboard.test_runs_page import ended
@@ -222,7 +222,6 @@ def expected(record: dict[str, Any], metric: str, beside: set[str]) -> dict[str,
 
 
 def check(found: list[dict[str, str]], records: list[dict[str, Any]], metric: str) -> None:
-    """Compare every cell of the page's table with the JSON."""
     assert len(found) == len(records) > 0
     for line, row in zip(found, records, strict=True):
         named = {"vs" if of.startswith("vs ") else of.replace("_bits ", "_bits % "): cell for of, cell in line.items()}
@@ -235,34 +234,29 @@ def check(found: list[dict[str, str]], records: list[dict[str, Any]], metric: st
 
 
 _MORE = ("n", "missing", "origin")
+_ANEW = {"metric": "es", "baseline": "lc.repocoder"}
 
 
-def shown(home: Home, **query: Any) -> list[dict[str, str]]:
-    """Return the table of the page."""
-    test = app("leaderboard", home.root, columns=_MORE, **query)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("samples", "generator", "metric", "choices"),
+    [
+        ("demo", "incontext", "copyable_bits", {}),
+        ("demo", HARMFUL, "es", {}),
+        ("functions", "scripted", "pass@1", {}),
+        ("demo", "incontext", "es", _ANEW),
+    ],
+)
+def test_every_number_of_the_page_is_the_json(
+    database: Home, samples: str, generator: str, metric: str, choices: dict[str, str]
+) -> None:
+    options = [word for name, value in choices.items() for word in (f"--{name}", value)]
+    records = [row for row in rows(database, "--samples", samples, *options) if row["generator"] == generator]
+    test = app("leaderboard", database.root, columns=_MORE, samples=samples, generator=generator, **choices)
     assert not test.exception, test.exception
-    return drawn_table(test)
-
-
-@pytest.mark.slow
-def test_every_number_of_the_page_is_the_json(database: Home) -> None:
-    records = [*rows(database, "--samples", "demo"), *rows(database, "--samples", "functions")]
-    for samples, generator, metric in (
-        ("demo", "incontext", "copyable_bits"),
-        ("demo", HARMFUL, "es"),
-        ("functions", "scripted", "pass@1"),
-    ):
-        matching = [row for row in records if (row["samples"], row["generator"]) == (samples, generator)]
-        check(shown(database, samples=samples, generator=generator), matching, metric)
-
-
-@pytest.mark.slow
-def test_another_metric_and_baseline_rank_anew(database: Home) -> None:
-    query = {"samples": "demo", "generator": "incontext", "metric": "es", "baseline": "lc.repocoder"}
-    found = shown(database, **query)
-    records = rows(database, "--samples", "demo", "--metric", "es", "--baseline", "lc.repocoder")
-    check(found, [row for row in records if row["generator"] == "incontext"], "es")
-    assert "vs repocoder" in found[0]
+    found = drawn_table(test)
+    check(found, records, metric)
+    assert ("vs repocoder" in found[0]) == bool(choices)
 
 
 @pytest.mark.slow
@@ -337,14 +331,6 @@ def test_the_site_opens_with_the_leaderboard(server: Site, page: Page) -> None:
     settled(page)
     server.check(page)
     assert page.locator("h1").inner_text() == "Leaderboard"
-
-
-@pytest.mark.slow
-def test_on_a_phone_nothing_is_wider_than_the_screen(server: Site, page: Page) -> None:
-    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    server.visit(page, "leaderboard", samples="demo")
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= PHONE[0]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from ctxbench.harness.results import RunTable, Status
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.store import open_reader, version
-from ctxbench.harness.store.work import RunWork, faults_of, works
+from ctxbench.harness.store.work import RunWork, faults_of, run_works
 from tests.dashboard.browser import app
 from tests.harness.store import postgres_server
 from tests.harness.store.postgres_server import shown
@@ -52,7 +52,6 @@ class Run:
         )
 
     def stop(self) -> tuple[int, str]:
-        """Interrupt it; return its exit code and what it said."""
         self.process.send_signal(signal.SIGINT)
         _, output = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, output
@@ -69,10 +68,9 @@ class Reader:
         self.stamps: set[str] = set()
 
     def look(self) -> int:
-        """Read everything once; return how many samples are finished."""
         began = time.monotonic()
         self.stamps.add(version(self._store, self._url))
-        (work,) = works(self._store)
+        (work,) = run_works(self._store)
         assert not faults_of(self._store, work.id)
         self._check_work(work)
         (table,) = run_tables(self._store)
@@ -82,8 +80,7 @@ class Reader:
         return self.finished
 
     def count(self) -> int:
-        """Read how many samples are finished, and nothing else."""
-        (work,) = works(self._store)
+        (work,) = run_works(self._store)
         self._check_work(work)
         return self.finished
 
@@ -104,7 +101,7 @@ class Reader:
             assert all(column[at] is not None for at in scored)
 
 
-def watched(home: Home, database: str, page: Callable[[], None]) -> None:
+def check_reads_during_run(home: Home, database: str, page: Callable[[], None]) -> None:
     """Let a run write and a reader read; check both."""
     make_set(home, repos=REPOS, per_repo=PER_REPO)
     run = Run(home, database)
@@ -125,7 +122,7 @@ def watched(home: Home, database: str, page: Callable[[], None]) -> None:
     )
     assert rates[0] > 0.5 * rates[1], rates
     with open_reader(database) as store:
-        (work,) = works(store)
+        (work,) = run_works(store)
     attempt = work.attempts[-1]
     # A process that is not through after two seconds, as on a slow disk, is ended before it can record that.
     assert attempt.ended is None or (attempt.reason, attempt.finished) == ("interrupted", work.finished), attempt
@@ -142,7 +139,7 @@ def _when_begun(database: str, run: Run) -> Store:
         except InputFault:
             time.sleep(0.2)
             continue
-        if any(work.finished for work in works(store)):
+        if any(work.finished for work in run_works(store)):
             return store
         store.close()
         time.sleep(0.2)
@@ -181,12 +178,11 @@ def test_sqlite_with_its_pages(tmp_path: Path) -> None:
             page = app(name, home.root)
             assert not page.exception and not page.error, (page.exception, page.error)
 
-    watched(home, home.database, pages)
+    check_reads_during_run(home, home.database, pages)
 
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    """Return the URL of an empty database in PostgreSQL."""
     folder = postgres_server.binaries()
     if folder is None:
         missing("no PostgreSQL server is installed: reading while a run writes is not tested in it here")
@@ -195,4 +191,4 @@ def server() -> Iterator[str]:
 
 
 def test_postgresql(tmp_path: Path, server: str) -> None:
-    watched(Home(tmp_path / "home"), server, lambda: None)
+    check_reads_during_run(Home(tmp_path / "home"), server, lambda: None)

@@ -9,22 +9,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ctxbench.bench.escaping import visible
+from ctxbench.bench.home import Home
 from ctxbench.dashboard import report as page
 from ctxbench.dashboard.views.leaderboard import Axis
 from ctxbench.harness.leaderboard import board, scales
 from ctxbench.harness.run.spec import RunSpec
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
 from ctxbench.harness.store.write import StoredCompletion
+from tests.dashboard.browser import DESKTOP, PHONE
+from tests.dashboard.test_show import contrast
 from tests.harness.leaderboard.test_levels import coder_eval
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 from tests.helpers.cli import Result, assert_fault, run_cli
 from tests.helpers.runs import make_table
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 HOSTILE = "</bdi></td><script>alert(1)</script><img src=x onerror=alert(2)> *a* [b](javascript:c) \"q' &amp; \u202e\x0b"
 VOID = {"meta", "img", "br", "link", "input", "hr", "circle", "line"}
@@ -165,21 +170,21 @@ def test_bars_stand_where_the_numbers_are(home: Path, tmp_path: Path) -> None:
     records = json.loads(run_cli("leaderboard", "--home", str(home), "--metric", "em", "--format", "json").out)
     table = next(iter(read((tmp_path / "r.html").read_text(encoding="utf-8")).all("table")))
     (scale,) = (span for span in table.all("span") if span.attributes["class"] == "track ticks")
-    ticks = [(at(tick, "left"), float(tick.text)) for tick in scale.all("i")]
+    ticks = [(percent(tick, "left"), float(tick.text)) for tick in scale.all("i")]
     assert len(ticks) >= 2
     (x0, v0), (x1, v1) = ticks[0], ticks[-1]
     drawn = [field for field in table.all("td") if field.attributes.get("class") == "bar"]
     assert len(drawn) == len(records)
     for cell, record in zip(drawn, records, strict=True):
         parts = {part.attributes["class"]: part for part in cell.all("i")}
-        low = at(parts["reach"], "left")
-        places = at(parts["mean"], "left"), low, low + at(parts["reach"], "width")
+        low = percent(parts["reach"], "left")
+        places = percent(parts["mean"], "left"), low, low + percent(parts["reach"], "width")
         drawn_ends = tuple(v0 + (place - x0) * (v1 - v0) / (x1 - x0) for place in places)
         numbers_of_cli = tuple(record["em"][part] for part in ("mean", "low", "high"))
         assert drawn_ends == pytest.approx(numbers_of_cli, abs=0.3)
 
 
-def at(part: Node, name: str) -> float:
+def percent(part: Node, name: str) -> float:
     """Return a length of a part of a drawing, in percent of its cell."""
     style = dict(field.split(":") for field in str(part.attributes["style"]).split(";"))
     return float(style[name].removesuffix("%"))
@@ -309,10 +314,6 @@ def test_axes_hold_their_intervals_and_have_ticks(least: float, most: float) -> 
     assert bar.low == bar.mean == bar.high and math.isfinite(bar.mean)
 
 
-def test_no_axis_without_values() -> None:
-    assert Axis.of([]) is None
-
-
 def test_contrast_is_enough_in_both_schemes() -> None:
     css, drawn = (
         (Path(page.__file__).parent / name).read_text(encoding="utf-8") for name in ("report.css", "table.css")
@@ -327,21 +328,49 @@ def test_contrast_is_enough_in_both_schemes() -> None:
         assert all(contrast(colour, palette["ground"]) >= 3 for colour in marks.values())
 
 
-def contrast(colour: str, other: str) -> float:
-    """Return the contrast ratio of two colours, as WCAG 2.2 defines it."""
-    light, dark = sorted(map(_luminance, (colour, other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
+_TABLES = """() => [...document.querySelectorAll("section")].map(section => ({
+    title: section.querySelector("h2").innerText,
+    rows: [...section.querySelector("table").rows].map(row => [...row.cells].map(cell => cell.innerText.trim())),
+}))"""
 
 
-def _luminance(colour: str) -> float:
-    parts: list[Any] = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (
-        channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in parts
-    )
-    return 0.2126 * float(red) + 0.7152 * float(green) + 0.0722 * float(blue)
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
+def test_a_browser_shows_the_report(
+    database: Home, browser: Browser, tmp_path: Path, size: tuple[int, int], scheme: str
+) -> None:
+    out = tmp_path / "report.html"
+    assert run_cli("report", "--home", str(database.root), "--out", str(out)).code == 0
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    page = context.new_page()
+    errors: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("dialog", lambda dialog: errors.append(dialog.message))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(out.as_uri())
+    # A style sheet that the policy refused would leave Times and an empty margin, and say so.
+    assert page.evaluate("getComputedStyle(document.querySelector('caption')).textAlign") == "left"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 29)")
+    tables = page.evaluate(_TABLES)
+    context.close()
+    assert (errors, requests) == ([], [out.as_uri()])
+    _same_numbers(tables, database)
 
 
-def test_works_are_asked_of_the_shown_runs_only(home: Path) -> None:
-    specs = [make_spec(strategy="lc.infile").id]
-    with open_store(f"sqlite:///{home / 'results.db'}") as store:
-        assert [work.id for work in works(store, specs)] == specs
+def _same_numbers(tables: list[dict[str, object]], database: Home) -> None:
+    records = json.loads(run_cli("leaderboard", "--home", str(database.root), "--format", "json").out)
+    records = [record for record in records if record["origin"] != "published" and record["language"] != "both"]
+    cells = []
+    for section in tables:
+        head, *rows = section["rows"]  # type: ignore[misc]
+        at = next((place for place, text in enumerate(head) if text.endswith("[95%]")), None)
+        cells += [] if at is None else [row[at] for row in rows]
+    expected = []
+    for record in records:
+        value = record.get(record["ranked_by"])
+        expected.append(scales.interval(value["mean"], value["low"], value["high"]) if value else scales.UNKNOWN)
+    assert cells == expected and len(expected) > 3

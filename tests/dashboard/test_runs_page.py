@@ -16,7 +16,7 @@ from ctxbench.dashboard.pages import runs as runs_page
 from ctxbench.harness.run.spec import planned_samples
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.tables import delete_run
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.harness.store.write import StoredFault
 from tests.dashboard.browser import app, cells, own_main, serving, settled
 from tests.dashboard.stored import PLANTED
@@ -26,10 +26,8 @@ from tests.helpers.sets import make_set
 pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
     from streamlit.testing.v1 import AppTest
-
-    from tests.dashboard.browser import Site
 
 
 def ended(home: Home, **changes: Any) -> str:
@@ -48,7 +46,6 @@ def ended(home: Home, **changes: Any) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """Return a home with two runs, one of them over two samples only."""
     home = Home(tmp_path / "home")
     make_set(home)
     ended(home)
@@ -73,7 +70,6 @@ def begun(home: Home, *, faults: int = 0, message: str = "server down", detail: 
 
 @contextlib.contextmanager
 def working(home: Home, run: str) -> Iterator[None]:
-    """Hold the lock on a run, as a process that works at it does."""
     with open_store(home.database) as store, store.run_lock(run):
         yield
 
@@ -83,11 +79,6 @@ def page_text(page: AppTest) -> str:
     assert not page.exception
     parts = [*page.markdown, *page.header, *page.caption, *page.get("html"), *page.info, *page.error, *page.code]
     return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\u2060", "", "\n".join(str(element.value) for element in parts))
-
-
-def test_no_runs_yet(empty_home: Home) -> None:
-    page = app("runs", empty_home.root)
-    assert "ctxbench quickstart" in page_text(page) and not page.dataframe
 
 
 def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
@@ -149,7 +140,7 @@ def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
 
     app("runs", home.root, samples="demo[:2]")
     with open_store(home.database) as store:
-        (run,) = [work.id for work in works(store) if work.choices.strategy == "gold"]
+        (run,) = [work.id for work in run_works(store) if work.choices.strategy == "gold"]
         delete_run(store, run)
     monkeypatch.setattr("streamlit.rerun", rerun)
     with pytest.raises(ChoosesAgain):
@@ -159,28 +150,6 @@ def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
 def test_a_run_that_is_not_there(home: Home) -> None:
     page = app("runs", home.root, run="no such run", samples="other")
     assert "no such run does not exist here" in page_text(page) and "other does not exist here" in page_text(page)
-
-
-def test_a_damaged_database_is_one_line(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    home.root.mkdir()
-    (home.root / "results.db").write_text("no database, but long enough to be looked at\n" * 100)
-    page = app("runs", home.root)
-    assert len(page.error) == 1 and "is not a database" in page_text(page)
-
-
-def test_every_run_of_a_real_database(database: Home, server: Site, page: Page) -> None:
-    server.visit(page, "runs")
-    with open_store(database.database) as store:
-        stored = works(store)
-    table = cells(page)
-    assert {row["run"] for row in table} == {work.id for work in stored}
-    assert {(row["run"], row["finished"], row["planned"]) for row in table} == {
-        (work.id, str(work.finished), str(work.planned)) for work in stored
-    }
-    imported = next(work for work in stored if work.imported)
-    server.visit(page, "runs", run=imported.id)
-    assert "ctxbench results import --format ctxbench --samples demo" in page.locator("code").first.inner_text()
 
 
 def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Browser) -> None:
@@ -203,7 +172,7 @@ def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Br
             page.get_by_text("2 of 8 samples: goes on").wait_for(timeout=30_000)
             for sample in samples[2:]:
                 store.add_finished(run, "", make_finished(sample.id))
-            attempt = works(store, [run])[0].attempts[0].id
+            attempt = run_works(store, [run])[0].attempts[0].id
             store.end_attempt(attempt, reason="done", finished=7, missing=0)
         page.get_by_text("8 of 8 samples: done").wait_for(timeout=30_000)
         settled(page)

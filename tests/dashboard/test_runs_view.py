@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ctxbench.dashboard.views import runs as view
-from ctxbench.harness.run.spec import StoredChoices
+from ctxbench.harness.generators.base import Sampling
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
+from tests.harness.store.making import make_spec
 
 NOW = 1_000_000.0
 
@@ -30,17 +31,8 @@ def attempt(started: float = NOW - 60, ended: float | None = None, **changes: An
 def work(finished: int = 30, attempts: Sequence[Attempted] = (), **changes: Any) -> RunWork:
     fields: dict[str, Any] = {
         "id": "0123456789ab",
-        "choices": StoredChoices(
-            samples="demo",
-            limit=None,
-            strategy="lc.infile",
-            generator="incontext",
-            n=1,
-            seed=0,
-            sampling='{"temperature": 0.0, "top_p": 1.0}',
-        ),
-        "samples_digest": "d" * 64,
-        "versions": {},
+        "choices": make_spec(generator="incontext"),
+        "sandbox": "",
         "planned": 90,
         "statuses": {"scored": finished} if finished else {},
         "unjudged": 0,
@@ -98,7 +90,7 @@ def test_a_line_of_the_table() -> None:
 
 def test_a_limited_run_and_one_that_shows_what_follows_the_cursor() -> None:
     run = work()
-    limited = replace(run, choices=replace(run.choices, limit=10, sampling='{"fim": true}'))
+    limited = replace(run, choices=replace(run.choices, limit=10, sampling=Sampling(fim=True)))
     assert (view.label(limited), view.generator(limited)) == ("demo[:10]", "incontext [fim]")
     assert (view.label(run), view.generator(run)) == ("demo", "incontext")
 

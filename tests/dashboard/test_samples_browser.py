@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 
 
 def opened(page: Page) -> str:
-    """Return the sample that the URL names."""
     return parse_qs(urlsplit(page.url).query).get("sample", [""])[0]
 
 
@@ -85,7 +84,6 @@ def test_the_difference_stands_in_the_first_screen(
 
 
 def _two_runs(home: Home) -> dict[str, str]:
-    """Return the URL's query for the samples at which two strategies differ."""
     with open_store(home.database) as store:
         runs = {
             table.run.strategy: table.run.id
@@ -107,11 +105,7 @@ def test_a_planted_completion_stays_text(server: Site, page: Page) -> None:
     page.locator("[data-testid=stExpander] summary", has_text="Raw output").first.click()
     settled(page)
     server.check(page)
-    [run] = _hostile_runs(server)
+    with open_store(Home(server.home).database) as store:
+        [run] = [table.run.id for table in run_tables(store, samples="demo") if "<script>" in table.run.strategy]
     server.visit(page, "samples", samples="demo", run=run)
     server.check(page)
-
-
-def _hostile_runs(server: Site) -> list[str]:
-    with open_store(Home(server.home).database) as store:
-        return [table.run.id for table in run_tables(store, samples="demo") if "<script>" in table.run.strategy]

@@ -16,7 +16,7 @@ from ctxbench.bench.types import Place
 from ctxbench.dashboard.views import samples as diff
 from ctxbench.dashboard.views import samples as view
 from ctxbench.harness.results import Status
-from ctxbench.harness.store.details import CompletionFacts, StoredCall, StoredPiece
+from ctxbench.harness.store.details import BlockFacts, CompletionFacts, StoredCall
 from ctxbench.harness.store.search import Facets, FoundSample, Measure
 from tests.harness.store.making import make_verdict
 
@@ -102,7 +102,7 @@ def test_what_was_written_out_stays(text: str) -> None:
 
 
 def facets(*measures: tuple[str, str]) -> Facets:
-    return Facets(languages=(), repos=(), levels=(), verdicts=(), flags=(), measures=measures)
+    return Facets(repos=(), levels=(), verdicts=(), flags=(), measures=measures)
 
 
 def test_metrics_are_those_of_the_profile_and_of_all() -> None:
@@ -159,9 +159,12 @@ def test_found_samples_are_rows() -> None:
     assert view.sample_rows([missing], es, "a", compared=True)[0]["A - B"] is None
     assert list(view.sample_rows([missing], es, "a", compared=False)[0])[1:4] == ["A", "sample", "status"]
     assert [view.pages(total) for total in (0, 1, 25, 26)] == [1, 1, 1, 2]
+    steps = [view.neighbours([sample, missing], opened) for opened in ("a", "b", "c")]
+    assert steps == [(None, "b", 1), ("a", None, 2), (None, "a", 0)], "the first, from one that is not found"
+    assert view.neighbours([], "a") == (None, None, 0)
 
 
-def piece(**changes: Any) -> StoredPiece:
+def block_facts(**changes: Any) -> BlockFacts:
     fields: dict[str, Any] = {
         "kind": "similar",
         "places": (Place(path="a.py", start=0, end=2), Place(path="b.py", start=4, end=5)),
@@ -173,17 +176,17 @@ def piece(**changes: Any) -> StoredPiece:
         "end": 9,
         "gain": None,
     }
-    return StoredPiece(**{**fields, **changes})
+    return BlockFacts(**{**fields, **changes})
 
 
 def test_blocks_are_rows_and_labels() -> None:
-    dropped = piece(state="dropped", reason="no room", start=None, end=None, score=None)
-    first, second = view.piece_rows([piece(), dropped])
+    dropped = block_facts(state="dropped", reason="no room", start=None, end=None, score=None)
+    first, second = view.block_rows([block_facts(), dropped])
     assert (first["block"], first["places"], first["score"]) == (1, "a.py:1-2, b.py:5-5", 0.123)
     assert (second["block"], second["tokens"], second["reason"], second["score"]) == (None, None, "no room", None)
     assert "gain" not in first
-    assert view.piece_rows([piece(gain=1.25)])[0]["gain"] == 1.2
-    assert view.piece_label(2, piece(gain=-3.0)) == (
+    assert view.block_rows([block_facts(gain=1.25)])[0]["gain"] == 1.2
+    assert view.block_label(2, block_facts(gain=-3.0)) == (
         "2. similar · a.py:1-2, b.py:5-5 · score 0.123 · 7 tokens · kept · gain -3.0 bits"
     )
 
@@ -215,7 +218,7 @@ def test_calls_add_up() -> None:
 def test_scores_stand_side_by_side() -> None:
     def facts_of(**scores: float) -> CompletionFacts:
         kinds = {("ctxbench", name): value for name, value in scores.items()} | {("context", "bits"): 3.5}
-        return CompletionFacts(idx=0, status=Status.SCORED, flags=(), scores=kinds, judged=None)
+        return CompletionFacts(idx=0, status=Status.SCORED, flags=(), scores=kinds, text="", raw="", judged=None)
 
     rows = view.score_rows([("A", facts_of(es=0.5, em=0.0)), ("B", facts_of(es=1.0)), ("C", None)], "ctxbench")
     assert rows == [

@@ -118,17 +118,11 @@ def test_a_fault_says_where_what_and_cure() -> None:
     assert "Mend &lt;it&gt;" in test.get("html")[0].proto.body
 
 
-@pytest.mark.slow
-def test_an_empty_state_says_what_to_run() -> None:
-    test = run_show("show.empty('Nothing here.', 'ctxbench quickstart')")
-    assert test.code[0].value == "ctxbench quickstart" and unescaped(test.info[0].value) == "Nothing here."
-
-
 def test_terms_are_explained_in_a_sentence() -> None:
     assert all(text.endswith(".") and len(text) < 130 for text in show.HELP.values())
 
 
-def _contrast(colour: str, ground: str) -> float:
+def contrast(colour: str, ground: str) -> float:
     """Return WCAG 2's contrast ratio of two colours."""
 
     def light(colour: str) -> float:
@@ -152,9 +146,9 @@ def test_what_is_written_can_be_read(kind: str) -> None:
     ground, text = theme["backgroundColor"], theme["textColor"]
     # Streamlit shows captions and headings of tables at 60%, and writes white on what is chosen of several.
     for behind in (ground, theme["secondaryBackgroundColor"]):
-        assert min(_contrast(_faded(text, behind, 0.6), behind), _contrast(theme["linkColor"], behind)) >= 4.5
-    assert _contrast(theme["primaryColor"], "#FFFFFF") >= 4.5 and _contrast(INK[kind], ground) >= 4.5
-    assert min(_contrast(colour, ground) for colour in (theme["primaryColor"], *SERIES[:3], SERIES[7])) >= 3
+        assert min(contrast(_faded(text, behind, 0.6), behind), contrast(theme["linkColor"], behind)) >= 4.5
+    assert contrast(theme["primaryColor"], "#FFFFFF") >= 4.5 and contrast(INK[kind], ground) >= 4.5
+    assert min(contrast(colour, ground) for colour in (theme["primaryColor"], *SERIES[:3], SERIES[7])) >= 3
 
 
 @pytest.mark.slow

@@ -196,7 +196,6 @@ def test_nothing_of_a_package_is_markup(packages: Any, tmp_path: Path) -> None:
     tame = make_folder(tmp_path / "in", "tame")
     assert build(tmp_path / "in", tmp_path / "out", "--title", "tame").code == 0
     names = {made[name].manifest.id: tame[name].manifest.id for name in made}
-    shape = re.compile(r"(?:\.\./)*(?:submissions|boards)/[0-9a-f]{12}\.html|[0-9a-f]{8}")
     for old, new in names.items():
         pair = (folder / "site" / "submissions" / f"{old}.html", tmp_path / "out" / "submissions" / f"{new}.html")
         hostile, plain = (read(path.read_text(encoding="utf-8")) for path in pair)
@@ -212,7 +211,6 @@ def test_nothing_of_a_package_is_markup(packages: Any, tmp_path: Path) -> None:
             assert re.fullmatch(
                 r"|#terms|feed\.xml|(\.\./)?(index\.html|(submissions|boards)/[0-9a-f]{12}\.html)", href
             )
-    assert shape
 
 
 def test_the_feed_and_the_badges_are_well_formed(packages: Any) -> None:
@@ -299,15 +297,11 @@ def test_sites_of_the_same_packages_are_equal_and_pages_that_are_gone_go(package
     assert {path: path.read_bytes() for path in out.rglob("*.*")} == first
 
 
-OVER = ("is 2, out of its range", {"es": 2.0})
-UNKNOWN = ("evil", {"evil": 1.0})
-
-
 @pytest.mark.parametrize(
     ("words", "changed"),
     [
-        (OVER[0], make_package("b", scores=OVER[1])),
-        (UNKNOWN[0], make_package("b", scores=UNKNOWN[1])),
+        ("is 2, out of its range", make_package("b", scores={"es": 2.0})),
+        ("evil", make_package("b", scores={"evil": 1.0})),
         ("sampling.seeds", make_package("b", sampling={"seeds": (1 << 80,)})),
         ("not a date", make_package("b", date="2026-99-99")),
         ("not a date", make_package("b", withdrawn=form.Withdrawal(reason="r", date="2026-02-31"))),

@@ -15,7 +15,7 @@ from ctxbench.harness.generators.base import Response, TooLong
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.batching import Answer
 from ctxbench.harness.run.sample import AnsweredSample
-from ctxbench.harness.run.scoring import Bits, Pricer
+from ctxbench.harness.run.scoring import Bits, LikelihoodModel
 from ctxbench.harness.store import Store
 from ctxbench.strategies.api import Block, BlockKind, Prompt
 from tests.helpers.samples import make_sample
@@ -29,7 +29,7 @@ class Coder(Scripted):
     """A bit a character; the calls before `faults` fail."""
 
     def __init__(self, faults: int = 0) -> None:
-        super().__init__(lambda _: "", prices=True)
+        super().__init__(lambda _: "", log_likelihoods=True)
         self.calls: list[list[str]] = []
         self.faults = faults
 
@@ -42,7 +42,7 @@ class Coder(Scripted):
 
 def bits(store: Store, coder: Coder, aside: ThreadPoolExecutor | None) -> Bits:
     references = {SAMPLE.id: Reference(id=SAMPLE.id, target="total(1)")}
-    return Bits(store, references, Pricer(name="c", coder=coder, aside=aside))
+    return Bits(store, references, LikelihoodModel(name="c", coder=coder, aside=aside))
 
 
 class Choosy(Coder):
@@ -60,12 +60,14 @@ class Choosy(Coder):
     fault = MachineFault("it answers oddly")
 
 
-def test_a_coder_works_that_prices_a_small_text() -> None:
-    works = Pricer(name="c", coder=Choosy()).works
-    assert works([JAVA, PYTHON], Choosy.fault) and not works([JAVA], Choosy.fault) and not works([], Choosy.fault)
+def test_a_coder_that_measures_a_small_text_can_measure() -> None:
+    can_measure = LikelihoodModel(name="c", coder=Choosy()).can_measure
+    for languages, expected in (([JAVA, PYTHON], True), ([JAVA], False), ([], False)):
+        assert can_measure(languages, Choosy.fault) is expected
     lost = Coder(faults=9)
-    assert not Pricer(name="c", coder=lost).works([PYTHON], MachineFault("lost")) and len(lost.calls) == 1
-    assert Pricer(name="c", coder=lost).works([PYTHON], TooLong("too long")), "which says nothing of others"
+    can_measure = LikelihoodModel(name="c", coder=lost).can_measure
+    assert not can_measure([PYTHON], MachineFault("lost")) and len(lost.calls) == 1
+    assert can_measure([PYTHON], TooLong("too long")), "which says nothing of others"
     assert len(lost.calls) == 1
 
 
@@ -73,7 +75,7 @@ def test_what_was_measured_beside_a_fault_is_not_measured_again(store: Store) ->
     other = make_sample(id="other", prefix="y = ")
     references = {SAMPLE.id: Reference(id=SAMPLE.id, target="total(1)"), "other": Reference(id="other", target="2")}
     coder, aside = Choosy(), ThreadPoolExecutor(1)
-    costs = Bits(store, references, Pricer(name="c", coder=coder, aside=aside))
+    costs = Bits(store, references, LikelihoodModel(name="c", coder=coder, aside=aside))
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="y = "),))
     costs.ahead(other, prompt)
     aside.shutdown(wait=True)

@@ -151,7 +151,7 @@ def test_blocks_are_priced_once_and_read_back(bench: Bench) -> None:
     ]
     assert [(one.new, one.over_limit) for one in made] == [(3, 5), (3, 2), (2, 0), (0, 0)]
     blocks = made[-1].blocks
-    assert set(blocks) == {sample.id for sample in bench.set.samples} and made[-1].unpriced == 0
+    assert set(blocks) == {sample.id for sample in bench.set.samples} and made[-1].unmeasurable == 0
     [table] = run_tables(bench.store)
     for id_, worth in zip(table.sample, table.metrics["block_gain"], strict=True):
         assert worth == pytest.approx(statistics.fmean(one.bits for one in blocks[id_]))

@@ -21,13 +21,12 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board, render
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.rows import Group
-from ctxbench.harness.leaderboard.scales import after
+from ctxbench.harness.leaderboard.scales import dated_after
 from ctxbench.harness.run.runner import run
-from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables, runs_over
 from ctxbench.harness.store.samples import stored_sets
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import run_cli
 from tests.helpers.runs import make_table
@@ -150,7 +149,7 @@ def test_a_spec_states_the_cutoff_of_its_generator_and_is_no_other_run_for_it(tm
         [only] = board([replace(table, dated=(OLD, NEW))], cutoffs=of_home(home)).groups
         return summary.run, only.ages.cutoff if only.ages else None
 
-    model = Scripted(lambda request: "x", version="1", prices=True)
+    model = Scripted(lambda request: "x", version="1", log_likelihoods=True)
     model.bits = lambda prompts, texts, language: [1.0] * len(texts)  # type: ignore[method-assign]
     first = days_of("scripted")
     assert first[1] == "2020-01-01", "the home's table holds where the spec says nothing"
@@ -213,18 +212,18 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
     assert run_cli(*RUN, "--home", str(home.root)).code == 0
     assert {(row["samples"], row["n"]) for row in records(home)} == {("demo", 4), ("demo[after 2024-06-01]", 1)}
     with open_store(home.database) as store:
-        runs = {work.choices.after: work for work in works(store)}
+        runs = {work.choices.after: work for work in run_works(store)}
         sets = {stored.samples: stored for stored in stored_sets(store)}
         part = sets["demo[after 2024-06-01]"]
         chosen = runs_over(store, part.digest, part.samples)
-    assert runs.keys() == {None, "2024-06-01"} and sets.keys() == {"demo", part.samples}
-    assert (part.name, part.size) == ("demo", 1) and [run.id for run in chosen] == [runs["2024-06-01"].id]
+    assert runs.keys() == {None, DAYS[1]} and sets.keys() == {"demo", part.samples}
+    assert (part.name, part.size) == ("demo", 1) and [run.id for run in chosen] == [runs[DAYS[1]].id]
     # Its command, typed anew, makes the same run.
     database = f"sqlite:///{home.root / 'again.db'}"
-    command = shlex.split(repeat_command(runs["2024-06-01"].choices, options=["--home", str(home.root)]))
+    command = shlex.split(runs[DAYS[1]].repeat_command(["--home", str(home.root)]))
     assert run_cli(*command[1:], "--db", database).code == 0
     with open_store(database) as store:
-        assert [work.id for work in works(store)] == [runs["2024-06-01"].id]
+        assert [work.id for work in run_works(store)] == [runs[DAYS[1]].id]
 
 
 def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:
@@ -250,13 +249,13 @@ def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None
     whole = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"]), dated=days)
     part = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"], samples="demo[after 2023-12-31]"), dated=days)
     limited = replace(make_table({"es": [0.1]}, ["a"], samples="demo[after 2023-12-31][:1]"), dated=days[1:])
-    assert [after(table, "2024-06-01").run.samples for table in (whole, part, limited)] == [
+    assert [dated_after(table, "2024-06-01").run.samples for table in (whole, part, limited)] == [
         "demo[after 2024-06-01]",
         "demo[after 2024-06-01]",
         "demo[after 2023-12-31][:1][after 2024-06-01]",
     ]
     # An earlier day leaves nothing more out.
-    assert after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
+    assert dated_after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
 
 
 @pytest.mark.slow

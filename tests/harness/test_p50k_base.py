@@ -15,10 +15,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.windows import WindowIndex
 from ctxbench.harness.results import generator_label, spec_of_label
-from ctxbench.harness.run.spec import repeat_command
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.strategies import layout
 from ctxbench.strategies.layout import build_infile
 from tests.helpers.cli import assert_fault, run_cli
@@ -104,13 +103,13 @@ def test_either_file_counts_as_openai_s(ranks: list[bytes], vocabulary: Path, tm
     (tmp_path / "p50k_base.json").write_text(json.dumps({"explicit_n_vocab": 50_281, "bpe_ranks": packed}))
     for file in (vocabulary, tmp_path / "p50k_base.json"):
         tokenizer = P50kBase(file)
-        assert tokenizer.pieces("def total(cart):\n        return 0") == [
+        assert tokenizer.tokenize("def total(cart):\n        return 0") == [
             "def", " total", "(", "cart", "):", "\n", "       ", " return", " 0",
         ]  # fmt: skip
         # The end of a text has no special meaning inside one; four emoji, and half a character.
         assert tokenizer.count("<|endoftext|>") == 7
         for text in ("", "\r\n\t", "\U0001f600" * 4 + "ü\n", "a\ud800b", " " * 60, "x = '例え'\n"):
-            pieces = tokenizer.pieces(text)
+            pieces = tokenizer.tokenize(text)
             assert "".join(pieces) == text and len(pieces) == tokenizer.count(text)
 
 
@@ -133,7 +132,7 @@ def test_windows_are_compared_by_tokens_and_not_by_their_texts(vocabulary: Path)
     tokenizer = P50kBase(vocabulary)
     asked, text = "# \u8fd4\u56de\u8ba2\u5355\u7684\u7f16\u53f7", "# \u8fd4\u56de\u7528\u6237\u7684\u540d\u5b57"
     one, other = set(tokenizer.ids(asked)), set(tokenizer.ids(text))
-    assert len(one) > len(set(tokenizer.pieces(asked))), "what is not whole has no text of its own"
+    assert len(one) > len(set(tokenizer.tokenize(asked))), "what is not whole has no text of its own"
     [hit] = WindowIndex({"a.py": text}, tokens=tokenizer.ids).query(asked, top=1)
     assert hit.score == pytest.approx(len(one & other) / len(one | other))
 
@@ -165,7 +164,7 @@ def test_cells_count_by_a_file_that_they_cannot_read(vocabulary: Path, tmp_path:
     tokenizer = P50kBase(vocabulary)
     assert tokenizer.count(sample.prefix) != code_tokens.count(sample.prefix)
     scores = set()
-    for file, count, cut in ((None, code_tokens.count, code_tokens.pieces), (kept, tokenizer.count, tokenizer.ids)):
+    for file, count, cut in ((None, code_tokens.count, code_tokens.tokenize), (kept, tokenizer.count, tokenizer.ids)):
         more = [] if file is None else ["--tokenizer", str(file)]
         prompt = ["samples", "prompt", "demo", sample.id, "--strategy", strategy, "--home", str(home.root), *more]
         shown = run_cli(*prompt)
@@ -183,7 +182,7 @@ def test_cells_count_by_a_file_that_they_cannot_read(vocabulary: Path, tmp_path:
         assert own.generator == "scripted(text=x)" and own.versions["tokenizer"] == code_tokens.NAME
         assert counted.generator == "scripted(text=x) [budgets in p50k_base]"
         assert counted.versions["tokenizer"] == "p50k_base"
-        commands = {work.id: repeat_command(work.choices) for work in works(store)}
+        commands = {work.id: work.repeat_command() for work in run_works(store)}
     assert len(commands) == 2
     compared = run_cli("compare", *commands, "--home", str(home.root))
     assert compared.code == 0 and "[budgets in p50k_base]" in compared.out and "versions" not in compared.out

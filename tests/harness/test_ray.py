@@ -17,7 +17,7 @@ import pytest
 
 from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from tests.helpers.cli import run_cli
 from tests.helpers.mining import local_manifest
 from tests.helpers.openai_server import Server, serving
@@ -60,7 +60,7 @@ class TwoNodes:
         if not (self.home.root / f"{db}.db").exists():
             return 0
         with open_store(f"sqlite:///{self.home.root / db}.db") as store:
-            return sum(run.finished for run in works(store))
+            return sum(run.finished for run in run_works(store))
 
     def scores(self, db: str) -> Any:
         """Return all scores and texts, without times."""
@@ -145,7 +145,7 @@ def _answer(prompt: Any, _: Any) -> str:
     return f"apply_tax(cart_{len(str(prompt)) % 7}, '\u2028')"
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out + err
 
@@ -163,7 +163,7 @@ def test_workers_killed_at_random_moments_lose_nothing_and_store_nothing_twice(t
             if pids := two.workers():
                 os.kill(draw.choice(pids), signal.SIGKILL)
                 kills += 1
-        code, said = ended(process)
+        code, said = finish(process)
         # A unit that lost its worker too often is left to the next call, as any fault of a machine.
         assert code in (0, 1) and "Traceback" not in said, said
     assert kills >= 3 and said.count(f"scored {SAMPLES}  model-failed 0  missing 0") == 2, said
@@ -176,14 +176,14 @@ def test_a_lost_node_leaves_its_part_and_an_interrupted_run_goes_on(two: TwoNode
     process = two.start("ray")
     assert wait_for(lambda: two.stored("ray") > 0, process)
     process.send_signal(signal.SIGINT)
-    code, said = ended(process)
+    code, said = finish(process)
     assert code == 130 and "interrupted" in said, said
     kept = two.stored("ray")
     assert 0 < kept < 2 * SAMPLES
     process = two.start("ray")
     assert wait_for(lambda: two.stored("ray") > kept and two.workers(), process)
     two.cluster.remove_node(two.cluster.list_all_nodes()[-1], allow_graceful=False)
-    code, said = ended(process)
+    code, said = finish(process)
     assert code == 0 and said.count(f"scored {SAMPLES}  model-failed 0  missing 0") == 2, said
     assert two.scores("ray") == two.scores("local")
 
@@ -219,7 +219,7 @@ def test_functions_are_judged_on_nodes_that_have_only_what_they_are_sent(
         with serving(answer=lambda *_: "    return x * RATE\n") as server:
             two = TwoNodes(cluster, home, server, "shop", sandbox)
             before = set(map(str, Path(tempfile.gettempdir()).glob("ctxbench-node-*")))
-            code, said = ended(two.start("ray"))
+            code, said = finish(two.start("ray"))
             # Workers are closed, not killed: none leaves its folder, nor what its boxes had.
             assert before.issuperset(map(str, Path(tempfile.gettempdir()).glob("ctxbench-node-*")))
             assert code == 0 and said.count("scored 4  model-failed 0  missing 0  pass@1 25.0%") == 2, said

@@ -46,7 +46,7 @@ def runs(query, repo, generate, execute):
 class Coder(Scripted):
     """A text costs a bit a character."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [float(len(text)) for text in texts]

@@ -12,7 +12,7 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from tests.harness.test_runner import Bench
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.interrupts import Interrupting
@@ -50,7 +50,7 @@ def test_each_repetition_is_a_run_with_its_seed(bench: Bench) -> None:
     assert [(summary.strategy, summary.seed) for summary in summaries] == [
         (spec, seed) for seed in (7, 8, 9) for spec in ("lc.infile", "lc.repocoder(iterations=1)")
     ]
-    assert {(work.choices.seed, work.finished) for work in works(bench.store)} == {(7, 8), (8, 8), (9, 8)}
+    assert {(work.choices.seed, work.finished) for work in run_works(bench.store)} == {(7, 8), (8, 8), (9, 8)}
     # Nothing is special about them: the seed alone makes the same run.
     [alone] = bench.run(Sampler(), choices=RunOptions(temperature=0.8, seed=8))
     assert alone.run == summaries[2].run and alone.new == 0
@@ -116,7 +116,7 @@ def test_a_user_repeats_and_sees_one_row(tmp_path: Path) -> None:
     assert len(lines) == 5 + 2 + 1
     assert "lc.infile: the seeds 0 and 1 gave equal prompts" in result.err
     with open_store(home.database) as store:
-        ids = {work.choices.seed: work.id for work in works(store) if work.choices.strategy == RANDOM}
+        ids = {work.choices.seed: work.id for work in run_works(store) if work.choices.strategy == RANDOM}
     shown = run_cli("leaderboard", f"--home={home.root}", "--format=markdown", "--metric=copyable_bits")
     assert f"{RANDOM} 5, lc.infile 2" in shown.out.replace("\\", "") and "% repetition" in shown.out
     infile = next(line.split()[0] for line in lines if "lc.infile" in line)

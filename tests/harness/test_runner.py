@@ -39,7 +39,7 @@ from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import Store
 from ctxbench.harness.store.facts import prompt_text, prompt_texts
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.strategies.api import Execute, Generate, Prompt
 from tests.helpers.databases import open_for_test
 from tests.helpers.interrupts import Interrupting
@@ -49,7 +49,7 @@ from tests.helpers.sets import make_set
 class Coder(Scripted):
     """A text costs a bit a character, half of that if the prompt holds it."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def __init__(self) -> None:
         super().__init__(lambda _: "", version="c1")
@@ -659,11 +659,11 @@ def test_an_attempt_is_seen_to_live_and_notes_its_load(bench: Bench) -> None:
     alive: list[bool | None] = []
 
     def watching(request: Request) -> str:
-        alive.append(works(bench.store)[0].alive)
+        alive.append(run_works(bench.store)[0].alive)
         return right(request)
 
     bench.run(model(watching, batch_size=3), choices=RunOptions(workers=2))
-    assert set(alive) == {True} and works(bench.store)[0].alive is None
+    assert set(alive) == {True} and run_works(bench.store)[0].alive is None
     load = Load(workers=2, requests=3, cores=os.cpu_count() or 1)
     assert bench.table().run.loads == (load,)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.types import Sample
-from ctxbench.harness.run.scheduling import NothingWorks, Share, UnderWay, apart, repository_of, units
+from ctxbench.harness.run.scheduling import NothingWorks, PendingWork, Share, isolate_faults, units
 from tests.helpers.samples import make_sample
 
 
@@ -24,7 +24,7 @@ REPOS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=40)
 @given(REPOS, st.integers(1, 9))
 def test_shares_are_the_samples_each_once_and_of_one_size(repos: list[str], count: int) -> None:
     planned = samples(repos)
-    shares = [Share(index, count).of(planned, repository_of) for index in range(count)]
+    shares = [Share(index, count).of(planned) for index in range(count)]
     together = [sample for share in shares for sample in share]
     assert sorted(together, key=planned.index) == planned
     sizes = {len(share) for share in shares}
@@ -56,13 +56,13 @@ def test_what_is_no_share_is_refused(text: str) -> None:
 def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
     asked: list[str] = []
 
-    def work(pieces: Sequence[str]) -> str:
-        asked.append("".join(pieces))
-        if bad := {"b", "d"} & set(pieces):
+    def work(items: Sequence[str]) -> str:
+        asked.append("".join(items))
+        if bad := {"b", "d"} & set(items):
             raise MachineFault(f"no {min(bad)}")
         return asked[-1].upper()
 
-    outcomes = [(pieces, str(outcome)) for pieces, outcome in apart(work, "abcd", lambda _: True)]
+    outcomes = [(items, str(outcome)) for items, outcome in isolate_faults(work, "abcd", lambda _: True)]
     assert outcomes == [("a", "A"), ("b", "no b"), ("c", "C"), ("d", "no d")] and asked == ["abcd", *"abcd"]
 
 
@@ -70,12 +70,12 @@ def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
 def test_where_nothing_works_any_more_the_rest_is_not_tried(until: int, tried: list[str]) -> None:
     asked: list[str] = []
 
-    def work(pieces: Sequence[str]) -> str:
-        asked.append("".join(pieces))
+    def work(items: Sequence[str]) -> str:
+        asked.append("".join(items))
         raise MachineFault(f"{len(asked)}", where="coder", cure="try again")
 
-    outcomes = list(apart(work, "abcd", lambda _: len(asked) <= until))
-    assert asked == tried and "".join("".join(pieces) for pieces, _ in outcomes) == "abcd"
+    outcomes = list(isolate_faults(work, "abcd", lambda _: len(asked) <= until))
+    assert asked == tried and "".join("".join(items) for items, _ in outcomes) == "abcd"
     assert [type(outcome) for _, outcome in outcomes] == [MachineFault] * (len(outcomes) - 1) + [NothingWorks]
     assert str(outcomes[-1][1]) == f"coder: {len(tried)}; try again"
 
@@ -90,7 +90,7 @@ def test_what_is_dropped_is_not_done_and_what_runs_ends() -> None:
         return number
 
     with ThreadPoolExecutor(1) as threads:
-        under_way = UnderWay(threads, work)
+        under_way = PendingWork(threads, work)
         for number in range(5):
             under_way.begin(number)
         assert began.wait(20)

@@ -1,7 +1,7 @@
 """Which samples a run has; the command of a stored run makes it again, to the same id, in an empty database."""
 
-import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,9 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging import judge as judging
 from ctxbench.harness.generators.base import Sampling
-from ctxbench.harness.run.spec import ImportedFile, StoredChoices, planned_samples, repeat_command, unfinished_samples
+from ctxbench.harness.run.spec import ImportedFile, planned_samples, repeat_command, unfinished_samples
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import RunWork, works
+from ctxbench.harness.store.work import RunWork, run_works
 from ctxbench.sandbox import registry
 from tests.harness.cli.test_exec import Fake
 from tests.harness.imported.records import java_task, python_task, write
@@ -24,7 +24,6 @@ from tests.helpers.sets import make_set
 
 MANY = (*make_samples(6, "a"), *make_samples(2, "b"), *make_samples(4, "c"))
 pytestmark = pytest.mark.usefixtures("inline_cells")
-GREEDY = {"max_tokens": 128, "seed": 0, "stop": [], "temperature": 0.0, "top_p": 1.0}
 
 
 def test_a_limit_takes_turns() -> None:
@@ -87,13 +86,13 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 def stored(database: str) -> dict[str, RunWork]:
     with open_store(database) as store:
-        return {one.id: one for one in works(store)}
+        return {one.id: one for one in run_works(store)}
 
 
-def again(home: Home, run: RunWork) -> Result:
+def run_again(home: Home, run: RunWork) -> Result:
     """Type the run's command, with an empty database."""
     options = ["--db", f"sqlite:///{home.root / 'again.db'}"]
-    program, *words = shlex.split(repeat_command(run.choices, run.file, options=options))
+    program, *words = shlex.split(run.repeat_command(options))
     assert program == "ctxbench"
     return run_cli(*words)
 
@@ -104,7 +103,7 @@ def check(home: Home, *arguments: str) -> None:
     first = stored(home.database)
     assert first
     for run in first.values():
-        assert again(home, run).code == 0
+        assert run_again(home, run).code == 0
     second = stored(f"sqlite:///{home.root / 'again.db'}")
     assert {id_: one.finished for id_, one in second.items()} == {id_: one.finished for id_, one in first.items()}
 
@@ -157,7 +156,7 @@ def test_a_file_with_labels_of_its_own(home: Home) -> None:
     ]
     file = write(home.root / "recorded.jsonl", lines)
     check(home, "results", "import", "--format", "ctxbench", "--samples", "demo", str(file))
-    said = {repeat_command(run.choices, run.file) for run in stored(home.database).values()}
+    said = {run.repeat_command() for run in stored(home.database).values()}
     assert len(said) == 1 and "--strategy" not in said.pop()
 
 
@@ -176,20 +175,10 @@ def test_a_file_that_tells_its_samples_itself(home: Home, task: Any) -> None:
 
 
 def test_what_is_said_only_where_it_matters() -> None:
-    run = StoredChoices(
-        samples="demo", limit=None, strategy="lc.infile", generator="m", n=1, seed=0, sampling=json.dumps(GREEDY)
-    )
+    run = make_spec(generator="m")
     assert repeat_command(run) == "ctxbench run --samples demo --strategy lc.infile --generator m"
     assert repeat_command(run, options=["--home", "a b"]).endswith("--generator m --home 'a b'")
-    fim = StoredChoices(
-        samples="demo",
-        limit=2,
-        strategy="s",
-        generator="m",
-        n=2,
-        seed=1,
-        sampling=json.dumps(GREEDY | {"fim": True}),
-    )
+    fim = replace(run, limit=2, n=2, seed=1, sampling=Sampling(fim=True))
     assert repeat_command(fim).endswith("--limit 2 --n 2 --seed 1 --temperature 0.0 --top-p 1.0 --fim")
     file = ImportedFile(format="infercom", source="p.jsonl", labels=("generator",))
     expected = "ctxbench results import --format infercom --samples demo --generator m p.jsonl"

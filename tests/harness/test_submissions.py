@@ -26,7 +26,7 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from ctxbench.harness.submissions import format as files
 from ctxbench.harness.submissions import records as form
 from ctxbench.harness.submissions.records import PackageVerification
@@ -112,8 +112,8 @@ def make(tmp_path: Path, kind: str = "line", strategy: str = "mine", generator: 
             **({"judges": judge.open} if judge else {}),
         )
         assert not summaries[0].missing, summaries
-        submission = packed(store, works(store, [summaries[0].run]), sets[0], **WORDS)
-        again = packed(store, works(store, [summaries[0].run]), sets[0], **WORDS)
+        submission = packed(store, run_works(store, [summaries[0].run]), sets[0], **WORDS)
+        again = packed(store, run_works(store, [summaries[0].run]), sets[0], **WORDS)
     assert submission == again
     files.write(tmp_path / "package", submission)
     return Made(package=tmp_path / "package", home=second, judge=judge)
@@ -393,11 +393,11 @@ def swap(file: str, put: Callable[[Path], object]) -> Callable[[Path], None]:
     return tampered
 
 
-def toml(old: str, new: str) -> Callable[[Path], None]:
+def edit_manifest(old: str, new: str) -> Callable[[Path], None]:
     return edit(files.MANIFEST, lambda text: text.replace(old, new, 1))
 
 
-def line(change: Callable[[str], str]) -> Callable[[Path], None]:
+def first_line(change: Callable[[str], str]) -> Callable[[Path], None]:
     """Change the first line of the completions."""
 
     def changed(text: str) -> str:
@@ -437,22 +437,25 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         "not a folder",
     ),
     "a hole of a terabyte": (lambda folder: os.truncate(folder / files.SCORES, 1 << 40), "larger than"),
-    "a path upwards": (toml('file = "mine.py"', 'file = "../mine.py"'), "strategy.file"),
-    "a path from the root": (toml('file = "mine.py"', 'file = "/etc/passwd.py"'), "strategy.file"),
-    "a path among the files": (toml('"scores.jsonl"', '"../scores.jsonl"'), "not the file"),
+    "a path upwards": (edit_manifest('file = "mine.py"', 'file = "../mine.py"'), "strategy.file"),
+    "a path from the root": (edit_manifest('file = "mine.py"', 'file = "/etc/passwd.py"'), "strategy.file"),
+    "a path among the files": (edit_manifest('"scores.jsonl"', '"../scores.jsonl"'), "not the file"),
     "a changed file": (lambda folder: (folder / files.SCORES).write_text("{}\n"), "not the file"),
-    "an id": (toml('id = "', 'id = "000000000000" # '), "id"),
-    "a field": (toml("format = 1", "format = 1\nextra = 1"), "extra"),
-    "a version": (toml("format = 1", "format = 2"), "format"),
-    "not TOML": (toml("[set]", "[[[set"), "TOML"),
-    "deep TOML": (toml("format = 1", f"x = {'[' * 1_900}{']' * 1_900}\nformat = 1"), "TOML"),
-    "a long number in TOML": (toml("format = 1", f"format = {'9' * 3_900}"), "TOML|format"),
-    "no number in TOML": (toml("temperature = 0.0", "temperature = nan"), "temperature"),
-    "an infinite number in TOML": (toml("temperature = 0.0", "temperature = inf"), "temperature"),
-    "a date in TOML": (toml('date = "', 'date = 2026-01-01 # "'), "date"),
-    "a manifest of 50 MB": (toml("format = 1", f"# {'x' * (50 << 20)}\nformat = 1"), "larger than"),
-    "nested tables": (toml("[set]", "\n".join(f"[{'a.' * 1_990}b{n}]" for n in range(30)) + "\n[set]"), "TOML|a"),
-    "many tables": (toml("[set]", "[[a]]\n" + "[[a.b]]\n" * 9_000 + "[set]"), "field a"),
+    "an id": (edit_manifest('id = "', 'id = "000000000000" # '), "id"),
+    "a field": (edit_manifest("format = 1", "format = 1\nextra = 1"), "extra"),
+    "a version": (edit_manifest("format = 1", "format = 2"), "format"),
+    "not TOML": (edit_manifest("[set]", "[[[set"), "TOML"),
+    "deep TOML": (edit_manifest("format = 1", f"x = {'[' * 1_900}{']' * 1_900}\nformat = 1"), "TOML"),
+    "a long number in TOML": (edit_manifest("format = 1", f"format = {'9' * 3_900}"), "TOML|format"),
+    "no number in TOML": (edit_manifest("temperature = 0.0", "temperature = nan"), "temperature"),
+    "an infinite number in TOML": (edit_manifest("temperature = 0.0", "temperature = inf"), "temperature"),
+    "a date in TOML": (edit_manifest('date = "', 'date = 2026-01-01 # "'), "date"),
+    "a manifest of 50 MB": (edit_manifest("format = 1", f"# {'x' * (50 << 20)}\nformat = 1"), "larger than"),
+    "nested tables": (
+        edit_manifest("[set]", "\n".join(f"[{'a.' * 1_990}b{n}]" for n in range(30)) + "\n[set]"),
+        "TOML|a",
+    ),
+    "many tables": (edit_manifest("[set]", "[[a]]\n" + "[[a.b]]\n" * 9_000 + "[set]"), "field a"),
     "a link in place of the package": (
         lambda folder: (folder.rename(folder.parent / "real"), folder.symlink_to(folder.parent / "real")),
         "not a folder",
@@ -462,29 +465,35 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a whole number of 300 digits as a score": (score("9" * 300), "scores.ctxbench.es"),
     "a metric twice": (score('1.0, "es": 0.0'), "twice"),
     "many keys": (
-        toml("format = 1", "format = 1\n" + "\n".join(f"a.{'b.' * 60}c{n} = 1" for n in range(1500))),
+        edit_manifest("format = 1", "format = 1\n" + "\n".join(f"a.{'b.' * 60}c{n} = 1" for n in range(1500))),
         "TOML|a",
     ),
-    "a deep key": (toml("format = 1", f"{'a.' * 60_000}b = 1\nformat = 1"), "characters"),
-    "a less deep key": (toml("format = 1", f"{'a.' * 1_900}b = 1\nformat = 1"), "TOML|is not a key"),
+    "a deep key": (edit_manifest("format = 1", f"{'a.' * 60_000}b = 1\nformat = 1"), "characters"),
+    "a less deep key": (edit_manifest("format = 1", f"{'a.' * 1_900}b = 1\nformat = 1"), "TOML|is not a key"),
     "a file in place of the folder": (
         lambda folder: ((folder / "strategy").rename(folder.parent / "y"), (folder / "strategy").write_text("x")),
         "not part of a package",
     ),
-    "a control character": (toml('title = "', 'title = "\\u001b[31m'), "title"),
-    "deep JSON": (line(lambda _: "[" * 100_000 + "]" * 100_000), "nested"),
-    "deep objects": (line(lambda _: '{"a":' * 5_000 + "1" + "}" * 5_000), "nested"),
-    "a long number": (line(lambda old: old.replace('"context_tokens": ', '"context_tokens": ' + "9" * 10_000)), "JSON"),
+    "a control character": (edit_manifest('title = "', 'title = "\\u001b[31m'), "title"),
+    "deep JSON": (first_line(lambda _: "[" * 100_000 + "]" * 100_000), "nested"),
+    "deep objects": (first_line(lambda _: '{"a":' * 5_000 + "1" + "}" * 5_000), "nested"),
+    "a long number": (
+        first_line(lambda old: old.replace('"context_tokens": ', '"context_tokens": ' + "9" * 10_000)),
+        "JSON",
+    ),
     "a large number": (
-        line(lambda old: old.replace('"context_tokens": ', '"context_tokens": 99999999999999999')),
+        first_line(lambda old: old.replace('"context_tokens": ', '"context_tokens": 99999999999999999')),
         "context_tokens",
     ),
-    "NaN": (line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": NaN, "x": ')), "NaN"),
-    "infinity": (line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": 1e999, "x": ')), "field"),
-    "a field twice": (line(lambda old: old.replace('"sample"', '"sample": "x", "sample"')), "twice"),
-    "a field of a line": (line(lambda old: old.replace('"sample"', '"<img src=x>": 1, "sample"')), "<img src=x>"),
+    "NaN": (first_line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": NaN, "x": ')), "NaN"),
+    "infinity": (
+        first_line(lambda old: old.replace('"strategy_seconds": ', '"strategy_seconds": 1e999, "x": ')),
+        "field",
+    ),
+    "a field twice": (first_line(lambda old: old.replace('"sample"', '"sample": "x", "sample"')), "twice"),
+    "a field of a line": (first_line(lambda old: old.replace('"sample"', '"<img src=x>": 1, "sample"')), "<img src=x>"),
     "a text as a number": (
-        line(lambda old: old.replace('"context_tokens": ', '"context_tokens": "1", "x": ')),
+        first_line(lambda old: old.replace('"context_tokens": ', '"context_tokens": "1", "x": ')),
         "field",
     ),
     "a sample twice": (edit(files.COMPLETIONS, lambda text: text.split("\n")[0] + "\n" + text), "once"),
@@ -499,9 +508,9 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a long line": (edit(files.SCORES, lambda text: f'{{"sample": "{"x" * (5 << 20)}"}}\n' + text), "unfinished"),
     "many lines": (edit(files.SCORES, lambda text: text + "\n" * 300_000), "unfinished"),
     "half a character": (edit(files.SCORES, lambda text: text + "\udcff\n"), "UTF-8"),
-    "half a pair": (line(lambda old: old.replace('"text": "', '"text": "\\ud800')), "surrogate"),
-    "a NUL": (line(lambda old: old.replace('"text": "', '"text": "\\u0000')), "NUL"),
-    "a list": (line(lambda _: "[]"), "not a JSON object"),
+    "half a pair": (first_line(lambda old: old.replace('"text": "', '"text": "\\ud800')), "surrogate"),
+    "a NUL": (first_line(lambda old: old.replace('"text": "', '"text": "\\u0000')), "NUL"),
+    "a list": (first_line(lambda _: "[]"), "not a JSON object"),
 }
 
 
@@ -547,7 +556,7 @@ def test_a_folder_keeps_what_a_person_edited(packages: dict[str, Made], tmp_path
     (tmp_path / "mine" / files.SCORES).write_text("damaged")
     files.write(tmp_path / "mine", submission)
     assert files.read(tmp_path / "mine") == submission
-    toml('title = "', 'title = "Better: ')(tmp_path / "mine")
+    edit_manifest('title = "', 'title = "Better: ')(tmp_path / "mine")
     edited = files.read(tmp_path / "mine")
     for other in (submission, files.sealed(manifest(date="2026-01-01")(submission))):
         with pytest.raises(InputFault, match="contains another package, or one that was edited.*give --out a new"):
@@ -622,7 +631,7 @@ def test_verdicts_are_given_again_in_a_real_box_and_a_cell(tmp_path: Path) -> No
     for words in ((*build, *boxed), (*ran, *boxed)):
         assert (result := run_cli(*words, *home)).code == 0, result
     with open_store(Home(first).database) as store:
-        [run_id] = [work.id for work in works(store)]
+        [run_id] = [work.id for work in run_works(store)]
     assert run_cli("results", "pack", run_id, "--out", str(package), "--author", "A", *home).code == 0
     for name in ("samples", "repos"):
         shutil.copytree(first / name, second / name)

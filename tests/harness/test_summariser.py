@@ -22,7 +22,7 @@ from ctxbench.bench.types import Place
 from ctxbench.harness.generators.base import Request
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.results import COSTS, OFFLINE_COSTS, SUMMARY_COSTS, spec_of_label
-from ctxbench.harness.run.resources import Spent, Summaries
+from ctxbench.harness.run.resources import Summaries
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from tests.harness.test_batcher import batching
@@ -251,7 +251,7 @@ def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
         summaries = Summaries(batcher)
         assert summaries.plain
         assert summaries(PYTHON, [PAY, SHIP]) == ["cart pay", "ship"]
-        assert summaries.spent == Spent()
+        assert summaries.remark == ""
     assert generator.batches == []
 
 

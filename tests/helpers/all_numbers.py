@@ -107,7 +107,7 @@ def statistics() -> Iterator[tuple[str, Any]]:
         repos = [f"r{at % repositories}" for at in range(values.shape[1])]
         codes = stats.coded(repos)
         columns = [stats.clustered(row, codes) for row in values]
-        estimates = stats.estimates(columns, seed="0", bounds=(-1, 1))
+        estimates = [stats.estimate_of(column, (-1, 1)) for column in columns]
         yield f"estimates {repositories}", [[part and part.hex() for part in _parts(one)] for one in estimates]
         sums, sizes = (np.stack([getattr(one, of) for one in columns]) for of in ("sums", "sizes"))
         together = step_down(sums, sizes, seed="0")
@@ -117,7 +117,7 @@ def statistics() -> Iterator[tuple[str, Any]]:
 
 
 def _parts(one: stats.Estimate) -> Sequence[float | None]:
-    return one.mean, one.low, one.high, one.mean_of_repositories, one.bootstrap_low, one.bootstrap_high
+    return one.mean, one.low, one.high, one.mean_of_repositories
 
 
 def hexes(numbers: Any) -> list[str]:

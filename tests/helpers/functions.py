@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
 from ctxbench.bench.judging.types import Judgement, Verdict
-from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
 from tests.helpers.samples import make_sample
+from tests.helpers.trees import make_snapshot
 
 RIGHT = "    return amount * {number}\n"
 WRONG = "    return amount\n"
@@ -50,11 +49,8 @@ def make_function_set(home: Home, *, name: str = "functions", repos: int = 2, pe
             samples.append(sample)
             references.append(Reference(id=sample.id, target=(head + body).rstrip(), tests=(f"tests/t.py::{number}",)))
             text = f"{prefix}{body}\n\n"
-        root = home.repos / repo / "1"
-        for path, content in {"kit/tax.py": text, "kit/use.py": "from kit.tax import times_2\n"}.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(content)
-        made = snapshot.load(repo, root, PYTHON)
+        files = {"kit/tax.py": text, "kit/use.py": "from kit.tax import times_2\n"}
+        made = make_snapshot(home.repos / repo / "1", files, name=repo)
         entries[repo] = {"language": "python", "checkout": f"{repo}/1", "snapshot": made.digest, "tests": {"runner": 1}}
     return sets.save(home, name, samples, references, {"repositories": entries})
 

@@ -13,100 +13,90 @@ OURS = 'java.nio.file.Paths.get(System.getProperty("java.class.path").split(":")
 """Java expression for the path of a ctxbench file next to the completion's classes."""
 TESTS, REPORTS = OURS.format("test.jar"), OURS.format("reports")
 DENIED, WRONG, EARLY, REFUSED = "access denied", "tests did not pass", "ended early", "does not compile"
-JAVA_FORGERIES = {
+_TRIED = {
     "assertions emptied through an agent": (
-        _tried('Class.forName("sun.instrument.InstrumentationImpl").getDeclaredConstructors()[0].setAccessible(true);'),
+        'Class.forName("sun.instrument.InstrumentationImpl").getDeclaredConstructors()[0].setAccessible(true);',
         DENIED,
     ),
     "memory written through Unsafe": (
-        _tried(
-            'java.lang.reflect.Field field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");\n'
-            "field.setAccessible(true);\nfield.get(null);"
-        ),
+        'java.lang.reflect.Field field = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe");\n'
+        "field.setAccessible(true);\nfield.get(null);",
         DENIED,
     ),
     "a private lookup of the tests' class": (
-        _tried(
-            'Class<?> tests = Class.forName("shop.PricesTest");\n'
-            "java.lang.invoke.MethodHandles.privateLookupIn(tests, java.lang.invoke.MethodHandles.lookup())\n"
-            "    .defineClass(new byte[0]);"
-        ),
+        'Class<?> tests = Class.forName("shop.PricesTest");\n'
+        "java.lang.invoke.MethodHandles.privateLookupIn(tests, java.lang.invoke.MethodHandles.lookup())\n"
+        "    .defineClass(new byte[0]);",
         REFUSED,
     ),
-    "the security manager's own field": (
-        _tried('System.class.getDeclaredField("security").setAccessible(true);'),
-        WRONG,
-    ),
-    "the policy replaced": (_tried("java.security.Policy.setPolicy(null);"), DENIED),
+    "the security manager's own field": ('System.class.getDeclaredField("security").setAccessible(true);', WRONG),
+    "the policy replaced": ("java.security.Policy.setPolicy(null);", DENIED),
     "rights taken by a privileged action": (
-        _tried(
-            "java.security.AccessController.doPrivileged((java.security.PrivilegedExceptionAction<String>)\n"
-            '    () -> System.getProperty("ctxbench.canary"));'
-        ),
+        "java.security.AccessController.doPrivileged((java.security.PrivilegedExceptionAction<String>)\n"
+        '    () -> System.getProperty("ctxbench.canary"));',
         DENIED,
     ),
     "rights taken in another thread": (
-        _tried(
-            "Throwable[] kept = new Throwable[1];\n"
-            "Thread thread = new Thread(() -> System.setSecurityManager(null));\n"
-            "thread.setUncaughtExceptionHandler((which, error) -> kept[0] = error);\n"
-            "thread.start();\nthread.join();\nif (kept[0] != null) throw kept[0];"
-        ),
+        "Throwable[] kept = new Throwable[1];\n"
+        "Thread thread = new Thread(() -> System.setSecurityManager(null));\n"
+        "thread.setUncaughtExceptionHandler((which, error) -> kept[0] = error);\n"
+        "thread.start();\nthread.join();\nif (kept[0] != null) throw kept[0];",
         DENIED,
     ),
     "rights taken by a finalizer": (
-        _tried(
-            "new Object() {\n    protected void finalize() { System.setSecurityManager(null); }\n};\n"
-            "System.gc();\nSystem.runFinalization();"
-        ),
+        "new Object() {\n    protected void finalize() { System.setSecurityManager(null); }\n};\n"
+        "System.gc();\nSystem.runFinalization();",
         WRONG,
     ),
     "rights taken while it is deserialised": (
-        _tried(
-            "java.io.ObjectInputStream in = new java.io.ObjectInputStream(\n"
-            "    new java.io.ByteArrayInputStream(new byte[] {(byte) 0xac, (byte) 0xed, 0, 5})) {\n"
-            "    { enableResolveObject(true); }\n};\nin.readObject();"
-        ),
+        "java.io.ObjectInputStream in = new java.io.ObjectInputStream(\n"
+        "    new java.io.ByteArrayInputStream(new byte[] {(byte) 0xac, (byte) 0xed, 0, 5})) {\n"
+        "    { enableResolveObject(true); }\n};\nin.readObject();",
         DENIED,
     ),
     "the launcher's output replaced": (
-        _tried("System.setOut(new java.io.PrintStream(new java.io.ByteArrayOutputStream()));"),
+        "System.setOut(new java.io.PrintStream(new java.io.ByteArrayOutputStream()));",
         DENIED,
     ),
-    "the tests removed": (_tried(f"java.nio.file.Files.delete({TESTS});"), DENIED),
-    "the tests read": (_tried(f"java.nio.file.Files.readAllBytes({TESTS});"), DENIED),
+    "the tests removed": (f"java.nio.file.Files.delete({TESTS});", DENIED),
+    "the tests read": (f"java.nio.file.Files.readAllBytes({TESTS});", DENIED),
     "the tests read by a way from the repository": (
-        _tried(
-            'java.nio.file.Path here = java.nio.file.Paths.get(System.getProperty("user.dir"));\n'
-            f'java.nio.file.Files.readAllBytes(java.nio.file.Paths.get("src", "..").resolve(here.relativize({TESTS})));'
-        ),
+        'java.nio.file.Path here = java.nio.file.Paths.get(System.getProperty("user.dir"));\n'
+        f'java.nio.file.Files.readAllBytes(java.nio.file.Paths.get("src", "..").resolve(here.relativize({TESTS})));',
         DENIED,
     ),
-    "what lies beside the repository": (_tried('if (new java.io.File("..").list() != null) return 0;'), DENIED),
+    "what lies beside the repository": ('if (new java.io.File("..").list() != null) return 0;', DENIED),
     "a test's class put into the repository": (
-        _tried(
-            'java.nio.file.Path folder = java.nio.file.Paths.get("src/test/resources/shop");\n'
-            "java.nio.file.Files.createDirectories(folder);\n"
-            'java.nio.file.Files.write(folder.resolve("PricesTest.class"), new byte[0]);'
-        ),
+        'java.nio.file.Path folder = java.nio.file.Paths.get("src/test/resources/shop");\n'
+        "java.nio.file.Files.createDirectories(folder);\n"
+        'java.nio.file.Files.write(folder.resolve("PricesTest.class"), new byte[0]);',
         DENIED,
     ),
     "a link to the reports": (
-        _tried(
-            "java.nio.file.Files.createSymbolicLink(\n"
-            f'    java.nio.file.Paths.get(System.getProperty("java.io.tmpdir"), "reports"), {REPORTS});'
-        ),
+        "java.nio.file.Files.createSymbolicLink(\n"
+        f'    java.nio.file.Paths.get(System.getProperty("java.io.tmpdir"), "reports"), {REPORTS});',
         DENIED,
     ),
     "another virtual machine attached": (
-        _tried('Class.forName("com.sun.tools.attach.VirtualMachine").getMethod("list").invoke(null);'),
+        'Class.forName("com.sun.tools.attach.VirtualMachine").getMethod("list").invoke(null);',
         WRONG,
     ),
-    "every thread stopped": (
-        _tried("for (Thread thread : Thread.getAllStackTraces().keySet()) thread.interrupt();"),
+    "every thread stopped": ("for (Thread thread : Thread.getAllStackTraces().keySet()) thread.interrupt();", DENIED),
+    "the group of threads ended": ("Thread.currentThread().getThreadGroup().interrupt();", WRONG),
+    "the test's data changed": ("for (int n = 0; n < prices.size(); n++) prices.set(n, 0.0);", WRONG),
+    "a native library": ('System.load("/lib/x86_64-linux-gnu/libc.so.6");', DENIED),
+    "the default handler of exceptions": ("Thread.setDefaultUncaughtExceptionHandler((thread, error) -> { });", DENIED),
+    "a provider of its own": (
+        "java.security.Security.insertProviderAt(java.security.Security.getProviders()[0], 1);",
         DENIED,
     ),
-    "the group of threads ended": (_tried("Thread.currentThread().getThreadGroup().interrupt();"), WRONG),
+    "a listener named to the launcher": (
+        'System.setProperty("junit.platform.execution.listeners.deactivate", "*");',
+        DENIED,
+    ),
+}
+JAVA_FORGERIES = {
+    **{name: (_tried(statements), reason) for name, (statements, reason) in _TRIED.items()},
     "an exception that says nothing": (
         "throw new RuntimeException() {\n    public String getMessage() { return null; }\n"
         "    public StackTraceElement[] getStackTrace() { return null; }\n};",
@@ -124,18 +114,4 @@ JAVA_FORGERIES = {
         "",
     ),
     "no number at all": ("return Double.NaN;", WRONG),
-    "the test's data changed": (_tried("for (int n = 0; n < prices.size(); n++) prices.set(n, 0.0);"), WRONG),
-    "a native library": (_tried('System.load("/lib/x86_64-linux-gnu/libc.so.6");'), DENIED),
-    "the default handler of exceptions": (
-        _tried("Thread.setDefaultUncaughtExceptionHandler((thread, error) -> { });"),
-        DENIED,
-    ),
-    "a provider of its own": (
-        _tried("java.security.Security.insertProviderAt(java.security.Security.getProviders()[0], 1);"),
-        DENIED,
-    ),
-    "a listener named to the launcher": (
-        _tried('System.setProperty("junit.platform.execution.listeners.deactivate", "*");'),
-        DENIED,
-    ),
 }

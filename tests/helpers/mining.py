@@ -9,11 +9,11 @@ from typing import Any
 
 from ctxbench.bench.judging import python as guest
 from ctxbench.bench.judging.python.judging import Canary
-from ctxbench.bench.repositories import manifest
 from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.bench.judging import told
 from tests.helpers.fake_sandbox import FakeSandbox
+from tests.helpers.repositories import manifest_of
 from tests.helpers.trees import write_tree
 
 SHOP = '''
@@ -91,12 +91,8 @@ FILES = {
 
 def local_manifest(folder: Path, files: Mapping[str, str] = FILES, *, name: str = "demo") -> RepoManifest:
     tree = write_tree(folder / f"{name}-tree", files)
-    path = folder / f"{name}.toml"
-    path.write_text(
-        f'name = "{name}"\nlanguage = "python"\nlicense = "MIT"\nversion = "1"\n'
-        f'[[source]]\nkind = "local"\npath = "{tree}"\n[tests]\npaths = ["tests"]\n'
-    )
-    return manifest.load(str(path))
+    source = f'[[source]]\nkind = "local"\npath = "{tree}"\n[tests]\npaths = ["tests"]\n'
+    return manifest_of(folder, source, name=name, version="1")
 
 
 def judging(sandbox: FakeSandbox) -> list[Job]:

@@ -140,41 +140,22 @@ def _on_the_way() -> Iterator[Misbehaviour]:
     yield Misbehaviour("resets in the body", resets(_WHOLE[:-20]), again)
     yield Misbehaviour("closes in the headers", _HEAD + b"Content-Le", again)
     yield Misbehaviour("closes before the last byte", _WHOLE[:-1], again)
-    yield Misbehaviour("says nothing", hangs(b""), again, "no answer within", slow=True)
-    yield Misbehaviour("half a head, then nothing", hangs(_HEAD + b"Content"), again, "no answer within", slow=True)
-    yield Misbehaviour("half a body, then nothing", hangs(_WHOLE[:-9]), again, "no answer within", slow=True)
-    yield Misbehaviour("headers that trickle", repeats(_HEAD, b"X", 0.05), again, "no answer within", slow=True)
-    yield Misbehaviour(
-        "whole headers that trickle", repeats(_HEAD, b"A: b\r\n", 0.05), again, "no answer within", slow=True
-    )
-    yield Misbehaviour(
-        "a body that trickles", repeats(reply(b"", length=10**6), b" ", 0.05), again, "no answer within", slow=True
-    )
-    yield Misbehaviour(
-        "chunks that trickle",
-        repeats(reply(b"", "200 OK", *CHUNKED), chunk(b" "), 0.05),
-        again,
-        "no answer within",
-        slow=True,
-    )
-    yield Misbehaviour(
-        "100 Continue without end",
-        repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 999),
-        again,
-        "no answer within",
-        slow=True,
-    )
+    for name, play in (
+        ("says nothing", hangs(b"")),
+        ("half a head, then nothing", hangs(_HEAD + b"Content")),
+        ("half a body, then nothing", hangs(_WHOLE[:-9])),
+        ("headers that trickle", repeats(_HEAD, b"X", 0.05)),
+        ("whole headers that trickle", repeats(_HEAD, b"A: b\r\n", 0.05)),
+        ("a body that trickles", repeats(reply(b"", length=10**6), b" ", 0.05)),
+        ("chunks that trickle", repeats(reply(b"", "200 OK", *CHUNKED), chunk(b" "), 0.05)),
+        ("chunks of one byte without end", repeats(reply(b"", "200 OK", *CHUNKED), chunk(b" ") * 9999)),
+        ("100 Continue without end", repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 999)),
+    ):
+        yield Misbehaviour(name, play, again, "no answer within", slow=True)
     yield Misbehaviour("100 Continue, then an answer", b"HTTP/1.1 100 Continue\r\n\r\n" + _WHOLE, Outcome.ANSWER)
     yield Misbehaviour("103 Early Hints", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + _WHOLE, Outcome.ANSWER)
     yield Misbehaviour(
         "chunks without end", repeats(reply(b"", "200 OK", *CHUNKED), chunk(b" " * 65536)), again, "larger than 8 MiB"
-    )
-    yield Misbehaviour(
-        "chunks of one byte without end",
-        repeats(reply(b"", "200 OK", *CHUNKED), chunk(b" ") * 9999),
-        again,
-        "no answer within",
-        slow=True,
     )
     yield Misbehaviour("keeps the connection open", Whole(_WHOLE), Outcome.ANSWER)
     yield Misbehaviour("a second answer that nobody asked for", _WHOLE + _PLANTED, Outcome.ANSWER)

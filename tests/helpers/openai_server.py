@@ -61,7 +61,7 @@ class Server:
     template: int = 0
     """Tokens that are added around every prompt."""
     count: Callable[[str], int] = code_tokens.count
-    split: Callable[[str], list[str]] = code_tokens.pieces
+    split: Callable[[str], list[str]] = code_tokens.tokenize
     """The tokens of a prompt, as its log-probabilities show them."""
     delay: float = 0.0
     key: str = ""
@@ -208,7 +208,7 @@ class Server:
 
     def _pieces(self, prompt: str, body: Body) -> tuple[list[str], str | None]:
         """Return the tokens up to a complete stop text, and the finish reason."""
-        pieces = code_tokens.pieces(self.answer(prompt, body))
+        pieces = code_tokens.tokenize(self.answer(prompt, body))
         limit = body.get("max_tokens", body.get("max_completion_tokens", 16))
         for number in range(min(limit, len(pieces))):
             made = "".join(pieces[: number + 1])

@@ -37,7 +37,7 @@ FUNCTIONS = ("functions", "functions-again")
 class Counting(Scripted):
     """Answers by the prompt's digest, counts one bit per character of a text, and records its requests."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def __init__(self) -> None:
         super().__init__(self._say, version="1", batch_size=4)

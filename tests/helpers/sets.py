@@ -2,11 +2,10 @@
 
 from ctxbench.bench import samples as sets
 from ctxbench.bench.home import Home
-from ctxbench.bench.languages.python import PYTHON
-from ctxbench.bench.repositories import snapshot
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Cursor, Reference, Sample
 from tests.helpers.samples import make_sample
+from tests.helpers.trees import make_snapshot
 
 
 def _line(number: int) -> tuple[str, str]:
@@ -24,24 +23,20 @@ def make_set(home: Home, *, name: str = "demo", repos: int = 2, per_repo: int = 
             before, answer = _line(number)
             lines.append(before + answer)
             cursor = Cursor(line=len(lines) - 1, column=len(before))
-            sample = make_sample(
-                id=f"{repo}/shop/pay.py#L{cursor.line}",
-                repo=repo,
-                path="shop/pay.py",
-                cursor=cursor,
-                prefix="\n".join([*lines[:-1], before]),
-            )
-            samples.append(make_sample(**{**{f: getattr(sample, f) for f in sample.__slots__}, **changes}))
-            references.append(Reference(id=sample.id, target=answer))
-        root = home.repos / repo / "1"
-        for path, text in {
+            fields = {
+                "id": f"{repo}/shop/pay.py#L{cursor.line}",
+                "repo": repo,
+                "path": "shop/pay.py",
+                "cursor": cursor,
+                "prefix": "\n".join([*lines[:-1], before]),
+            }
+            samples.append(make_sample(**{**fields, **changes}))
+            references.append(Reference(id=samples[-1].id, target=answer))
+        files = {
             "shop/pay.py": "\n".join(lines) + "\n",
             "shop/tax.py": "def apply_tax(amount, rate):\n    return amount * (1 + rate)\n",
-            "shop/use.py": "\n".join(f"cost_{n} = apply_tax(cart_{n}, rate)\nprint(cost_{n})" for n in range(20))
-            + "\n",
-        }.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text)
-        made = snapshot.load(repo, root, PYTHON)
+            "shop/use.py": "".join(f"cost_{n} = apply_tax(cart_{n}, rate)\nprint(cost_{n})\n" for n in range(20)),
+        }
+        made = make_snapshot(home.repos / repo / "1", files, name=repo)
         entries[repo] = {"language": "python", "checkout": f"{repo}/1", "snapshot": made.digest}
     return sets.save(home, name, samples, references, {"repositories": entries})

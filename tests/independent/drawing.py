@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from tests.independent.inserting import Asked, Done, Planned, Rows
+from tests.independent.inserting import Done, ModelCall, Planned, Rows
 
 STRATEGIES = ("lc.infile", "lc.repocoder", "mine.py@near", "lc.infercom(encoder=bm25)", "oracle-context")
 
@@ -65,7 +65,7 @@ class Made:
             context_tokens=draw.randrange(4000),
         )
 
-    def _asked(self) -> Asked:
+    def _asked(self) -> ModelCall:
         draw = self.draw
         price = None if draw.random() < 0.01 else draw.random() / 1000
         tokens = {
@@ -73,4 +73,4 @@ class Made:
             "tokens_out": draw.randrange(128),
             "cached": draw.randrange(100),
         }
-        return Asked(**tokens, seconds=draw.random(), price=price)
+        return ModelCall(**tokens, seconds=draw.random(), price=price)

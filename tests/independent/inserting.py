@@ -26,7 +26,7 @@ class Planned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ModelCall:
     """A call of a model."""
 
     tokens_in: int = 100
@@ -43,7 +43,7 @@ class Done:
     status: str = "scored"
     scores: Mapping[tuple[str, str], Sequence[float | None]] = field(default_factory=dict)
     """(profile, metric) -> value of each completion."""
-    calls: Sequence[Asked] = (Asked(),)
+    calls: Sequence[ModelCall] = (ModelCall(),)
     tested: Mapping[int, float] = field(default_factory=dict)
     """Completion that has a verdict -> seconds of its tests."""
     completions: int = 1

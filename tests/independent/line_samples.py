@@ -24,8 +24,6 @@ _ENCODING_IN_POM = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as it must be."""
-
     sample: str
     check: str
     detail: str = ""
@@ -70,7 +68,6 @@ class Tree:
     """The files of one repository as they lie on disk, decoded as they declare, line ends made plain."""
 
     def __init__(self, root: Path, language: str, source: str = "") -> None:
-        """Look at the files of `language` below `root`."""
         self.root, self.suffix = root, ".py" if language == "python" else ".java"
         self.source = root / source
 

@@ -37,8 +37,6 @@ _Z2 = 1.959963984540054**2
 
 
 class Run:
-    """One run in one language."""
-
     def __init__(self, db: sqlite3.Connection, row: Mapping[str, Any], language: str) -> None:
         self.id, self.n, self.strategy, self.language = row["id"], row["n"], row["strategy"], language
         self.samples = {one["id"]: dict(one) for one in db.execute(_SAMPLES, (self.id, language))}

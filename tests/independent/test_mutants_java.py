@@ -9,6 +9,7 @@ from ctxbench.sandbox.types import Sandbox
 from tests.helpers.extras import missing
 from tests.helpers.java_shop import PATH, TOTAL, TOTAL_REFERENCE, TREE, total
 from tests.helpers.sandboxes import bubblewrap_sandbox
+from tests.helpers.trees import write_tree
 from tests.independent.java_suite import JavaSuite
 from tests.independent.mutants_java import mutants
 
@@ -53,9 +54,7 @@ def test_no_line_of_a_method_with_a_loop_is_left_out() -> None:
 def test_the_whole_suite_notices_what_compiles_and_is_wrong(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     if shutil.which("javac") is None:
         missing("javac is not there: install openjdk-17-jdk-headless")
-    for path, content in TREE.items():
-        (tmp_path / "root" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "root" / path).write_bytes(content)
+    write_tree(tmp_path / "root", TREE)
     (tmp_path / "work").mkdir()
     suite = JavaSuite(tmp_path / "root", {}, tmp_path / "work")
     span = TOTAL.span or (0, 0)

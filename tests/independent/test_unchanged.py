@@ -22,7 +22,6 @@ Change = Callable[[sqlite3.Connection], object]
 
 @pytest.fixture(scope="module", params=[*SEEDS, "many"])
 def before(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a database of runs."""
     path = tmp_path_factory.mktemp("before") / "results.db"
     if request.param == "many":
         _many(path)
@@ -43,8 +42,6 @@ def _many(path: Path) -> None:
 
 @pytest.fixture
 def after(before: Path, tmp_path: Path) -> Callable[[Change], list[Record]]:
-    """Return the board once a copy of the database was changed."""
-
     def changed(change: Change) -> list[Record]:
         path = Path(shutil.copy(before, tmp_path / "after.db"))
         db = sqlite3.connect(path)

@@ -26,7 +26,6 @@ ENDED = {
 
 
 def outcome(output: bytes = b"", result: bytes | None = None, **changes: object) -> bytes:
-    """Return an outcome's frame."""
     sizes = [len(output), 0, -1 if result is None else len(result)]
     return frames.frame(frames.OUTCOME, {**ENDED, "sizes": sizes, **changes}, [output, result or b""])
 
@@ -98,5 +97,4 @@ class ScriptedLauncher:
 
     @property
     def running(self) -> int:
-        """How many boxes were started and not ended."""
         return sum(not box.ends for box in self.boxes)

@@ -38,7 +38,6 @@ def environment(token: str) -> Environment:
 
 
 def sleeper(seconds: float, *, limit: float = 30.0) -> Job:
-    """Return a job that sleeps, then says so."""
     code = f"import time; time.sleep({seconds}); print('slept')"
     return Job(action=Command(argv=("python3", "-c", code)), seconds=limit)
 
@@ -63,7 +62,6 @@ def guests(mark: str) -> list[int]:
 
 
 def sleepers(mark: str) -> list[int]:
-    """Return the processes of jobs that sleep."""
     found = []
     for pid in host.processes(mark):
         with contextlib.suppress(OSError):
@@ -83,7 +81,6 @@ def box_of(pid: int) -> int:
 
 
 def container_of(pid: int) -> str:
-    """Return the container that a process is in."""
     found = re.search(r"[0-9a-f]{64}", Path(f"/proc/{pid}/cgroup").read_text())
     assert found, f"{pid} is in no container"
     return found[0]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from ctxbench.sandbox.errors import SandboxLost
-from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, living
+from ctxbench.sandbox.persistent import Conversation, Flooded, Overdue, with_resident
 from ctxbench.sandbox.types import Environment, Limits, Sandbox
 from tests.sandbox.bubblewrap.test_box import gone, with_word
 
@@ -80,7 +80,7 @@ def serve(channel, name):
         lines.write(f"{name} {word} {len(said)} {sorted(os.listdir('.'))}" + chr(10))
         lines.flush()
 '''
-ENVIRONMENT = living(
+ENVIRONMENT = with_resident(
     Environment(name="living", tree={"shop/cart.py": b"total = 1\n"}, library={"living_program.py": PROGRAM})
 )
 LIMITS = Limits(processes=32, open_files=64, result=200_000)

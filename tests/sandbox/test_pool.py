@@ -1,6 +1,7 @@
+import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from ctxbench.sandbox import link, pool
 from ctxbench.sandbox.errors import SandboxError, SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.guest import frames
 from ctxbench.sandbox.pool import BoxPool, open_pool
-from ctxbench.sandbox.types import Call, Command, Ended, Environment, Job, Limits
+from ctxbench.sandbox.types import Command, Ended, Environment, Job, Limits
 from tests.sandbox.boxes import ScriptedBox, ScriptedLauncher, outcome, usual
 
 EMPTY = Environment(name="empty")
@@ -21,7 +22,7 @@ BAD = Job(action=Command(argv=("bad",)))
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_PAUSES", (0.0, 0.001, 0.001))
 
 
@@ -34,9 +35,24 @@ def _open(launcher: ScriptedLauncher, environment: Environment = EMPTY, *, width
     return open_pool(launcher, environment, Limits(), width=width, reuse=reuse)
 
 
+@contextlib.contextmanager
+def _opened(answer: Any = usual, *where: Environment, **settings: int) -> Iterator[tuple[Any, ScriptedLauncher]]:
+    """Give a pool and the launcher of its boxes, none of which may run once the pool is left."""
+    launcher = ScriptedLauncher(answer)
+    try:
+        with _open(launcher, *where, **settings) as opened:
+            yield opened, launcher
+    finally:
+        assert not launcher.running
+
+
+def _if_bad(reply: Callable[[], bytes]) -> Any:
+    """Answer the bad job in a way of its own, and all else as usual."""
+    return lambda box, kind, head: reply() if kind == frames.JOB and _is(head, BAD) else usual(box, kind, head)
+
+
 def test_each_job_gets_a_fresh_box_that_was_made_ready_before() -> None:
-    launcher = ScriptedLauncher()
-    with _open(launcher, TREE) as opened:
+    with _opened(usual, TREE) as (opened, launcher):
         assert opened.image == "scripted" and opened.greeting["landlock"] == 7
         assert launcher.boxes[0].seen == [frames.SETTINGS, frames.TREE]
         assert [opened.run(JOB).output for _ in range(5)] == ["1", "2", "3", "4", "5"]
@@ -45,13 +61,12 @@ def test_each_job_gets_a_fresh_box_that_was_made_ready_before() -> None:
 
 
 def test_boxes_are_used_again_as_often_as_was_said() -> None:
-    launcher = ScriptedLauncher()
-    with _open(launcher, TREE, reuse=3) as opened:
+    with _opened(usual, TREE, reuse=3) as (opened, launcher):
         for _ in range(20):
             opened.run(JOB)
             time.sleep(0.002)
     jobs = [box.seen.count(frames.JOB) for box in launcher.boxes]
-    assert max(jobs) == 3 and sum(jobs) == 20 and not launcher.running
+    assert max(jobs) == 3 and sum(jobs) == 20
     for box in launcher.boxes:
         # The tree is planted anew before every job.
         assert b"".join(box.seen).startswith(b"STJTJTJ"[: len(box.seen)])
@@ -66,13 +81,11 @@ def test_a_box_in_doubt_is_thrown_away() -> None:
             else usual(box, kind, head)
         )
 
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher, reuse=100) as opened:
+    with _opened(answer, reuse=100) as (opened, launcher):
         assert opened.run(JOB).output == "1", "the outcome itself stands"
         while not launcher.boxes[0].ends:
             time.sleep(0.001)
         assert "1" not in [opened.run(JOB).output for _ in range(6)]
-    assert not launcher.running
 
 
 def _losing(times: int, fault: Exception) -> Any:
@@ -90,25 +103,21 @@ def _losing(times: int, fault: Exception) -> Any:
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_job_whose_box_was_lost_is_tried_again_in_a_new_one(times: int) -> None:
     answer, lost = _losing(times, SandboxLost("gone"))
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher, reuse=100) as opened:
+    with _opened(answer, reuse=100) as (opened, launcher):
         opened.run(JOB)
         found = opened.run(BAD)
         assert found.ended is Ended.EXITED and int(found.output) not in lost
         assert len(set(lost)) == times
         assert launcher.boxes[int(found.output) - 1].seen.count(frames.JOB) == 1, "a fresh one"
-    assert not launcher.running
 
 
 def test_a_job_that_takes_down_three_boxes_while_others_run_well_has_wrecked_them() -> None:
     answer, lost = _losing(99, SandboxLost("gone"))
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened:
+    with _opened(answer) as (opened, _):
         found = opened.run(BAD)
         assert (found.ended, found.exit_code, found.result) == (Ended.WRECKED, None, None)
         assert "gone: last words" in found.output and len(lost) == 3
         assert opened.run(JOB).ended is Ended.EXITED
-    assert not launcher.running
 
 
 def test_a_machine_that_loses_every_box_is_no_fault_of_the_job() -> None:
@@ -119,15 +128,13 @@ def test_a_machine_that_loses_every_box_is_no_fault_of_the_job() -> None:
             raise SandboxLost("the engine is gone", cure="start it")
         return usual(box, kind, head)
 
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened:
+    with _opened(answer) as (opened, _):
         opened.run(JOB)
         broken.append(True)
         with pytest.raises(SandboxLost, match="the engine is gone: last words; start it"):
             opened.run(JOB)
         broken.clear()
         assert opened.run(JOB).ended is Ended.EXITED
-    assert not launcher.running
 
 
 @pytest.mark.parametrize("working", [1, 2])
@@ -141,10 +148,8 @@ def test_a_machine_that_is_back_after_three_losses_is_no_fault_of_the_job(workin
                 raise SandboxLost("the engine is gone")
         return usual(box, kind, head)
 
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened, pytest.raises(SandboxLost, match="the engine is gone"):
+    with _opened(answer) as (opened, _), pytest.raises(SandboxLost, match="the engine is gone"):
         opened.run(BAD)
-    assert not launcher.running
 
 
 def _short(whose: str, times: int, **changes: Any) -> Any:
@@ -171,19 +176,19 @@ def test_a_job_that_was_killed_as_the_machine_was_short_of_memory_is_tried_again
     whose: str, changes: dict[str, Any]
 ) -> None:
     answer, seen = _short(whose, 2, **changes)
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened:
+    with _opened(answer) as (opened, _):
         assert opened.run(BAD).ended is Ended.EXITED
         assert len(seen) == 2
-    assert not launcher.running
 
 
 def test_a_box_that_pays_for_the_machine_is_never_an_outcome() -> None:
     answer, seen = _short("box", 99, **KILLED)
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened, pytest.raises(SandboxLost, match="machine was out of memory.*fewer jobs at once"):
+    with (
+        _opened(answer) as (opened, _),
+        pytest.raises(SandboxLost, match="machine was out of memory.*fewer jobs at once"),
+    ):
         opened.run(BAD)
-    assert len(seen) == 3 and not launcher.running
+    assert len(seen) == 3
 
 
 def test_a_job_that_may_have_used_the_machines_memory_itself_is_a_wreck_where_others_have_enough() -> None:
@@ -195,8 +200,7 @@ def test_a_job_that_may_have_used_the_machines_memory_itself_is_a_wreck_where_ot
             probes.append(head["action"]["argv"][-1])
         return answer(box, kind, head)
 
-    launcher = ScriptedLauncher(noted)
-    with _open(launcher) as opened:
+    with _opened(noted) as (opened, _):
         assert opened.run(BAD).ended is Ended.WRECKED
     assert len(seen) == 3 and probes == [f"len(b'x' * {Limits().memory * 3 // 4})"] * 3
 
@@ -206,8 +210,7 @@ def test_a_job_that_may_have_used_the_machines_memory_itself_is_a_wreck_where_ot
 )
 def test_a_job_that_was_not_killed_is_none_of_those_that_the_machine_killed(changes: dict[str, Any]) -> None:
     answer, seen = _short("machine", 99, **changes)
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened:
+    with _opened(answer) as (opened, _):
         assert opened.run(BAD).ended is Ended(changes.get("ended", "exited"))
     assert len(seen) == 1
 
@@ -232,22 +235,18 @@ def test_a_pool_that_cannot_start_a_box_is_unavailable() -> None:
     assert not launcher.boxes
 
 
-def test_an_environment_that_does_not_work_is_said_at_once() -> None:
-    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
-        return frames.frame(frames.GREETING, {"fault": "x cannot be imported"})
-
-    launcher = ScriptedLauncher(answer)
-    with pytest.raises(SandboxUnavailable, match="x cannot be imported"), _open(launcher):
-        pytest.fail("it was opened")
-    assert [box.ends for box in launcher.boxes] == [1]
-
-
-def test_a_box_that_filters_no_system_calls_is_refused() -> None:
-    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
-        return frames.frame(frames.GREETING, {"fault": "", "seccomp": False})
-
-    launcher = ScriptedLauncher(answer)
-    with pytest.raises(SandboxUnavailable, match="filter of system calls"), _open(launcher):
+@pytest.mark.parametrize(
+    ("greeting", "words"),
+    [
+        ({"fault": "x cannot be imported"}, "x cannot be imported"),
+        ({"fault": "", "seccomp": False}, "filter of system calls"),
+    ],
+)
+def test_a_box_that_does_not_work_or_filters_no_system_calls_is_refused(
+    greeting: dict[str, object], words: str
+) -> None:
+    launcher = ScriptedLauncher(lambda *_: frames.frame(frames.GREETING, greeting))
+    with pytest.raises(SandboxUnavailable, match=words), _open(launcher):
         pytest.fail("it was opened")
     assert [box.ends for box in launcher.boxes] == [1]
 
@@ -266,13 +265,8 @@ def test_a_box_that_filters_no_system_calls_is_refused() -> None:
     ],
 )
 def test_garbage_of_a_box_is_a_lost_box(garbage: bytes) -> None:
-    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
-        return garbage if kind == frames.JOB and _is(head, BAD) else usual(box, kind, head)
-
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened:
+    with _opened(_if_bad(lambda: garbage)) as (opened, _):
         assert opened.run(BAD).ended is Ended.WRECKED
-    assert not launcher.running
 
 
 @given(st.binary(max_size=200))
@@ -289,30 +283,19 @@ def test_no_bytes_of_a_box_break_the_link(data: bytes) -> None:
 
 def test_a_box_that_is_silent_is_lost_after_the_outer_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "GRACE_SECONDS", 0.1)
-
-    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
-        return b"" if kind == frames.JOB and _is(head, BAD) else usual(box, kind, head)
-
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened:
+    with _opened(_if_bad(lambda: b"")) as (opened, _):
         began = time.monotonic()
         found = opened.run(Job(action=Command(argv=("bad",)), seconds=0.05))
         assert found.ended is Ended.WRECKED and "late" in found.output and 0.4 < time.monotonic() - began < 5
-    assert not launcher.running
 
 
 def test_what_is_wrong_with_a_job_is_not_tried_again() -> None:
-    def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
-        fault = frames.frame(frames.OUTCOME, {"fault": "no room", "cure": "make some"})
-        return fault if kind == frames.JOB and _is(head, BAD) else usual(box, kind, head)
-
-    launcher = ScriptedLauncher(answer)
-    with _open(launcher) as opened:
+    fault = frames.frame(frames.OUTCOME, {"fault": "no room", "cure": "make some"})
+    with _opened(_if_bad(lambda: fault)) as (opened, launcher):
         with pytest.raises(SandboxError, match="no room; make some"):
             opened.run(BAD)
         assert sum(box.seen.count(frames.JOB) for box in launcher.boxes) == 1
         assert opened.run(JOB).exit_code == 0
-    assert not launcher.running
 
 
 class _Meeting:
@@ -372,10 +355,8 @@ def test_every_box_is_ended_however_a_pool_is_left(fault: type[BaseException]) -
 
 def test_an_interrupt_within_a_job_ends_its_box() -> None:
     answer, _ = _losing(1, KeyboardInterrupt())  # type: ignore[arg-type]
-    launcher = ScriptedLauncher(answer)
-    with pytest.raises(KeyboardInterrupt), _open(launcher) as opened:
+    with pytest.raises(KeyboardInterrupt), _opened(answer) as (opened, _):
         opened.run(BAD)
-    assert not launcher.running
 
 
 def test_leaving_a_pool_does_not_wait_for_boxes_in_the_making() -> None:
@@ -392,21 +373,10 @@ def test_leaving_a_pool_does_not_wait_for_boxes_in_the_making() -> None:
 
 
 def test_a_pool_that_was_left_runs_nothing() -> None:
-    launcher = ScriptedLauncher()
-    with _open(launcher) as opened:
+    with _opened() as (opened, _):
         pass
     with pytest.raises(SandboxLost, match="closed"):
         opened.run(JOB)
-    assert not launcher.running
-
-
-@pytest.fixture
-def answering() -> Iterator[Any]:
-    def make(data: bytes) -> Any:
-        launcher = ScriptedLauncher(lambda box, kind, head: data if kind == frames.JOB else usual(box, kind, head))
-        return _open(launcher)
-
-    return make
 
 
 @pytest.mark.parametrize(
@@ -423,16 +393,16 @@ def answering() -> Iterator[Any]:
         (None, None),
     ],
 )
-def test_a_result_is_plain_data_or_none(answering: Any, result: bytes | None, value: object) -> None:
-    with answering(outcome(b"said", result)) as opened:
-        found = opened.run(JOB)
+def test_a_result_is_plain_data_or_none(result: bytes | None, value: object) -> None:
+    with _opened(_if_bad(lambda: outcome(b"said", result))) as (opened, _):
+        found = opened.run(BAD)
     assert (found.output, found.result) == ("said", value)
 
 
-def test_an_outcome_is_told_in_full(answering: Any) -> None:
+def test_an_outcome_is_told_in_full() -> None:
     data = outcome(b"ab\xffcd", None, sizes=[3, 2, -1], left_out=9, ended="killed", exit_code=None, signal=9, seconds=2)
-    with answering(data) as opened:
-        found = opened.run(Job(action=Call(function="m:f", arguments={})))
+    with _opened(_if_bad(lambda: data)) as (opened, _):
+        found = opened.run(BAD)
     assert found.output == "ab\N{REPLACEMENT CHARACTER}\n[9 bytes are left out here]\ncd" and found.truncated
     assert (found.ended, found.exit_code, found.signal, found.seconds) == (Ended.KILLED, None, 9, 2.0)
 

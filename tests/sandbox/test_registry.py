@@ -61,8 +61,6 @@ def test_what_is_chosen(
 
 @pytest.fixture
 def engine_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
-    """Give a function that makes an engine up that has these runtimes."""
-
     def make_up(names: list[str]) -> None:
         monkeypatch.setattr(registry, "docker_fault", lambda: None)
         api = SimpleNamespace(info=lambda: {"Runtimes": {name: {} for name in names}})

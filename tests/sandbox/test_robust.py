@@ -10,14 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from ctxbench.sandbox import leftovers, link
-from ctxbench.sandbox.errors import SandboxLost
+from ctxbench.sandbox.errors import SandboxError, SandboxLost
 from ctxbench.sandbox.ownership import owner
 from ctxbench.sandbox.types import Call, Command, Ended, Environment, Job, Limits, Outcome, Pool, Sandbox
 from tests.helpers.sandboxes import BACK_ENDS, cache, real
@@ -40,12 +40,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(params=BACK_ENDS)
 def real_sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    """Return each back end in turn."""
     return real(request.param)
 
 
 def during(run: Callable[[], Outcome], harm: Callable[[], object]) -> Outcome:
-    """Do harm while a job runs; return its outcome."""
     found: list[Outcome | BaseException] = []
 
     def work() -> None:
@@ -95,9 +93,8 @@ HARMS = [
 
 @pytest.mark.parametrize(("name", "harm"), HARMS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_job_whose_box_is_killed_is_run_again(name: str, harm: Callable[[int], None]):
-    mark = token()
     sandbox = real(name)
-    sandbox.prepare(environment(mark), print)
+    mark = prepared(sandbox)
     with sandbox.open(environment(mark), limits=Limits(), width=1, reuse=9) as pool:
         outcome = during(lambda: pool.run(sleeper(1.5)), lambda: harm(until(lambda: sleepers(mark))[0]))
         assert (outcome.ended, outcome.exit_code, outcome.output) == (Ended.EXITED, 0, "slept\n")
@@ -106,9 +103,8 @@ def test_a_job_whose_box_is_killed_is_run_again(name: str, harm: Callable[[int],
 
 
 def test_a_box_that_hangs_is_given_up_and_its_job_run_again(real_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch):
-    mark = token()
+    mark = prepared(real_sandbox)
     monkeypatch.setattr(link, "GRACE_SECONDS", 2.0)
-    real_sandbox.prepare(environment(mark), print)
     with real_sandbox.open(environment(mark), limits=Limits(), width=1, reuse=9) as pool:
         harm = lambda: os.kill(box_of(until(lambda: sleepers(mark))[0]), signal.SIGSTOP)  # noqa: E731
         outcome = during(lambda: pool.run(sleeper(0.5, limit=2.0)), lambda: stop_everything(mark, harm))
@@ -126,58 +122,46 @@ def stop_everything(mark: str, harm: Callable[[], object]) -> None:
             os.kill(pid, signal.SIGSTOP)
 
 
-def test_a_box_that_is_lost_again_and_again_is_the_machines_fault(real_sandbox: Sandbox):
-    mark = token()
-    real_sandbox.prepare(environment(mark), print)
+@contextlib.contextmanager
+def killing(victims: Callable[[], Iterable[int]]) -> Iterator[None]:
     done = threading.Event()
 
     def kill_all() -> None:
         while not done.wait(0.01):
-            for pid in guests(mark):
-                with_suppressed_kill(pid)
+            for pid in victims():
+                with contextlib.suppress(LookupError, OSError):
+                    os.kill(pid, signal.SIGKILL)
 
+    killer = threading.Thread(target=kill_all)
+    killer.start()
+    try:
+        yield
+    finally:
+        done.set()
+        killer.join()
+
+
+def boxes_of_sleepers(mark: str) -> Iterator[int]:
+    for pid in sleepers(mark):
+        with contextlib.suppress(LookupError, OSError):
+            yield box_of(pid)
+
+
+def test_a_box_that_is_lost_again_and_again_is_the_machines_fault(real_sandbox: Sandbox):
+    mark = prepared(real_sandbox)
     with real_sandbox.open(environment(mark), limits=Limits(), width=1, reuse=9) as pool:
-        killer = threading.Thread(target=kill_all)
-        killer.start()
-        try:
-            with pytest.raises(SandboxLost):
-                pool.run(sleeper(0.5))
-        finally:
-            done.set()
-            killer.join()
+        with killing(lambda: guests(mark)), pytest.raises(SandboxLost):
+            pool.run(sleeper(0.5))
         assert pool.run(sleeper(0)).output == "slept\n"
     until(lambda: not host.processes(mark))
 
 
-def with_suppressed_kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
 def test_only_a_job_that_wrecks_its_box_is_called_a_wreck(real_sandbox: Sandbox):
     """The job is the one that we kill boxes for: it alone, three times; the probe afterwards lives."""
-    mark = token()
-    real_sandbox.prepare(environment(mark), print)
-    done = threading.Event()
-
-    def kill_its_boxes() -> None:
-        while not done.wait(0.01):
-            for pid in sleepers(mark):
-                try:
-                    with_suppressed_kill(box_of(pid))
-                except (LookupError, OSError):
-                    continue
-
+    mark = prepared(real_sandbox)
     with real_sandbox.open(environment(mark), limits=Limits(), width=1, reuse=9) as pool:
-        killer = threading.Thread(target=kill_its_boxes)
-        killer.start()
-        try:
+        with killing(lambda: boxes_of_sleepers(mark)):
             assert pool.run(sleeper(20)).ended == Ended.WRECKED
-        finally:
-            done.set()
-            killer.join()
         job = Job(action=Command(argv=("python3", "-c", "print(6 * 7)")))
         assert pool.run(job).output == "42\n"
     until(lambda: not host.processes(mark))
@@ -243,8 +227,6 @@ def test_nothing_grows(real_sandbox: Sandbox):
 
 
 def run(pool: Pool, count: int) -> None:
-    """Run jobs and look at every answer."""
-
     def one(number: int) -> object:
         return pool.run(Job(action=Call(function="echo:run", arguments={"n": number}))).result
 
@@ -253,7 +235,6 @@ def run(pool: Pool, count: int) -> None:
 
 
 def prepared(sandbox: Sandbox) -> str:
-    """Make the image; return the token of one test."""
     mark = token()
     sandbox.prepare(environment(mark), print)
     return mark
@@ -344,19 +325,7 @@ def test_a_full_disk_is_a_fault_in_one_line_and_leaves_nothing_half_made(tmp_pat
     small = tmp_path / "small"
     small.mkdir()
     script = 'mount -t tmpfs -o size=700k none "$1" && exec "$2" -c "$3" "$1"'
-    argv = [
-        "unshare",
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        script,
-        "sh",
-        str(small),
-        sys.executable,
-        _FULL,
-    ]
+    argv = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", small, sys.executable, _FULL]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
     assert done.returncode == 0, done.stderr
     told, left = done.stdout.splitlines()
@@ -366,9 +335,6 @@ def test_a_full_disk_is_a_fault_in_one_line_and_leaves_nothing_half_made(tmp_pat
 
 def test_a_full_working_folder_is_the_jobs_fault_and_no_other_jobs(real_sandbox: Sandbox):
     mark = prepared(real_sandbox)
-    from ctxbench.sandbox.errors import SandboxError
-    from ctxbench.sandbox.types import Command, Job
-
     big = Job(action=Command(argv=("python3", "-c", "print('never')")), files={"big": b"x" * (48 << 20)})
     limits = Limits(disk=16 << 20)
     with real_sandbox.open(environment(mark), limits=limits, width=1, reuse=9) as pool:

@@ -1,6 +1,5 @@
 """The engine is stopped and started again under a run. The test has an engine of its own, on a socket of its own."""
 
-import contextlib
 import gc
 import os
 import shutil
@@ -11,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -46,7 +46,6 @@ class Engine:
         self._folder, self._process = folder, None
 
     def start(self) -> None:
-        """Start it and wait until it answers."""
         where = {"data-root": "data", "exec-root": "exec", "pidfile": "docker.pid"}
         # In a network of its own: an engine without a bridge removes docker0, the usual engine's, where it finds it.
         argv = ["unshare", "--net", "dockerd", "--host", self.address]
@@ -64,7 +63,6 @@ class Engine:
         self._process.wait(60)
 
     def ask(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of the engine's client."""
         return subprocess.run(["docker", "-H", self.address, *argv], capture_output=True, text=True, check=False)
 
 
@@ -102,21 +100,7 @@ def image(engine: Engine) -> str:
     return names[0]
 
 
-@contextlib.contextmanager
-def pointed(address: str) -> Iterator[None]:
-    """Let DOCKER_HOST name an engine."""
-    before = os.environ.get("DOCKER_HOST")
-    os.environ["DOCKER_HOST"] = address
-    try:
-        yield
-    finally:
-        os.environ.pop("DOCKER_HOST")
-        if before is not None:
-            os.environ["DOCKER_HOST"] = before
-
-
 def attempt(pool: Pool, number: int) -> Outcome | SandboxError:
-    """Run a job; give the fault if the machine failed."""
     try:
         return pool.run(sleeper(0.2 + number % 3 / 10))
     except SandboxLost as lost:
@@ -126,7 +110,7 @@ def attempt(pool: Pool, number: int) -> Outcome | SandboxError:
 @pytest.mark.long
 def test_an_engine_that_restarts_costs_no_outcome_and_makes_none_up(engine: Engine, image: str, tmp_path: Path):
     mark = token()
-    with pointed(engine.address):
+    with patch.dict(os.environ, DOCKER_HOST=engine.address):
         sandbox = DockerSandbox(tmp_path / "cache", base_image=image)
         sandbox.prepare(environment(mark), print)
         with sandbox.open(environment(mark), limits=Limits(), width=2, reuse=5) as pool:
@@ -149,7 +133,7 @@ def test_an_engine_that_restarts_costs_no_outcome_and_makes_none_up(engine: Engi
 
 def test_an_engine_that_is_gone_is_one_line(engine: Engine, image: str, tmp_path: Path):
     mark = token()
-    with pointed(engine.address):
+    with patch.dict(os.environ, DOCKER_HOST=engine.address):
         sandbox = DockerSandbox(tmp_path / "cache", base_image=image)
         sandbox.prepare(environment(mark), print)
         with sandbox.open(environment(mark), limits=Limits(), width=1, reuse=1) as pool:

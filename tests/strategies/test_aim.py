@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from ctxbench.bench.code_tokens import count
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Kind, Place, StoredContext, StoredSnippet
 from ctxbench.strategies import BlockKind, Execution, Prompt, resolve
 from ctxbench.strategies.conformance import check
 from ctxbench.strategies.infercom import API_HEADER
 from ctxbench.strategies.layout import SIMILAR_HEADER, infile_prompt
 from ctxbench.strategies.registry import get
-from tests.strategies.projects import CHECKOUT, JAVA, PAY, SHOP, Scripted, case
+from tests.strategies.projects import CHECKOUT, SHOP, Scripted, case
 
 DRAFT, SUMMARY = "price_rules.apply_tax(cart.total, rate)\n", "Load the cart of a user"
 APIS = """\
@@ -55,6 +54,13 @@ def runner(query: Query, repo: Repository, generate: Generate, execute: Execute)
 '''
 
 
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    path = tmp_path / "foreign.py"
+    path.write_text(FOREIGN)
+    return path
+
+
 def _aim(inner: str, *answers: str, more: str = "k_uer=1, k_fsr=1", instructs: bool = True) -> tuple[Prompt, Scripted]:
     model = Scripted(*(answers or (DRAFT, SUMMARY)), instructs=instructs)
     spec = f"aim({inner}, encoder=bm25, {more})"
@@ -76,13 +82,6 @@ def test_over_repocoder_its_last_answer_is_the_draft_and_its_context_stays() -> 
     assert inner.text.endswith(f"\n\n{CHECKOUT}") and inner.text.startswith(SIMILAR_HEADER)
     assert prompt.text == inner.text.removesuffix(CHECKOUT) + APIS + CHECKOUT
     assert [b for b in prompt.blocks if b.kind is BlockKind.SIMILAR] == list(inner.blocks[1:-2])
-
-
-def test_over_repofuse_its_context_stays_too() -> None:
-    inner = resolve("lc.repofuse(encoder=bm25)")(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted())
-    prompt, _ = _aim("lc.repofuse(encoder=bm25)")
-    assert inner.text.startswith("# Here are some relevant") and len(inner.blocks) > 2
-    assert prompt.text == inner.text.removesuffix(CHECKOUT) + APIS + CHECKOUT
 
 
 def test_repocoder_s_context_is_packed_again_and_what_does_not_fit_passed_over() -> None:
@@ -141,13 +140,11 @@ def test_repofuse_s_context_is_cut_at_the_first_that_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("given", "context"), [("scored=on", "# head\n# b\n# a\n\n"), ("scored=off", "# head\n# c\n# a\n\n")]
 )
-def test_of_a_foreign_context_the_least_relevant_goes(tmp_path: Path, given: str, context: str) -> None:
-    path = tmp_path / "foreign.py"
-    path.write_text(FOREIGN)
-    whole, _ = _aim(f"{path}@foreign({given})")
+def test_of_a_foreign_context_the_least_relevant_goes(foreign: Path, given: str, context: str) -> None:
+    whole, _ = _aim(f"{foreign}@foreign({given})")
     assert whole.text == f"# head\n# b\n# c\n# a\n\n{APIS}{CHECKOUT}" and whole.flags == ("own_flag",)
     total = sum(count(text) for text in ("# head\n", "# b\n", "# c\n", "# a\n"))
-    cut, _ = _aim(f"{path}@foreign({given})", more=f"k_uer=1, k_fsr=1, similar={total - 1}")
+    cut, _ = _aim(f"{foreign}@foreign({given})", more=f"k_uer=1, k_fsr=1, similar={total - 1}")
     assert cut.text == context + APIS + CHECKOUT and [d.reason for d in cut.dropped] == ["budget"]
 
 
@@ -188,38 +185,12 @@ def test_each_list_can_be_switched_off(more: str, paths: list[str], roles: list[
     assert [role for role, _ in model.calls] == roles and prompt.text.startswith(API_HEADER)
 
 
-def test_a_model_that_takes_no_instructions_is_asked_for_the_draft_alone() -> None:
-    prompt, model = _aim("lc.infile", "", instructs=False)
-    assert model.calls == [("draft", 128)] and set(prompt.flags) >= {"plain_summary", "empty_draft"}
-
-
-def test_aim_wraps_once() -> None:
-    assert resolve("aim(lc.infile)").spec == "aim(inner=lc.infile)" == resolve("aim").spec
-    for spec in ("aim(aim)", "aim(inner=aim(lc.repocoder))"):
-        with pytest.raises(InputFault, match="wrap a strategy that is not a wrapper"):
-            resolve(spec)
-
-
-def test_a_wrapped_strategy_gets_the_sandbox(tmp_path: Path) -> None:
-    path = tmp_path / "foreign.py"
-    path.write_text(FOREIGN)
-    bound = resolve(f"aim({path}@runner, encoder=bm25, fsr=off, uer=off)")
+def test_a_wrapped_strategy_gets_the_sandbox(foreign: Path) -> None:
+    bound = resolve(f"aim({foreign}@runner, encoder=bm25, fsr=off, uer=off)")
     assert bound.executes and bound.kinds == {Kind.LINE}
     query, repo = case(SHOP, "shop/checkout.py", CHECKOUT)
     prompt = bound(query, repo, Scripted(DRAFT), lambda program, seconds=10.0: Execution(finished=True, output="one"))
     assert prompt.text.startswith("# one\n\n# Here are some APIs")
-
-
-def test_java_lines() -> None:
-    query, repo = case(JAVA, "com/acme/pay/Pay.java", PAY)
-    prompt = resolve("aim(lc.infile, encoder=bm25, fsr=off, k_uer=1)")(
-        query, repo, Scripted("cart.checkout(card, true);\n")
-    )
-    assert prompt.text == (
-        "# Here are some APIs that may be used from other files\n# demo-main/com/acme/shop/Cart.java\n"
-        "# public class Cart extends Base {\n"
-        "#     public Invoice checkout(Card card, boolean express) throws PayException;\n# }\n\n\n\n" + PAY
-    )
 
 
 # Functions
@@ -290,13 +261,11 @@ def test_on_a_function_that_the_prompt_ends_in_the_apis_stand_before_the_file() 
     assert f"code:\n{BODY.strip()}\nsummary:" in model.asked[1].text
 
 
-def test_of_a_foreign_instruction_the_section_stands_in_front(tmp_path: Path) -> None:
-    path = tmp_path / "foreign.py"
-    path.write_text(FOREIGN)
-    prompt, _ = _function(f"{path}@foreign(last=text)", BODY, SUMMARY)
+def test_of_a_foreign_instruction_the_section_stands_in_front(foreign: Path) -> None:
+    prompt, _ = _function(f"{foreign}@foreign(last=text)", BODY, SUMMARY)
     assert prompt.text.startswith("#####\nAPIS THAT MAY BE USED\n#####\ndemo-main/shop/store.py\n")
     assert prompt.text.endswith("def load(self, user_id)\n\n# head\n# b\n# c\n# a\n\nWrite it.\n")
-    alone, _ = _function(f"{path}@foreign(last=text)", BODY, more="uer=off, fsr=off")
+    alone, _ = _function(f"{foreign}@foreign(last=text)", BODY, more="uer=off, fsr=off")
     assert alone.text == "# head\n# b\n# c\n# a\n\nWrite it.\n"
 
 

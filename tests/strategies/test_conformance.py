@@ -65,44 +65,53 @@ def test_every_line_strategy_is_checked() -> None:
     assert checked >= {name for name in names() if name.startswith("lc.")} | {"aim"}
 
 
-@pytest.mark.parametrize(
-    ("body", "failed", "words"),
-    [
-        ("    return None", "runs", "return a Context or a Prompt"),
-        ("    raise KeyError(7)", "runs", "KeyError: 7"),
-        ("    return repo.read('/etc/passwd')", "runs", "repo.files()"),
-        (
-            "    if not query.prefix: raise ValueError()\n    return infile_prompt(query, 9)",
-            "runs on an empty file",
-            "",
+LAST = "return Prompt(blocks=(last,))"
+
+
+def before_last(block: str) -> str:
+    """Return the end of a strategy that shows a block and the file."""
+    return f"    return Prompt(blocks=(Block({block}), last))"
+
+
+def similar(text: str, path: str, start: int, end: int) -> str:
+    where = f"(Place(path='shop/{path}.py', start={start}, end={end}),)"
+    return before_last(f"kind=BlockKind.SIMILAR, text={text}, places={where}")
+
+
+FAILS: dict[str, list[tuple[str, str]]] = {
+    "runs": [
+        ("    return None", "return a Context or a Prompt"),
+        ("    raise KeyError(7)", "KeyError: 7"),
+        ("    return repo.read('/etc/passwd')", "repo.files()"),
+        ("    return Prompt(blocks=('text',))", "make it a Block"),
+        ("    return Prompt(blocks=[last])", "make them a tuple"),
+        ("    return Prompt(blocks=(Block(kind='odd', text=''),))", "BlockKind"),
+        *(
+            (
+                f"    return Context.ranked([Snippet(path='shop/cart.py', text='x', score={score})])",
+                f"snippet 0 ('shop/cart.py') with the score {words}; make it a finite number",
+            )
+            for score, words in (("float('nan')", "nan"), ("float('-inf')", "-inf"), ("None", "None"), ("'1'", "'1'"))
         ),
-        ("    return Prompt(blocks=('text',))", "runs", "make it a Block"),
-        ("    return Prompt(blocks=[last])", "runs", "make them a tuple"),
-        ("    return Prompt(blocks=(Block(kind='odd', text=''),))", "runs", "BlockKind"),
+        (before_last("kind=BlockKind.TEXT, text='', score=float('nan')"), "block 0 (text) with the score nan"),
+        (similar("'x'", "cart", 9, 3), "block 0 (similar, shop/cart.py lines 9 to 3), which ends before it starts"),
+        (f"    generate(7)\n    {LAST}", "generate: prompt is 7"),
+        (f"    generate('x', max_tokens='9')\n    {LAST}", "max_tokens is '9'"),
+        (f"    generate('x', role=None)\n    {LAST}", "role is None"),
         (
-            "    COUNT[0] += 1\n    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text=str(COUNT)), last))",
-            "is deterministic",
-            "query.seed",
+            f"    generate(Prompt(blocks=(Block(kind=BlockKind.TEXT, text=None),)))\n    {LAST}",
+            "generate: prompt has block 0 (text) with the text None",
         ),
-        (
-            "    where = (Place(path='shop/cart.py', start=3, end=5),)\n"
-            "    return Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text='# made up', places=where), last))",
-            "blocks are where they say",
-            "shop/cart.py, lines 3 to 5",
-        ),
-        (
-            "    where = (Place(path='shop/none.py', start=3, end=5),)\n"
-            "    return Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text='# made up', places=where), last))",
-            "blocks are where they say",
-            "no source file",
-        ),
+    ],
+    "runs on an empty file": [("    if not query.prefix: raise ValueError()\n    return infile_prompt(query, 9)", "")],
+    "is deterministic": [("    COUNT[0] += 1\n" + before_last("kind=BlockKind.TEXT, text=str(COUNT)"), "query.seed")],
+    "blocks are where they say": [
+        (similar("'# made up'", "cart", 3, 5), "shop/cart.py, lines 3 to 5"),
+        (similar("'# made up'", "none", 3, 5), "no source file"),
         *(
             (
                 "    lines = repo.read('shop/cart.py').splitlines()[6:13]\n"
-                "    text = ''.join(f'# {line}\\n' for line in lines)\n"
-                f"    where = (Place(path='shop/cart.py', start={start}, end={end}),)\n"
-                "    return Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text=text, places=where), last))",
-                "blocks are where they say",
+                + similar("''.join(f'# {line}\\n' for line in lines)", "cart", start, end),
                 f"block 0 (similar, shop/cart.py lines {start} to {end}): {words}",
             )
             for start, end, words in (
@@ -114,76 +123,44 @@ def test_every_line_strategy_is_checked() -> None:
                 (6, 99, "shop/cart.py has 31 lines"),
             )
         ),
-        *(
-            (
-                f"    return Context.ranked([Snippet(path='shop/cart.py', text='x', score={score})])",
-                "runs",
-                f"snippet 0 ('shop/cart.py') with the score {words}; make it a finite number",
-            )
-            for score, words in (("float('nan')", "nan"), ("float('-inf')", "-inf"), ("None", "None"), ("'1'", "'1'"))
-        ),
+    ],
+    "keeps to the cursor": [
+        (before_last("kind=BlockKind.TEXT, text=str(vars(repo))"), "after the cursor"),
         (
-            "    return Prompt(blocks=(Block(kind=BlockKind.TEXT, text='', score=float('nan')), last))",
-            "runs",
-            "block 0 (text) with the score nan",
-        ),
-        (
-            "    where = (Place(path='shop/cart.py', start=9, end=3),)\n"
-            "    return Prompt(blocks=(Block(kind=BlockKind.SIMILAR, text='x', places=where), last))",
-            "runs",
-            "block 0 (similar, shop/cart.py lines 9 to 3), which ends before it starts",
-        ),
-        ("    generate(7)\n    return Prompt(blocks=(last,))", "runs", "generate: prompt is 7"),
-        ("    generate('x', max_tokens='9')\n    return Prompt(blocks=(last,))", "runs", "max_tokens is '9'"),
-        ("    generate('x', role=None)\n    return Prompt(blocks=(last,))", "runs", "role is None"),
-        (
-            "    generate(Prompt(blocks=(Block(kind=BlockKind.TEXT, text=None),)))\n    return Prompt(blocks=(last,))",
-            "runs",
-            "generate: prompt has block 0 (text) with the text None",
-        ),
-        (
-            "    seen = Block(kind=BlockKind.TEXT, text=str(vars(repo)))\n    return Prompt(blocks=(seen, last))",
-            "keeps to the cursor",
+            f"    generate(Prompt(blocks=(Block(kind=BlockKind.TEXT, text=str(vars(repo))),)))\n    {LAST}",
             "after the cursor",
-        ),
-        (
-            "    generate(Prompt(blocks=(Block(kind=BlockKind.TEXT, text=str(vars(repo))),)))\n"
-            "    return Prompt(blocks=(last,))",
-            "keeps to the cursor",
-            "after the cursor",
-        ),
-        (
-            "    seen = Block(kind=BlockKind.TEXT, text=str(len(vars(repo)['_files'].texts[query.path])))\n"
-            "    return Prompt(blocks=(seen, last))",
-            "cannot tell one answer from another",
-            "another block 0 (text)",
-        ),
-        (
-            "    if not generate.instructs: raise ValueError('cannot plan')\n    return Prompt(blocks=(last,))",
-            "runs with a model that takes no instructions",
-            "cannot plan",
-        ),
-        (
-            "    here = Block(kind=BlockKind.TEXT, text=os.getcwd() + '/x.py')\n    return Prompt(blocks=(here, last))",
-            "shows no path of this machine",
-            "is in block 0 (text)",
-        ),
-        (
-            "    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s: s.connect(('127.0.0.1', 9))\n"
-            "    return Prompt(blocks=(last,))",
-            "uses no network",
-            "socket.connect",
-        ),
-        ("    return Prompt(blocks=(last, text))", "ends with the file", "INFILE"),
-        ("    return Prompt(blocks=())", "ends with the file", "INFILE"),
-        (
-            "    return Prompt(blocks=(Block(kind=BlockKind.INFILE, text='else'),))",
-            "ends with the file",
-            "end of query.prefix",
         ),
     ],
+    "cannot tell one answer from another": [
+        (
+            before_last("kind=BlockKind.TEXT, text=str(len(vars(repo)['_files'].texts[query.path]))"),
+            "another block 0 (text)",
+        ),
+    ],
+    "runs with a model that takes no instructions": [
+        (f"    if not generate.instructs: raise ValueError('cannot plan')\n    {LAST}", "cannot plan")
+    ],
+    "shows no path of this machine": [
+        (before_last("kind=BlockKind.TEXT, text=os.getcwd() + '/x.py'"), "is in block 0 (text)")
+    ],
+    "uses no network": [
+        (
+            "    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s: s.connect(('127.0.0.1', 9))\n    " + LAST,
+            "socket.connect",
+        )
+    ],
+    "ends with the file": [
+        ("    return Prompt(blocks=(last, text))", "INFILE"),
+        ("    return Prompt(blocks=())", "INFILE"),
+        ("    return Prompt(blocks=(Block(kind=BlockKind.INFILE, text='else'),))", "end of query.prefix"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("failed", "body", "words"), [(failed, *case) for failed, cases in FAILS.items() for case in cases]
 )
-def test_each_check_can_fail(tmp_path: Path, body: str, failed: str, words: str) -> None:
+def test_each_check_can_fail(tmp_path: Path, failed: str, body: str, words: str) -> None:
     path = tmp_path / "it.py"
     path.write_text(HEAD + body + "\n")
     findings = {finding.name: finding for finding in check(resolve(f"{path}@it"))}

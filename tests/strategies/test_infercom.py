@@ -139,12 +139,6 @@ def test_a_model_that_takes_no_instructions_is_asked_for_no_summary() -> None:
     assert "store.py" in _apis(prompt)
 
 
-@pytest.mark.parametrize("ranker", ["jaccard", "hashed"])
-def test_any_ranker_will_do(ranker: str) -> None:
-    prompt, _ = _prompt(encoder=ranker, k_uer=1, k_fsr=1)
-    assert _apis(prompt) == ["price_rules.py", "store.py"]
-
-
 @pytest.mark.parametrize("draft", ["", "\n \n"])
 def test_without_a_draft_the_file_s_last_line_is_looked_up(draft: str) -> None:
     prompt, model = _prompt(draft, SUMMARY, k_uer=1, k_fsr=1)

@@ -70,7 +70,7 @@ class Bytes:
     def count(self, text: str) -> int:
         return len(text.encode())
 
-    def pieces(self, text: str) -> list[str]:
+    def tokenize(self, text: str) -> list[str]:
         return [piece for char in text for piece in [*[""] * (len(char.encode()) - 1), char]]
 
 
@@ -80,14 +80,6 @@ def test_a_character_of_several_tokens_is_kept_whole_or_not_at_all(monkeypatch: 
     kept = ["", "", "", "\u56de", "\u56de", "\u56de", "\u8fd4\u56de", "b\u8fd4\u56de", text]
     assert [last_tokens(text, most) for most in range(9)] == kept
     assert [build_infile(f"x\n{text}", most) for most in range(9)] == kept
-
-
-def test_infile_is_one_block_with_its_place() -> None:
-    query = make_query(prefix=TEXT, cursor=Cursor(line=3, column=12))
-    prompt = infile_prompt(query, 9)
-    (block,) = prompt.blocks
-    assert (block.kind, block.text, block.cut) == (BlockKind.INFILE, "\ndef pay(user):\n    total = ", True)
-    assert block.places == (Place(path=query.path, start=1, end=4),) and prompt.flags == ()
 
 
 def test_the_line_where_a_body_will_stand_is_no_line_that_is_shown() -> None:

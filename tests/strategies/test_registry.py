@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import subprocess
 import sys
@@ -66,10 +67,6 @@ def test_importing_is_cheap() -> None:
     code = f"import sys, strategies; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_the_built_ins_come_in_by_entry_point() -> None:
-    assert {"lc.infile", "lc.repocoder"} <= set(names())
 
 
 def test_a_file_needs_no_installation(file: Path) -> None:
@@ -267,16 +264,10 @@ def test_the_signature_says_the_parameters() -> None:
 @pytest.mark.parametrize("result", [None, "text", 3, [Snippet(path="a", text="b")]])
 def test_a_strategy_returns_a_context_or_a_prompt(result: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bound = resolve("lc.infile")
-    object.__setattr__(bound, "strategy", _with(bound.strategy, lambda *_, **__: result))
+    object.__setattr__(bound, "strategy", dataclasses.replace(bound.strategy, function=lambda *_, **__: result))
     query = query_for(Kind.LINE)
     with pytest.raises(InputFault, match="return a Context or a Prompt"):
         bound(query, view_for(query), lambda *_, **__: "")
-
-
-def _with(made: Any, function: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.replace(made, function=function)
 
 
 @strategy("test.wrapper", kinds=(Kind.LINE, Kind.FUNCTION))

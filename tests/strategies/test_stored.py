@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.code_tokens import count, pieces
+from ctxbench.bench.code_tokens import count, tokenize
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.formats import Options, Table, Task, repobench
 from ctxbench.bench.languages.java import JAVA
@@ -92,13 +92,13 @@ def test_whole_chunks_as_long_as_they_fit() -> None:
 
 def test_the_file_has_what_the_chunks_leave() -> None:
     prompt = ask(f"lc.crosscodeeval(max_prompt={count(CHUNKS) + 5})", query(RG1))
-    assert prompt.text == CHUNKS + "".join(pieces(PREFIX)[-5:])
+    assert prompt.text == CHUNKS + "".join(tokenize(PREFIX)[-5:])
     assert prompt.blocks[-1].cut and "overflow_trimmed" in prompt.flags
 
 
 def test_the_text_is_cut_at_its_end_and_the_file_at_its_beginning() -> None:
     prompt = ask("lc.crosscodeeval(layout=text, max_context=30, max_prompt=40)", query(RG1))
-    assert prompt.text == "".join(pieces(TEXT)[:30]) + "\n" + "".join(pieces(PREFIX)[-10:])
+    assert prompt.text == "".join(tokenize(TEXT)[:30]) + "\n" + "".join(tokenize(PREFIX)[-10:])
     assert [block.cut for block in prompt.blocks if block.kind is BlockKind.SIMILAR] == [True]
     nothing = ask("lc.crosscodeeval(layout=text, max_context=0)", query(RG1))
     assert nothing.text == "\n" + PREFIX, "as their program writes the file alone"

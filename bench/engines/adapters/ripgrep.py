@@ -54,7 +54,7 @@ class Ripgrep:
 
 def _hits(rows: Iterable[str]) -> Iterator[tuple[str, int, str]]:
     for row in rows:
-        name, _, behind = row.rstrip("\n").partition("\0")
-        number, _, term = behind.partition(":")
+        name, _, rest = row.rstrip("\n").partition("\0")
+        number, _, term = rest.partition(":")
         if number.isdecimal():
             yield name.removeprefix("./"), int(number) - 1, term

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from ctxbench.bench.errors import InputFault
-from ctxbench.bench.functions.candidates import ListedFunction, candidates, outcomes, searched, uses_of
+from ctxbench.bench.functions.candidates import ListedFunction, candidates, combine_search, outcomes, uses_of
 from ctxbench.bench.functions.java.covering import UNSELECTABLE, Ran, breadth, cover
 from ctxbench.bench.functions.java.mutants import mutants
 from ctxbench.bench.functions.java.static import Definition, read_functions
-from ctxbench.bench.functions.mining import Project, Report, Search, Survey, TestRun
+from ctxbench.bench.functions.mining import Project, Report, Search, SuiteCoverage, TestRun
 from ctxbench.bench.judging import suites
 from ctxbench.bench.judging.java import JavaSuite
 from ctxbench.bench.judging.java import build as java_build
@@ -21,7 +21,7 @@ from ctxbench.bench.judging.suites import read_tree
 from ctxbench.bench.judging.types import Suite
 from ctxbench.sandbox.types import Sandbox
 
-__all__ = ["find", "lift", "mutants", "survey", "tests"]
+__all__ = ["find", "lift", "measure_coverage", "mutants", "tests"]
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
@@ -57,19 +57,19 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
         uncovered=lambda tests: "not_covered" if unselectable.isdisjoint(tests) else "tests_unselectable",
     )
     counts = {"test_files_dropped": len(suite.build.dropped), **outcomes(run.state for run in ran)}
-    result = searched(read, chosen, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
+    result = combine_search(read, chosen, drops, counts, {run.id: run.cause for run in ran if run.state == "failed"})
     return replace(
         result, left_out=f"{lines[0]} (the first of {len(suite.build.dropped)}); {lines[-1]}" if lines else ""
     )
 
 
-def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
+def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
     """Run the suite once, with probes. Only methods that `find` can use have covering tests."""
     suite = _junit(project, suite)
     read = read_functions(project, suite.layout.main, suite.layout.test)
     ran = cover(project, suite, read.functions, sandbox, report)
     lookup = _lookup(read.functions, ran)
-    return Survey(
+    return SuiteCoverage(
         hidden=read.hidden,
         runs=_runs(ran),
         covering=lambda spot: lookup(spot.path, spot.name),

@@ -20,12 +20,12 @@ from ctxbench.bench.functions.java.static import Definition
 from ctxbench.bench.functions.mining import Project, Report
 from ctxbench.bench.judging import whole_lines
 from ctxbench.bench.judging.java import JavaSuite
-from ctxbench.bench.judging.java.build import BIG, SURVEY, checked_result, sources
+from ctxbench.bench.judging.java.build import BIG, COVERAGE, checked_result, sources
 from ctxbench.bench.judging.judge import Turns
 from ctxbench.bench.judging.suites import run_job
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.outline import TYPES
-from ctxbench.bench.languages.syntax import Source, within
+from ctxbench.bench.languages.syntax import Source, named_descendants
 from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
@@ -152,7 +152,7 @@ def _run(
         "deselected": list(deselected),
         **suite.layout.running(),
     }
-    job = Job(action=Call(function=SURVEY, arguments=arguments), files=files, seconds=SECONDS)
+    job = Job(action=Call(function=COVERAGE, arguments=arguments), files=files, seconds=SECONDS)
     return run_job(sources(suite.tests, suite.tree, suite.build), job, sandbox, BIG, report)
 
 
@@ -291,7 +291,7 @@ def clock_blocks(text: str) -> tuple[Cursor, ...]:
         return ()
     blocks = {
         (block.start_byte, block.end_byte): block
-        for node in within(source.root)
+        for node in named_descendants(source.root)
         if _is_clock(source, node)
         for block in _around(source, node)
     }
@@ -347,7 +347,7 @@ def _around(source: Source, node: Node) -> Iterator[Node]:
         if outer.type == "constant_declaration" or (outer.type == "field_declaration" and _is_static(source, outer)):
             return
         if outer.type == "method_declaration" or outer.type in TYPES or outer.type == "class_body":
-            methods = [inner for inner in within(outer) if inner.type == "method_declaration"]
+            methods = [inner for inner in named_descendants(outer) if inner.type == "method_declaration"]
             bodies = [method.child_by_field_name("body") for method in methods]
             yield from (body for body in bodies if body is not None)
             return

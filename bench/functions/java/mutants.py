@@ -9,7 +9,7 @@ from tree_sitter import Node
 from ctxbench.bench.functions.choose import faulty_versions
 from ctxbench.bench.judging.java.text import zero
 from ctxbench.bench.languages.java.outline import HEAD, TAIL, in_class
-from ctxbench.bench.languages.syntax import Source, within
+from ctxbench.bench.languages.syntax import Source, named_descendants
 
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _OPERATORS = {"-": "+", "*": "+", "/": "*", "%": "+", "&": "|", "|": "&", "<<": ">>", ">>": "<<", ">>>": "<<"}
@@ -52,13 +52,13 @@ class _Method:
         self._returned = self._source.field(node, "type") + dimensions
         self._unset = {
             self._source.field(part, "name")
-            for part in within(node)
+            for part in named_descendants(node)
             if part.type == "variable_declarator" and part.child_by_field_name("value") is None
         }
 
     def places(self) -> Iterator[tuple[str, _Edit]]:
         body = self._node.child_by_field_name("body")
-        for node in within(body) if body is not None else ():
+        for node in named_descendants(body) if body is not None else ():
             for kind, place, put in self._changes(node):
                 yield kind, (place.start_byte, place.end_byte, put)
 
@@ -204,5 +204,6 @@ def _may_go_on(node: Node, above: list[Node]) -> bool:
 
 def _binds(node: Node) -> bool:
     return any(
-        part.type == "instanceof_expression" and (_has(part, "name") or _has(part, "pattern")) for part in within(node)
+        part.type == "instanceof_expression" and (_has(part, "name") or _has(part, "pattern"))
+        for part in named_descendants(node)
     )

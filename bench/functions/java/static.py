@@ -16,7 +16,7 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.outline import (
     COMMENTS,
     MethodParts,
-    behind_brace,
+    after_brace,
     body_end,
     body_start,
     declared,
@@ -25,7 +25,7 @@ from ctxbench.bench.languages.java.outline import (
 )
 from ctxbench.bench.languages.java.reader import METHOD, JavaFile, JavaImport, JavaRawLoad, JavaReader, JavaScope
 from ctxbench.bench.languages.java.uses import ProjectTypes
-from ctxbench.bench.languages.syntax import Source, within
+from ctxbench.bench.languages.syntax import Source, named_descendants
 from ctxbench.bench.masking import is_hidden
 from ctxbench.bench.types import Cursor, Use
 
@@ -120,7 +120,7 @@ def described(source: Source, parts: MethodParts, owners: tuple[str, ...], name:
     first, body = parts.first, parts.body
     start = first.start_point[0]
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")
-    blocks = [node for node in within(body) if node.type == "block"]
+    blocks = [node for node in named_descendants(body) if node.type == "block"]
     return Definition(
         name=name,
         signature=" ".join(head.split()),
@@ -132,12 +132,12 @@ def described(source: Source, parts: MethodParts, owners: tuple[str, ...], name:
         owners=owners,
         body=(body.start_byte, body.end_byte),
         code=_code(source, body),
-        blocks=tuple(behind_brace(source, block) for block in blocks),
+        blocks=tuple(after_brace(source, block) for block in blocks),
     )
 
 
 def _bodies(source: Source) -> Iterator[str]:
-    for node in within(source.root):
+    for node in named_descendants(source.root):
         body = node.child_by_field_name("body") if node.type in _WITH_BODY else None
         if body is not None:
             yield _code(source, body)

@@ -11,8 +11,8 @@ from typing import Any
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import read_text, sha256, write_atomic
-from ctxbench.bench.functions.candidates import candidates, outcomes, searched
-from ctxbench.bench.functions.mining import Lock, Project, Report, Search, Survey, TestRun
+from ctxbench.bench.functions.candidates import candidates, combine_search, outcomes
+from ctxbench.bench.functions.mining import Lock, Project, Report, Search, SuiteCoverage, TestRun
 from ctxbench.bench.functions.python.covering import clock_tests, cover
 from ctxbench.bench.functions.python.mutants import mutants
 from ctxbench.bench.functions.python.static import Definition, hidden_of, read_functions, uses_at
@@ -29,7 +29,7 @@ from ctxbench.bench.repositories.sources import PypiSource
 from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Sandbox
 
-__all__ = ["find", "lift", "mutants", "survey", "tests"]
+__all__ = ["find", "lift", "measure_coverage", "mutants", "tests"]
 
 
 class NoWheel(InputFault):
@@ -85,15 +85,15 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
         lambda function: _importing(covered, function.path, _body(function.definition)),
     )
     failures = {test.id: covered.causes.get(test.id, "") for test in covered.tests if test.outcome == "failed"}
-    return searched(read, chosen, drops, outcomes(test.outcome for test in covered.tests), failures)
+    return combine_search(read, chosen, drops, outcomes(test.outcome for test in covered.tests), failures)
 
 
-def survey(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Survey:
+def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
     """Run the suite once, under coverage."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     hidden = hidden_of(project, _test_files(covered, project.tests))
-    return Survey(
+    return SuiteCoverage(
         hidden=hidden,
         runs=_runs(covered, hidden, suite),
         covering=lambda spot: _covering(covered, spot.path, range(spot.cursor.line, spot.end)),

@@ -86,7 +86,7 @@ PROGRAMS = (
 )
 LIMITS = Limits(memory=1536 * MIB, disk=192 * MIB, file_bytes=64 * MIB, processes=128, open_files=512)
 PACKAGE = "ctxbench_java"
-BUILD, SURVEY, JUDGE = (f"{PACKAGE}:{name}" for name in ("build", "survey", "judge"))
+BUILD, COVERAGE, JUDGE = (f"{PACKAGE}:{name}" for name in ("build", "measure_coverage", "judge"))
 _SHIPPED = (".py", ".java", ".policy")
 Report = Callable[[str], None]
 _SECONDS = 900.0

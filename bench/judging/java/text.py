@@ -10,7 +10,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.judging import indentation, replace_lines, unindented
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.java.outline import COMMENTS, HEAD, TAIL, MethodParts, declared, in_class
-from ctxbench.bench.languages.syntax import Source, rows, within
+from ctxbench.bench.languages.syntax import Source, named_descendants, rows
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
 _BLANKS = " \t\f\r"
@@ -91,8 +91,8 @@ def shift_code(lines: list[str], to: str) -> list[str]:
     others = {row for string in source.find("string_literal") for row in rows(string)[1:]}
     for comment in (node for kind in COMMENTS for node in source.find(kind)):
         row, byte = comment.start_point
-        behind_code = lines[row].encode()[:byte].strip()
-        others.update(rows(comment)[1 if behind_code else 0 :])
+        code_before = lines[row].encode()[:byte].strip()
+        others.update(rows(comment)[1 if code_before else 0 :])
     indents = [indentation(line) for row, line in enumerate(lines) if line.strip(_BLANKS) and row not in others]
     # Common prefix of characters, because tabs and spaces differ.
     return _moved(lines, os.path.commonprefix(indents), to)  # noqa: RUF071 - these strings are not paths
@@ -123,7 +123,7 @@ def blank(head: str) -> str:
         InputFault: if `head` is not a method's head.
     """
     source = in_class(f"{head}}}")
-    for node in within(source.root):
+    for node in named_descendants(source.root):
         kind = node.child_by_field_name("type") if node.type == "method_declaration" else None
         if kind is not None:
             returned = source.text(kind) + ("[]" if node.child_by_field_name("dimensions") is not None else "")

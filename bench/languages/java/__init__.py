@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from ctxbench.bench.languages.java.reader import JavaFile
 
 
-PIECE = (
+COMMENT_OR_LITERAL = (
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*(?:"|\Z)'
     r"|'(?:\\[^\n]?[^'\n]*|[^'\\\n])(?:'|\Z)|//(?P<comment>[^\n]*)|(?P<remark>/\*.*?(?:\*/|\Z))"
 )
 """A string, character or comment; groups ``comment`` (after ``//``) and ``remark`` (a block). Use with `re.DOTALL`."""
-_SKIPPED = re.compile(PIECE, re.DOTALL)
+_SKIPPED = re.compile(COMMENT_OR_LITERAL, re.DOTALL)
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _LARGEST_POM = 1 << 20

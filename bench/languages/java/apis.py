@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ctxbench.bench.languages.java import PIECE
+from ctxbench.bench.languages.java import COMMENT_OR_LITERAL
 from ctxbench.bench.languages.outline import Function, Type
 
 SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
@@ -30,7 +30,7 @@ SUMMARY_EXAMPLES: Sequence[tuple[str, str]] = (
         "Return the stops of both routes in order and without repeats",
     ),
 )
-REMARK = re.compile(PIECE, re.DOTALL)
+REMARK = re.compile(COMMENT_OR_LITERAL, re.DOTALL)
 _PRIMITIVES = frozenset({"", "void", "boolean", "byte", "short", "int", "long", "char", "float", "double"})
 _ARGUMENTS = re.compile(r"<[^<>]*>")
 _ANNOTATIONS = re.compile(r"@[\w.]+(?:\([^()]*\))?\s*")
@@ -85,11 +85,11 @@ def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
         if outer and quirks:
             yield from _prefixed(outer, forms)
         return
-    calls: tuple[str, ...] = (f"{lowered(kind)}.{function.name}({args})",)
+    calls: tuple[str, ...] = (f"{lower_first(kind)}.{function.name}({args})",)
     if "static" in function.modifiers:
         calls = (*calls, f"{kind}.{function.name}({args})")
     returned = class_type(function.returns, quirks=quirks)
-    assigned = tuple(f"{returned} {lowered(returned)} = {call}" for call in calls) if returned else ()
+    assigned = tuple(f"{returned} {lower_first(returned)} = {call}" for call in calls) if returned else ()
     yield from (*calls, *assigned)
     if outer:
         # An outer class before an assignment would be invalid Java.
@@ -103,11 +103,11 @@ def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple
 
 
 def _constructor(kind: str, args: str) -> tuple[str, ...]:
-    return f"{kind} {lowered(kind)} = new {kind}({args})", f"new {kind}({args})"
+    return f"{kind} {lower_first(kind)} = new {kind}({args})", f"new {kind}({args})"
 
 
 def _prefixed(outer: str, forms: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{lowered(outer)}.{form}" for form in forms)
+    return tuple(f"{lower_first(outer)}.{form}" for form in forms)
 
 
 def class_type(returns: str, *, quirks: bool = False) -> str:
@@ -124,6 +124,6 @@ def class_type(returns: str, *, quirks: bool = False) -> str:
     return bare.rpartition(".")[2]
 
 
-def lowered(name: str) -> str:
+def lower_first(name: str) -> str:
     """Lower the first letter: ``HTTPClient`` -> ``hTTPClient``."""
     return name[:1].lower() + name[1:]

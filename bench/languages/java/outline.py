@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ctxbench.bench.languages.java import JAVA, PIECE
+from ctxbench.bench.languages.java import COMMENT_OR_LITERAL, JAVA
 from ctxbench.bench.languages.outline import Function, FunctionParameter, Outline, Span, Type
 from ctxbench.bench.languages.syntax import Source
 from ctxbench.bench.types import Cursor
 
 _TOKEN = re.compile(
-    rf"{PIECE}|(?P<values>[=\]]\s*\{{)|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<end>;)",
+    rf"{COMMENT_OR_LITERAL}|(?P<values>[=\]]\s*\{{)|(?P<open>[(\[{{])|(?P<close>[)\]}}])|(?P<end>;)",
     re.DOTALL,
 )
 KINDS = {
@@ -219,7 +219,7 @@ def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterato
 
 def body_start(source: Source, body: Node) -> Cursor:
     """Return where the body begins: on the line after its brace, unless code follows the brace."""
-    at = behind_brace(source, body)
+    at = after_brace(source, body)
     begin = body.start_byte + 1
     line_after = source.data[begin : source.data.find(b"\n", begin)]
     return at if line_after.strip() else Cursor(line=at.line + 1, column=0)
@@ -233,7 +233,7 @@ def body_end(source: Source, body: Node) -> Cursor:
     return Cursor(line=row, column=0 if blank else source.column(row, byte) - 1)
 
 
-def behind_brace(source: Source, block: Node) -> Cursor:
+def after_brace(source: Source, block: Node) -> Cursor:
     """Return the place after a block's opening brace."""
     row, byte = block.start_point
     return Cursor(line=row, column=source.column(row, byte) + 1)

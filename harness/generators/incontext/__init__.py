@@ -97,7 +97,7 @@ class InContext(Generator):
     """The copy model as a generator. Its beam search is deterministic: it ignores temperature, seed and index."""
 
     version = VERSION
-    capabilities = Capabilities(batch_size=64, prices=True)
+    capabilities = Capabilities(batch_size=64, log_likelihoods=True)
 
     def __init__(self, *, workers: int = 0) -> None:
         if workers < 0:

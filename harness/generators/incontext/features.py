@@ -29,14 +29,14 @@ NEXT[TokenClass.OPEN], NEXT[TokenClass.DOT], NEXT[TokenClass.ASSIGN] = 0, 1, 2
 AFTER = {"=": 0, ".": 1, "(": 2, ",": 3}
 
 
-def before(p: TokenPoint, back: int) -> Token:
+def token_before(p: TokenPoint, back: int) -> Token:
     """Return the token `back` tokens before the last one, or an edge."""
     return p.recent[-1 - back] if len(p.recent) > back else _EDGE
 
 
 def id_before(c: TokenContext, p: TokenPoint, back: int) -> int:
     """Return the id of the token `back` tokens before the last one, or 0."""
-    return c.number(before(p, back).entry) if len(p.recent) > back else 0
+    return c.number(token_before(p, back).entry) if len(p.recent) > back else 0
 
 
 def _nothing(p: TokenPoint) -> object:  # noqa: ARG001
@@ -44,14 +44,14 @@ def _nothing(p: TokenPoint) -> object:  # noqa: ARG001
 
 
 def _kind(p: TokenPoint) -> object:
-    return before(p, 0).kind
+    return token_before(p, 0).kind
 
 
 def _last_texts(p: TokenPoint) -> object:
-    return before(p, 0).text, before(p, 1).text
+    return token_before(p, 0).text, token_before(p, 1).text
 
 
-def above(p: TokenPoint) -> object:
+def indentation_state(p: TokenPoint) -> object:
     """Return the state that determines the next line's indentation; empty if the line has not ended."""
     frame = p.frame
     return (frame.ended, frame.began, frame.above, bool(frame.stack)) if _kind(p) is TokenClass.NEWLINE else ()
@@ -70,13 +70,13 @@ def loose(c: TokenContext, p: TokenPoint) -> Cases:
 def recent(c: TokenContext, p: TokenPoint) -> Cases:
     """Return which of the last three preceding tokens match."""
     bits = sum((c.before[k + 1] == id_before(c, p, k)).astype(np.int32) << k for k in range(3))
-    return bits + 8 * before(p, 0).kind
+    return bits + 8 * token_before(p, 0).kind
 
 
 def kinds(c: TokenContext, p: TokenPoint) -> Cases:
     """Return the classes of the candidate and of the last token."""
     same = (c.before[1] == id_before(c, p, 0)).astype(np.int32)
-    return (c.kind * _KINDS + before(p, 0).kind) * 2 + same
+    return (c.kind * _KINDS + token_before(p, 0).kind) * 2 + same
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
@@ -116,9 +116,9 @@ def latest(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
 
 def named(c: TokenContext, p: TokenPoint) -> Cases:
     """Return how the candidate relates to the token before last: ``name=name``, ``cart = Cart``."""
-    other = before(p, 1).text
+    other = token_before(p, 1).text
     relation = c.shares(other)[c.id].astype(np.int32) + (c.id == c.number(other))
-    return (AFTER.get(before(p, 0).text, 4) * 3 + relation) * 4 + GROUP[c.kind]
+    return (AFTER.get(token_before(p, 0).text, 4) * 3 + relation) * 4 + GROUP[c.kind]
 
 
 def arguments(c: TokenContext, p: TokenPoint) -> Cases:
@@ -147,7 +147,7 @@ def line_kinds(c: TokenContext, p: TokenPoint) -> Cases:
 def indent(c: TokenContext, p: TokenPoint) -> Cases:
     """Return how an indentation compares with the line above."""
     frame = p.frame
-    if before(p, 0).kind is not TokenClass.NEWLINE:
+    if token_before(p, 0).kind is not TokenClass.NEWLINE:
         return np.zeros(len(c.id), np.int32)
     if frame.ended in (":", "{"):
         situation = 0
@@ -170,21 +170,21 @@ def callee(c: TokenContext, p: TokenPoint) -> Cases:
     frame = p.frame
     callee = c.shares(frame.callee)[c.id] if frame.callee else np.zeros(len(c.id), bool)
     first = c.shares(frame.line[0])[c.id] if frame.line else np.zeros(len(c.id), bool)
-    return (callee + 2 * first) * 5 + AFTER.get(before(p, 0).text, 4)
+    return (callee + 2 * first) * 5 + AFTER.get(token_before(p, 0).text, 4)
 
 
 def dot(c: TokenContext, p: TokenPoint) -> Cases:
     """Return, after a dot, whether the candidate follows the same receiver, or a similar one."""
-    if before(p, 0).text != ".":
+    if token_before(p, 0).text != ".":
         return np.zeros(len(c.id), np.int32)
-    receiver = before(p, 1).text
+    receiver = token_before(p, 1).text
     like = c.shares(receiver)[c.before[2]].astype(np.int32) + (c.before[2] == c.number(receiver))
     return np.where(c.before[1] == c.number("."), 2 + like, 1)
 
 
 def following(c: TokenContext, p: TokenPoint) -> Cases:
     """Return the class of the token after the candidate."""
-    return (NEXT[c.next_kind] * _KINDS + before(p, 0).kind) * 4 + GROUP[c.kind]
+    return (NEXT[c.next_kind] * _KINDS + token_before(p, 0).kind) * 4 + GROUP[c.kind]
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
@@ -194,13 +194,13 @@ def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
 
 def regions(c: TokenContext, p: TokenPoint) -> Cases:
     """Return the part of the prompt that contains the position, with its match length."""
-    after = before(p, 0).kind
+    after = token_before(p, 0).kind
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + GROUP[c.kind]) * _KINDS + after
 
 
 def contexts(c: TokenContext, p: TokenPoint) -> Cases:
     """Return the classes of the tokens before the candidate and before the cursor."""
-    return (c.kind_before * _KINDS + before(p, 0).kind) * 4 + GROUP[c.kind]
+    return (c.kind_before * _KINDS + token_before(p, 0).kind) * 4 + GROUP[c.kind]
 
 
 GROUPS: tuple[tuple[Callable[[TokenContext, TokenPoint], Cases], int, Callable[[TokenPoint], object] | None], ...] = (
@@ -217,10 +217,10 @@ GROUPS: tuple[tuple[Callable[[TokenContext, TokenPoint], Cases], int, Callable[[
     (arguments, 16, lambda p: (p.frame.opener, p.frame.stack[-1].tokens if p.frame.stack else ())),
     (used, 8, None),
     (line_kinds, 4 * LINE_KINDS * LINE_KINDS, lambda p: p.frame.line_kind),
-    (indent, 21, above),
+    (indent, 21, indentation_state),
     (scope, 16, lambda p: p.frame.function),
-    (callee, 20, lambda p: (p.frame.callee, p.frame.line[:1], AFTER.get(before(p, 0).text))),
-    (dot, 5, lambda p: _last_texts(p) if before(p, 0).text == "." else ()),
+    (callee, 20, lambda p: (p.frame.callee, p.frame.line[:1], AFTER.get(token_before(p, 0).text))),
+    (dot, 5, lambda p: _last_texts(p) if token_before(p, 0).text == "." else ()),
     (following, 16 * _KINDS, _kind),
     (novel, 3 * 64, _nothing),
     (regions, 3 * 16 * _KINDS, None),
@@ -251,7 +251,7 @@ def indices(c: TokenContext, p: TokenPoint) -> Ints:
 def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
     """Return the weight numbers of the prior, of spelling an unseen token, and of a repetition, one row each."""
     best = int(MATCH[p.exact.max(initial=0)])
-    cases = (before(p, 0).kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
+    cases = (token_before(p, 0).kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
     prior = []
     at = _GATES
     for case, size in zip(cases, GATE_CASES, strict=True):

@@ -34,7 +34,7 @@ STEPS = 8
 _OTHER_BITS = elementary.log2(0x110000)
 
 
-def key(token: Token | None, static: Mapping[str, int]) -> int:
+def token_key(token: Token | None, static: Mapping[str, int]) -> int:
     """Return the context number of a token."""
     if token is None:
         return 0
@@ -47,8 +47,8 @@ def key(token: Token | None, static: Mapping[str, int]) -> int:
 def context_keys(recent: tuple[Token, ...], opener: str, static: Mapping[str, int]) -> tuple[int, int, int]:
     """Return the keys of the three contexts, from the widest to the narrowest."""
     number = OPENERS.get(opener, 0)
-    last = key(recent[-1] if recent else None, static)
-    earlier = key(recent[-2] if len(recent) > 1 else None, static)
+    last = token_key(recent[-1] if recent else None, static)
+    earlier = token_key(recent[-2] if len(recent) > 1 else None, static)
     return number, 4 + last * 4 + number, 4 + 4 * _KEYS + earlier * _KEYS + last
 
 

@@ -66,7 +66,7 @@ class ScoreTables:
 
     def positions(self, c: TokenContext, p: TokenPoint) -> Ints:
         """Return the score of every source position, in steps of 1 / `QUANTUM`."""
-        last = f.before(p, 0)
+        last = f.token_before(p, 0)
         after, paren = f.AFTER.get(last.text, 4), p.frame.opener == "("
         key = ("base", last.kind, after, paren, p.frame.line_kind, p.frame.function)
         scores = _kept(c, key, lambda: self._base(c, p, after, paren)).copy()
@@ -76,14 +76,14 @@ class ScoreTables:
         self._add_matches(c, p, scores, structure[1])
         self._add_names(c, p, scores, after, paren)
         if last.kind is TokenClass.NEWLINE:
-            scores += _kept(c, ("indent", f.above(p)), lambda: self._groups["indent"][f.indent(c, p)])
+            scores += _kept(c, ("indent", f.indentation_state(p)), lambda: self._groups["indent"][f.indent(c, p)])
         if last.text == ".":
             scores += self._groups["dot"][f.dot(c, p)] - self._groups["dot"][0]
         return scores
 
     def _base(self, c: TokenContext, p: TokenPoint, after: int, paren: bool) -> Ints:
         groups = self._groups
-        last = f.before(p, 0)
+        last = f.token_before(p, 0)
         group, line = _kept(c, "group", lambda: f.GROUP[c.kind]), p.frame.line_kind
         scores: Ints = _kept(c, "static", lambda: self._static(c)).copy()
         scores += self._by_kind[last.kind][_kept(c, "signature", lambda: _signature(c))]
@@ -135,7 +135,7 @@ class ScoreTables:
         return _kept(c, ("arguments", paren), rows)
 
     def _add_matches(self, c: TokenContext, p: TokenPoint, scores: Ints, same: Ints) -> None:
-        kind = f.before(p, 0).kind
+        kind = f.token_before(p, 0).kind
         scores += self._loose[p.loose * 4 + c.region]
         places = [_followers(c, f.id_before(c, p, back), back + 1) for back in range(3)]
         bits = np.zeros(len(c.id), np.int64)
@@ -166,7 +166,7 @@ class ScoreTables:
     def _add_names(self, c: TokenContext, p: TokenPoint, scores: Ints, after: int, paren: bool) -> None:
         frame, groups = p.frame, self._groups
         group = _kept(c, "group", lambda: f.GROUP[c.kind])
-        other = f.before(p, 1).text
+        other = f.token_before(p, 1).text
         named, number = groups["named"].reshape(5, 3, 4)[after], c.number(other)
         like = c.sharing(other)
         at = c.positions_of(like.tolist())

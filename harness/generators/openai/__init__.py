@@ -16,7 +16,7 @@ from ctxbench.bench.parameters import AtLeast, AtMost
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators import fim
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, generator
-from ctxbench.harness.generators.openai import pricing, wire
+from ctxbench.harness.generators.openai import likelihood, wire
 from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.client import LARGEST, Client
 from ctxbench.harness.generators.openai.settings import OpenAISettings
@@ -84,8 +84,9 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     )
     if not insecure:
         options.see_private(settings)
-    counter = pricing.Counter(tokenizer, settings) if tokenizer else None
-    return OpenAI(settings, prices=bits, revision=revision and options.word("revision", revision), counter=counter)
+    counter = likelihood.Counter(tokenizer, settings) if tokenizer else None
+    revision = revision and options.word("revision", revision)
+    return OpenAI(settings, log_likelihoods=bits, revision=revision, counter=counter)
 
 
 class OpenAI(Generator):
@@ -96,14 +97,14 @@ class OpenAI(Generator):
         settings: OpenAISettings,
         *,
         revision: str = "",
-        prices: bool = False,
-        counter: pricing.Counter | None = None,
+        log_likelihoods: bool = False,
+        counter: likelihood.Counter | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """Store the settings. The first request contacts the server.
 
-        `revision` is the user's name for the served weights. With `prices`, the server measures given texts. Without a
-        `counter`, prompts are not truncated. `environment` contains the secrets; None means the process's own.
+        `revision` is the user's name for the served weights. With `log_likelihoods`, the server measures
+        texts. Without a `counter`, prompts stay whole. `environment` contains the secrets; None: the process's own.
         """
         self._settings = settings
         self._client = Client(settings, environment)
@@ -119,7 +120,7 @@ class OpenAI(Generator):
             batch_size=settings.concurrency,
             concurrent=True,
             instructs=settings.chat,
-            prices=prices,
+            log_likelihoods=log_likelihoods,
             fills=True,
             counts=counter is not None,
             thinking=settings.thinking,
@@ -159,7 +160,7 @@ class OpenAI(Generator):
         return spread(self._answer, requests, self._settings.concurrency)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
-        """Return minus log2 of the probability of each text and a newline after its prompt; see `pricing`.
+        """Return minus log2 of the probability of each text and a newline after its prompt; see `likelihood`.
 
         With the model's tokenizer, the prompt loses its beginning if prompt and text exceed the window.
 
@@ -168,7 +169,7 @@ class OpenAI(Generator):
             MachineFault: if measuring a text failed.
         """
         pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))
-        return spread(self._price, pairs, self._settings.concurrency)
+        return spread(self._bits, pairs, self._settings.concurrency)
 
     def close(self) -> None:
         """Close the connections."""
@@ -176,7 +177,7 @@ class OpenAI(Generator):
 
     def _answer(self, request: Request) -> Response | MachineFault:
         # Measure first: vLLM must read a prompt to measure it, and can then answer from its cache.
-        bits = self._reference_price(request)
+        bits = self._reference_bits(request)
         room = self.window - self.count(request) if self.window else 0
         if 0 < room < request.sampling.max_tokens:
             # A server with a larger window would continue beyond the user's window.
@@ -191,10 +192,10 @@ class OpenAI(Generator):
             return fault
         return replace(response, bits=bits)
 
-    def _reference_price(self, request: Request) -> float | None:
-        if self.capabilities.prices and request.reference is not None:
+    def _reference_bits(self, request: Request) -> float | None:
+        if self.capabilities.log_likelihoods and request.reference is not None:
             with contextlib.suppress(MachineFault):
-                return self._price((fim.unmarked(request.prompt).text, request.reference))
+                return self._bits((fim.strategy_prompt(request.prompt).text, request.reference))
         return None
 
     def _ask(self, request: Request, *, line: bool) -> Response:
@@ -222,28 +223,28 @@ class OpenAI(Generator):
     def _least(self, text: str) -> int:
         if not self._settings.whole:
             return 0
-        return pricing.least_tokens(text) if self._counter is None else self._counter.least(text)
+        return likelihood.least_tokens(text) if self._counter is None else self._counter.least(text)
 
-    def _price(self, pair: tuple[str, str]) -> float:
-        ends = pricing.ends(*pair)
-        pieces = [ends] if self._counter is None else self._counter.pieces(*ends)
-        return running_sum(self._price_piece(*piece) for piece in pieces)
+    def _bits(self, pair: tuple[str, str]) -> float:
+        ends = likelihood.ends(*pair)
+        windows = [ends] if self._counter is None else self._counter.windows(*ends)
+        return running_sum(self._window_bits(*window) for window in windows)
 
-    def _price_piece(self, prompt: str, text: str) -> float:
+    def _window_bits(self, prompt: str, text: str) -> float:
         least = self._least(prompt + text)
 
         def read(reply: Any, _: float) -> float | None:
-            return pricing.bits(reply, text, self._settings, least=least)
+            return likelihood.bits(reply, text, self._settings, least=least)
 
         # A reply repeats every token that was sent, with its log-probability.
         largest = LARGEST + _A_CHARACTER * (len(prompt) + len(text))
-        for ahead in ("", pricing.LINE_AHEAD):
-            body = pricing.body(ahead + prompt, text, self._settings)
-            price = self._client.post("/completions", body, read, largest=largest)
-            if price is not None:
-                return price
+        for ahead in ("", likelihood.LINE_AHEAD):
+            body = likelihood.body(ahead + prompt, text, self._settings)
+            cost = self._client.post("/completions", body, read, largest=largest)
+            if cost is not None:
+                return cost
         raise MachineFault(
-            "the first token, which has no probability, reaches into the text to price",
+            "the first token, which has no probability, reaches into the text to measure",
             where=self._settings.where,
             cure="leave bits=true out, or use a server that adds a start token",
         )

@@ -73,14 +73,14 @@ class OpenAISettings:
         return f"{self.model} at {self.url}"
 
     @property
-    def official(self) -> bool:
+    def is_openai(self) -> bool:
         """Whether this is OpenAI's own service."""
         return urlsplit(self.url).hostname == _OFFICIAL_HOST
 
     @property
     def key_variable(self) -> str:
         """Environment variable with the key to send; empty for no key."""
-        return self.key_env or (OFFICIAL_KEY if self.official else "")
+        return self.key_env or (OFFICIAL_KEY if self.is_openai else "")
 
     @property
     def variables(self) -> tuple[str, ...]:

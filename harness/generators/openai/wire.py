@@ -29,7 +29,7 @@ _CODE = re.compile(
 """Code in an answer, where a thinking tag is ordinary text. An unclosed fence or backquote does not count as code."""
 
 
-def answer_behind(text: str) -> str | None:
+def answer_after_thoughts(text: str) -> str | None:
     """Return a model's text after its thoughts; empty if the thoughts do not end; None without thoughts.
 
     Some chat templates write the start tag, so the text may contain only the end tag. The end tag can also be part of
@@ -101,7 +101,7 @@ def body(request: Request, settings: OpenAISettings, *, line: bool = False) -> B
         fields |= {"messages": [*system, {"role": "user", "content": text}]} if settings.chat else {"prompt": text}
     # OpenAI's newer models accept only the long name, all other servers the short one. The limit includes thinking
     # tokens.
-    fields[LONG if settings.chat and settings.official else SHORT] = how.max_tokens + settings.thinking
+    fields[LONG if settings.chat and settings.is_openai else SHORT] = how.max_tokens + settings.thinking
     fields["temperature"] = how.temperature
     if how.temperature > 0:
         fields["seed"] = sample_seed(how.seed, request.index)
@@ -320,7 +320,7 @@ def _words(reply: Any, settings: OpenAISettings) -> _Words:
     if content is None:
         content = message.get("refusal") or ""
     text = _text(content)
-    if (answer := answer_behind(text)) is not None:
+    if (answer := answer_after_thoughts(text)) is not None:
         return _Words(answer, thought=True, has_thoughts=False)
     return _Words(text, thought, has_thoughts)
 

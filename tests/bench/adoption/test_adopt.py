@@ -1,7 +1,6 @@
 """From what the user names to a manifest that was tried: sources, what is written, mended, refused and kept."""
 
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from ctxbench.sandbox.errors import SandboxUnavailable
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import FILES, in_process
+from tests.helpers.repositories import git
 from tests.helpers.trees import write_tree
 
 LOCK = ("pytest==9.2.0",)
@@ -64,6 +64,11 @@ class Trying:
         return adopt(str(self.tree), self.home, self.folder, bench, report=self.said.append, **options)
 
 
+@pytest.fixture
+def trying(tmp_path: Path) -> Trying:
+    return Trying(tmp_path)
+
+
 def covering(job: Job) -> Mapping[str, Any] | None:
     """Return the arguments of a job that runs the whole suite, None of another."""
     assert isinstance(job.action, Call)
@@ -80,8 +85,7 @@ def broken(*places: tuple[str, str]) -> Outcome:
     return outcome({"exit": 2, "broken": [list(place) for place in places], **empty})
 
 
-def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(trying: Trying) -> None:
     adoption = trying.adopt(in_process())
     assert adoption.path == trying.folder / "shop.toml" and adoption.doubts == (UNDATED, ONLY)
     adopted = manifest.load(str(adoption.path))
@@ -96,8 +100,7 @@ def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(tmp_pa
     assert "# 6 of 7 documented functions are covered by tests that can judge them." in text
 
 
-def test_a_second_time_runs_nothing_and_replaces_nothing_without_force(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_a_second_time_runs_nothing_and_replaces_nothing_without_force(trying: Trying) -> None:
     first = trying.adopt(in_process()).path.read_text()
     sandbox = in_process()
     with pytest.raises(InputFault, match="exists already") as caught:
@@ -114,24 +117,17 @@ def test_without_tests_nothing_is_run(tmp_path: Path) -> None:
     assert "# Its tests were not run." in adoption.path.read_text()
 
 
-def test_what_the_tests_miss_is_added_and_they_run_again(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_what_the_tests_miss_is_added_and_they_run_again(trying: Trying) -> None:
     missing = [("tests/test_shop.py", "E   ModuleNotFoundError: No module named 'yaml'")]
     answers = [broken(*missing), None]
     adoption = trying.adopt(in_process(more=lambda job: answers.pop(0) if covering(job) and answers else None))
     assert trying.required == [(), ("PyYAML",)]
     assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ("PyYAML",)
     assert "shop: trying again with requirements PyYAML" in trying.said
-    assert adoption.doubts == (
-        UNDATED,
-        "added since tests failed without: PyYAML",
-        ONLY,
-    )
+    assert adoption.doubts == (UNDATED, "added since tests failed without: PyYAML", ONLY)
 
 
-def test_files_that_cannot_be_imported_are_left_out_with_the_cause(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
-
+def test_files_that_cannot_be_imported_are_left_out_with_the_cause(trying: Trying) -> None:
     def answer(job: Job) -> Outcome | None:
         arguments = covering(job)
         left_out = arguments is not None and "tests/test_old.py" in arguments["deselect"]
@@ -177,8 +173,7 @@ def failing(*names: str) -> Callable[[Job], Outcome | None]:
     return answer
 
 
-def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(trying: Trying) -> None:
     adoption = trying.adopt(in_process(more=failing("_root")))
     assert adoption.doubts == (
         UNDATED,
@@ -190,8 +185,7 @@ def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(tmp_path:
     assert again.doubts == adoption.doubts, "causes are kept"
 
 
-def test_where_no_test_runs_the_manifest_is_for_lines_and_the_guess_a_comment(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_where_no_test_runs_the_manifest_is_for_lines_and_the_guess_a_comment(trying: Trying) -> None:
     adoption = trying.adopt(in_process(more=lambda job: outcome(None, "Segmentation fault") if covering(job) else None))
     assert adoption.trial is not None and adoption.trial.search is None and adoption.manifest.tests is None
     assert "Segmentation fault" in adoption.doubts[-1]
@@ -209,32 +203,28 @@ def test_a_requirement_that_the_index_does_not_have_is_dropped_and_doubted(tmp_p
 
 
 @pytest.mark.parametrize("fault", ["Invalid requirement: 'of-another>dev'", "ResolutionImpossible: for help"])
-def test_requirements_that_cannot_be_met_leave_a_manifest_for_lines(tmp_path: Path, fault: str) -> None:
-    trying = Trying(tmp_path)
+def test_requirements_that_cannot_be_met_leave_a_manifest_for_lines(trying: Trying, fault: str) -> None:
     trying.lock_fault = lambda _: fault
     adoption = trying.adopt(in_process())
     assert adoption.manifest.tests is None and "\n# [tests]\n" in adoption.path.read_text()
     assert "none of its tests ran" in adoption.doubts[-1] and fault in adoption.doubts[-1]
 
 
-def test_an_index_that_does_not_answer_ends_it_without_a_manifest(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_an_index_that_does_not_answer_ends_it_without_a_manifest(trying: Trying) -> None:
     trying.lock_fault = lambda _: "the index does not answer"
     with pytest.raises(MachineFault, match="does not answer"):
         trying.adopt(in_process())
     assert not trying.folder.exists()
 
 
-def test_an_archive_without_a_version_in_its_name_is_adopted_under_its_hash(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_an_archive_without_a_version_in_its_name_is_adopted_under_its_hash(trying: Trying, tmp_path: Path) -> None:
     trying.tree = Path(shutil.make_archive(str(tmp_path / "main"), "gztar", tmp_path, "shop"))
     adoption = trying.adopt(None)
     assert (adoption.path.name, adoption.lines) == ("main.toml", 6)
     assert adoption.manifest.version == sha256_file(trying.tree)[:12]
 
 
-def test_a_file_that_is_no_archive_is_called_so(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_a_file_that_is_no_archive_is_called_so(trying: Trying) -> None:
     trying.tree = trying.tree / "till.py"
     with pytest.raises(InputFault, match="not a whole archive"):
         trying.adopt(None)
@@ -255,8 +245,7 @@ def test_where_every_test_fails_the_causes_are_told_and_the_guess_is_a_comment(t
     assert adoption.doubts[-1] == "no test passed, so [tests] is a comment"
 
 
-def test_what_could_not_be_tried_beside_a_suite_that_runs_is_a_doubt(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_what_could_not_be_tried_beside_a_suite_that_runs_is_a_doubt(trying: Trying) -> None:
     trying.lock_fault = lambda required: "the index does not answer" if "PyYAML" in required else ""
     causes = FAILURES.replace("is reached", "ModuleNotFoundError: No module named 'yaml'")
     answer = failing("_root")
@@ -287,8 +276,7 @@ def test_where_nothing_is_left_without_files_that_cannot_be_imported_these_are_t
 
 
 @pytest.mark.parametrize("name", ["My Shop", "../shop"])
-def test_a_name_that_no_manifest_may_have_is_told_before_anything_is_fetched(tmp_path: Path, name: str) -> None:
-    trying = Trying(tmp_path)
+def test_a_name_that_no_manifest_may_have_is_told_before_anything_is_fetched(trying: Trying, name: str) -> None:
     with pytest.raises(InputFault, match="lower-case letters"):
         trying.adopt(in_process(), name=name)
     assert not trying.home.repos.exists() and not trying.folder.exists()
@@ -299,9 +287,8 @@ def test_a_version_that_no_manifest_may_have_is_left_open(tmp_path: Path) -> Non
     assert Trying(tmp_path, files).adopt(None).manifest.version == "0"
 
 
-def test_a_suite_that_runs_for_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_that_runs_for_long_says_so(trying: Trying, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "PULSE", 0.01)
-    trying = Trying(tmp_path)
     waiting = lambda job: time.sleep(0.2) if covering(job) else None  # noqa: E731
     trying.adopt(in_process(more=waiting))
     assert any(line.startswith("still running after 0 s of at most 900 s") for line in trying.said)
@@ -320,9 +307,7 @@ OF_PYTEST = "E   ImportError: cannot import name 'notset' from '_pytest.monkeypa
 
 
 @pytest.mark.parametrize(("runs_with", "required"), [("pytest<9", 2), ("pytest<8", 3)])
-def test_an_older_pytest_is_tried_before_files_are_left_out(tmp_path: Path, runs_with: str, required: int) -> None:
-    trying = Trying(tmp_path)
-
+def test_an_older_pytest_is_tried_before_files_are_left_out(trying: Trying, runs_with: str, required: int) -> None:
     def answer(job: Job) -> Outcome | None:
         is_broken = covering(job) is not None and runs_with not in trying.required[-1]
         return broken(("tests/test_shop.py", OF_PYTEST)) if is_broken else None
@@ -333,8 +318,7 @@ def test_an_older_pytest_is_tried_before_files_are_left_out(tmp_path: Path, runs
     assert f"added since tests failed without: {runs_with}" in adoption.doubts
 
 
-def test_an_older_pytest_is_taken_only_if_more_tests_pass(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_an_older_pytest_is_taken_only_if_more_tests_pass(trying: Trying) -> None:
     adoption = trying.adopt(in_process(more=failing("_root", "_double", "_put", "_nothing")))
     assert trying.required == [(), ("pytest<9",), ("pytest<8",)]
     assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ()
@@ -351,8 +335,7 @@ def test_the_fault_of_a_suite_that_asked_for_more_is_kept(tmp_path: Path) -> Non
     assert any(doubt.startswith("it could not be run with requirements PyYAML>=6") for doubt in adoption.doubts)
 
 
-def test_tests_that_come_out_otherwise_in_the_other_back_end_are_a_doubt(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_tests_that_come_out_otherwise_in_the_other_back_end_are_a_doubt(trying: Trying) -> None:
     beside = in_process(more=failing("_root"))
     beside.name = "other"
     adoption = trying.adopt(in_process(), beside)
@@ -365,17 +348,7 @@ def test_tests_that_come_out_otherwise_in_the_other_back_end_are_a_doubt(tmp_pat
     assert trying.adopt(in_process(), beside, force=True).doubts[1].startswith("it could not be run in third")
 
 
-def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["git", *OWN, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
-OWN = ("-c", "user.name=x", "-c", "user.email=x", "-c", "protocol.file.allow=always", "-c", "commit.gpgsign=false")
-
-
-def test_a_clone_without_changes_is_adopted_with_its_commit_and_day(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_a_clone_without_changes_is_adopted_with_its_commit_and_day(trying: Trying, tmp_path: Path) -> None:
     (trying.tree / "link").symlink_to("shop.py")
     part = write_tree(tmp_path / "part", {"x.py": ""})
     for folder in (part, trying.tree):
@@ -397,8 +370,7 @@ def test_a_clone_without_changes_is_adopted_with_its_commit_and_day(tmp_path: Pa
     assert changed.doubts[0].endswith("1 link")
 
 
-def test_a_clone_runs_no_command_of_its_own_configuration(tmp_path: Path) -> None:
-    trying = Trying(tmp_path)
+def test_a_clone_runs_no_command_of_its_own_configuration(trying: Trying, tmp_path: Path) -> None:
     git(trying.tree, "init", "--quiet")
     git(trying.tree, "add", ".")
     git(trying.tree, "commit", "--quiet", "-m", "x")
@@ -451,8 +423,6 @@ def test_folders_and_archives(tmp_path: Path) -> None:
     packed = resolve(str(archive), home, print)
     assert (packed.name, packed.version) == ("demo", "2.0rc1")
     assert packed.source == LocalSource(path=archive, sha256=sha256_file(archive))
-    unnumbered = resolve(str(archive.rename(tmp_path / "main.zip")), home, print)
-    assert (unnumbered.name, unnumbered.version) == ("main", sha256_file(tmp_path / "main.zip")[:12])
 
 
 def test_a_commit_needs_no_network(tmp_path: Path) -> None:

@@ -79,33 +79,14 @@ def pom(*names: str) -> str:
     return f"<licenses>{''.join(f'<license><name>{name}</name></license>' for name in names)}</licenses>"
 
 
-ALONE: tuple[str, ...] = (
-    "MIT",
-    "ISC",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSD-4-Clause",
-    "BSD-3-Clause-Clear",
-    "Apache-1.1",
-    "Apache-2.0",
-)
-ALONE += (
-    "MPL-2.0",
-    "EPL-2.0",
-    "PSF-2.0",
-    "Unlicense",
-    "ZPL-2.1",
-    "0BSD",
-    "Zlib",
-    "BUSL-1.1",
-    "SSPL-1.0",
-    "JSON",
-    "MIT-0",
+ALONE = (
+    "MIT ISC BSD-2-Clause BSD-3-Clause BSD-4-Clause BSD-3-Clause-Clear Apache-1.1 Apache-2.0 MPL-2.0 EPL-2.0 PSF-2.0 "
+    "Unlicense ZPL-2.1 0BSD Zlib BUSL-1.1 SSPL-1.0 JSON MIT-0"
 )
 ADVICE = "\nHow to Apply These Terms to Your New Programs: never sell it. <https://x.org/why-not-lgpl.html>.\n"
 GPL3, LGPL21 = TEXTS["GPL-3.0-only"], TEXTS["LGPL-2.1-only"]
 RIGHT: list[tuple[dict[str, str], str]] = [
-    *(({"LICENSE": TEXTS[name]}, name) for name in ALONE),
+    *(({"LICENSE": TEXTS[name]}, name) for name in ALONE.split()),
     ({"LICENSE": "The MIT License (MIT)\n\nCopyright (c) 2020-2026 Ann Other\n" + TEXTS["MIT"]}, "MIT"),
     ({"LICENSES/MIT.txt": TEXTS["MIT"], "PKG-INFO": info("License: MIT")}, "MIT"),
     ({"COPYING": TEXTS["GPL-2.0-only"], "PKG-INFO": info("License-Expression: GPL-2.0-only")}, "GPL-2.0-only"),
@@ -187,7 +168,6 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
     ({"LICENSE": TEXTS["GPL-3.0-only"] + ADVICE, "PKG-INFO": info("License: GPL-3.0-only")}, "also says 'How to Apply"),
     ({"LICENSE": TEXTS["MIT"] + ADVICE}, "MIT, but also says 'How to Apply"),
     ({"LICENSE": TEXTS["MIT"].replace("distribute, sublicense,", "distribute,")}, "lacks 'distribute sublicense"),
-    ({"LICENSE": TEXTS["MIT"].replace(", free of charge,", "")}, "but lacks 'free of charge"),
     ({"LICENSE": TEXTS["MIT"].replace("AUTHORS OR", "COMPANIES AND")}, "names 'companies' where its holders"),
     ({"LICENSE": TEXTS["MIT"].replace("copies of", "copies <no sale> of")}, "also says '<no sale>'"),
     ({"LICENSE": TEXTS["MIT"] + "\nNo modified software.\n"}, "also says 'No modified"),
@@ -232,20 +212,20 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
 ]
 
 
-def read(tree: dict[str, str]) -> tuple[str, str]:
+def licence_of(tree: dict[str, str]) -> tuple[str, str]:
     return licence(tree, declared(tree).licences)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tree", "spdx"), RIGHT)
 def test_a_licence_is_what_its_whole_text_and_metadata_say(tree: dict[str, str], spdx: str) -> None:
-    assert read(tree) == (spdx, "")
+    assert licence_of(tree) == (spdx, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tree", "doubt"), DOUBTS)
 def test_what_they_do_not_say_is_a_doubt_with_the_line_to_write(tree: dict[str, str], doubt: str) -> None:
-    assert read(tree)[0] == UNKNOWN and doubt in read(tree)[1]
+    assert licence_of(tree)[0] == UNKNOWN and doubt in licence_of(tree)[1]
 
 
 def test_without_the_libraries_the_doubt_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,14 @@ import pytest
 from packaging.requirements import Requirement
 
 from ctxbench.bench.adoption.declared import DeclaredRequirements, declared
-from ctxbench.bench.adoption.python import SuiteGuess, guess, internal_names, mended, newest, older
+from ctxbench.bench.adoption.python import (
+    SuiteGuess,
+    add_missing,
+    guess,
+    internal_names,
+    with_older_pytest,
+    with_pytest,
+)
 from ctxbench.bench.repositories.manifest import TestSuite
 
 PROJECT = '[project]\nname = "demo"\nversion = "1.2"\ndependencies = ["attrs>=20"]\n'
@@ -228,27 +235,29 @@ MENDS = [
 def test_a_suite_is_mended_by_what_is_said_of_it(message: str, requirements: tuple[str, ...]) -> None:
     groups = {"dev": ("PyYAML>=6", "pytest-mock>=3", "pytest-cov", "demo.testing", "syrupy")}
     internal = internal_names(["demo/__init__.py", "tests/test_demo.py"])
-    tests = mended(TestSuite(requirements=("six",)), DeclaredRequirements("demo", groups=groups), [message], internal)
+    tests = add_missing(
+        TestSuite(requirements=("six",)), DeclaredRequirements("demo", groups=groups), [message], internal
+    )
     assert tests.requirements == requirements
 
 
 def test_requirements_that_exclude_each_other_lose_their_versions() -> None:
     tests = TestSuite(requirements=("attrs==19.1", "pytest-mock[x]<2"))
     message = "wheels cannot be fetched: ResolutionImpossible: for help visit a page"
-    assert mended(tests, DeclaredRequirements(), [message], ()).requirements == ("attrs", "pytest-mock[x]")
+    assert add_missing(tests, DeclaredRequirements(), [message], ()).requirements == ("attrs", "pytest-mock[x]")
 
 
 def test_what_the_index_does_not_have_is_not_asked_for_again() -> None:
     messages = ["No module named 'oddity'", "No matching distribution found for oddity"]
-    assert mended(TestSuite(), DeclaredRequirements(), messages, ()) == TestSuite()
+    assert add_missing(TestSuite(), DeclaredRequirements(), messages, ()) == TestSuite()
 
 
 def test_older_pytests_are_taken_in_turn() -> None:
-    first = older(TestSuite(requirements=("six",)))
-    second = older(first)
-    assert [tests.requirements[1:] for tests in (first, second, older(second))] == [
+    first = with_older_pytest(TestSuite(requirements=("six",)))
+    second = with_older_pytest(first)
+    assert [tests.requirements[1:] for tests in (first, second, with_older_pytest(second))] == [
         ("pytest<9",),
         ("pytest<8",),
         ("pytest<8",),
     ]
-    assert newest(second) == TestSuite(requirements=("six",))
+    assert with_pytest(second) == TestSuite(requirements=("six",))

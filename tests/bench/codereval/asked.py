@@ -51,5 +51,4 @@ def files(folder: Path, asked: Sequence[Asked]) -> list[str]:
 
 
 def tasks(folder: Path, asked: Sequence[Asked]) -> tuple[Task, ...]:
-    """Return them as they are read."""
     return read_tasks("codereval", files(folder, asked)).tasks

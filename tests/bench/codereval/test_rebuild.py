@@ -26,6 +26,7 @@ from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 from tests.bench.codereval.asked import Asked, tasks
 from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.mining import FILES, TEST_FILE, in_process
+from tests.helpers.repositories import manifest_of
 from tests.helpers.sandboxes import lock_wheels
 from tests.helpers.trees import write_tree
 
@@ -50,13 +51,9 @@ _TESTS = '[tests]\npaths = ["tests"]\n'
 
 
 def repository(folder: Path, name: str, tree: Path, tests: str = _TESTS) -> RepoManifest:
-    path = folder / f"{name}.toml"
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        f'name = "{name}"\nlanguage = "python"\nlicense = "MIT"\nversion = "1"\ncodereval = ["me/{name}"]\n'
-        f'[[source]]\nkind = "local"\npath = "{tree}"\n{tests}'
-    )
-    return manifests.load(str(path))
+    source = f'[[source]]\nkind = "local"\npath = "{tree}"\n{tests}'
+    return manifest_of(folder, source, name=name, version="1", head=f'codereval = ["me/{name}"]\n')
 
 
 def repositories(folder: Path) -> list[RepoManifest]:

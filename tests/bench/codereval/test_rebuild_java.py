@@ -34,7 +34,6 @@ ASKED = {
 
 
 def files(folder: Path) -> list[str]:
-    """Write the tasks in CoderEval's shape; return their paths."""
     prompts, results = folder / "CEJavaRaw.jsonl", folder / "Model.Java.Raw_Input.jsonl_out.jsonl"
     with prompts.open("w") as raw, results.open("w") as out:
         for number, (name, (signature, doc)) in enumerate(ASKED.items()):

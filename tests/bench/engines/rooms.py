@@ -28,7 +28,7 @@ from tests.helpers.samples import make_sample
 class Coder(Scripted):
     """A text costs a bit a character."""
 
-    capabilities = Capabilities(batch_size=16, prices=True)
+    capabilities = Capabilities(batch_size=16, log_likelihoods=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [float(len(text)) for text in texts]
@@ -39,7 +39,6 @@ NAMES = ("levy", "toll", "duty", "fee", "fine", "cess", "due", "rent")
 
 
 def answer_of(repo: int, number: int) -> str:
-    """Return an answer; its line stands nowhere else."""
     return f"{NAMES[(3 * repo + 5 * number + 2) % len(NAMES)]}(zq_{repo}_{number})"
 
 
@@ -91,18 +90,16 @@ def attempt(folder: Path, sandbox: Sandbox, engine: str, *, home: Home | None = 
 
 
 def spy(name: str) -> str:
-    """Return the spec of an engine of `spies`."""
     return f"{SPIES}@{name}"
 
 
-def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    """Return what the database of a run holds."""
+def query_database(folder: Path, query: str) -> list[tuple[Any, ...]]:
     with open_store(Home(folder / "home").database) as store, store.reading() as connection:
         return [tuple(row) for row in connection.execute(sql(query))]
 
 
 def prompts(folder: Path) -> dict[str, str]:
     """Return sample -> the prompt that was stored."""
-    digests = rows(folder, "SELECT sample_id, prompt_digest FROM result")
+    digests = query_database(folder, "SELECT sample_id, prompt_digest FROM result")
     with open_store(Home(folder / "home").database) as store, store.reading() as connection:
         return {str(sample): prompt_text(connection, digest) or "" for sample, digest in digests}

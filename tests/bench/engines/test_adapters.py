@@ -10,7 +10,7 @@ from ctxbench.bench.engines.box import EngineBox
 from ctxbench.bench.engines.recipe import read
 from ctxbench.bench.engines.types import Raised
 from ctxbench.bench.types import Cursor
-from ctxbench.sandbox.persistent import living
+from ctxbench.sandbox.persistent import with_resident
 from ctxbench.sandbox.types import Sandbox
 from tests.helpers.samples import make_sample
 
@@ -42,7 +42,7 @@ app.run()
 def places(sandbox: Sandbox, engine: str, tree: dict[str, str], text: str) -> list[tuple[str, int, int]]:
     """Return where an engine finds something for the text of the file `target.py`."""
     recipe = read(engine)
-    sandbox.prepare(living(recipe.environment), lambda _: None)
+    sandbox.prepare(with_resident(recipe.environment), lambda _: None)
     sample = make_sample(path="target.py", cursor=Cursor(line=text.count("\n"), column=0), prefix=text)
     box = EngineBox(recipe, {"target.py": "", **tree}, sandbox)
     try:

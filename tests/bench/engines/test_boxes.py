@@ -13,9 +13,17 @@ from typing import Any
 import pytest
 
 from ctxbench.bench.engines import box
-from ctxbench.bench.engines.box import masked_lines, tree_of_base, tree_of_file, tree_of_repository, view_lines, without
+from ctxbench.bench.engines.box import (
+    blank_out,
+    masked_lines,
+    tree_of_base,
+    tree_of_file,
+    tree_of_repository,
+    view_lines,
+)
 from ctxbench.bench.engines.boxes import Engines
 from ctxbench.bench.engines.types import EngineLost, EngineUse
+from ctxbench.bench.repositories.snapshot import Snapshot
 from ctxbench.bench.repository import View, view
 from ctxbench.bench.types import Cursor, Kind, Sample
 from ctxbench.sandbox.types import Environment, Limits, Report
@@ -62,8 +70,6 @@ class Listener:
 
 
 class ListenerBox:
-    """A box of a listener."""
-
     def __init__(self, listener: Listener, base: Mapping[str, bytes]) -> None:
         self._listener, self._base = listener, base
         self._texts: list[str] = []
@@ -164,11 +170,14 @@ def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
         assert len(texts) == 2 and not any(answer in text for text in texts)
 
 
+def two_targets(folder: Path) -> tuple[Snapshot, list[Sample]]:
+    paths = sorted([PATH, "shop/due.py"])
+    snapshot = make_snapshot(folder, {**{path: "\n".join([*LINES, ""]) for path in paths}, "shop/tax.py": "x = 1\n"})
+    return snapshot, [replace(at(3, 12), path=path, id=path) for path in paths]
+
+
 def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(tmp_path: Path) -> None:
-    other = "shop/due.py"
-    targets = {path: "\n".join([*LINES, ""]) for path in (PATH, other)}
-    snapshot = make_snapshot(tmp_path, {**targets, "shop/tax.py": "x = 1\n"})
-    samples = [replace(at(3, 12), path=path, id=path) for path in sorted([PATH, other])]
+    snapshot, samples = two_targets(tmp_path)
     listener = Listener()
     with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
         engines.prepare(["ripgrep", "repomap(mode=shared)"], samples)
@@ -182,10 +191,7 @@ def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(
 
 
 def test_the_next_box_begins_while_one_is_asked_and_ends_if_nobody_asks_it(tmp_path: Path) -> None:
-    other = "shop/due.py"
-    targets = {path: "\n".join([*LINES, ""]) for path in (PATH, other)}
-    snapshot = make_snapshot(tmp_path, {**targets, "shop/tax.py": "x = 1\n"})
-    samples = [replace(at(3, 12), path=path, id=path) for path in sorted(targets)]
+    snapshot, samples = two_targets(tmp_path)
     listener = Listener()
     with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
         engines.prepare(["ripgrep"], samples)
@@ -275,4 +281,4 @@ def test_a_line_that_one_sample_masks_is_in_no_query_of_that_file(tmp_path: Path
     samples = [sample(4, (0, 1)), sample(5, (1, 2))]
     lines = masked_lines(snapshot, samples)
     assert lines == {"import tax", "import cart"}
-    assert [without(each.prefix, lines).split("\n")[:4] for each in samples] == [["", "", "", PAY[3]]] * 2
+    assert [blank_out(each.prefix, lines).split("\n")[:4] for each in samples] == [["", "", "", PAY[3]]] * 2

@@ -15,7 +15,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.generators.base import Capabilities, Request
 from ctxbench.sandbox.types import Environment, Limits, Report
 from tests.bench.engines import rooms
-from tests.bench.engines.rooms import attempt, make_set, rows
+from tests.bench.engines.rooms import attempt, make_set, query_database
 
 pytestmark = pytest.mark.slow
 
@@ -69,16 +69,16 @@ def test_a_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expect
     started = {"prepare": 1, "begin": expected["index"]}
     assert boxes.calls == {**started, **expected}
     # The sample that waited for an index has its seconds, the others none.
-    waited = rows(tmp_path, "SELECT sum(index_bytes > 0), count(*), sum(calls) FROM engine_use")
+    waited = query_database(tmp_path, "SELECT sum(index_bytes > 0), count(*), sum(calls) FROM engine_use")
     assert waited == [(SAMPLES, SAMPLES, SAMPLES)]
     if mode == "per-file":
-        assert rows(tmp_path, "SELECT count(*) FROM engine_use WHERE index_seconds > 0") == [(REPOS * FILES,)]
+        assert query_database(tmp_path, "SELECT count(*) FROM engine_use WHERE index_seconds > 0") == [(REPOS * FILES,)]
 
 
 class Walking(rooms.Coder):
     """Searches once, and shows what the engine found."""
 
-    capabilities = Capabilities(batch_size=16, prices=True, instructs=True)
+    capabilities = Capabilities(batch_size=16, log_likelihoods=True, instructs=True)
 
     def __init__(self, _: object, *, version: str) -> None:
         super().__init__(self._walk, version=version)
@@ -101,7 +101,7 @@ def test_an_agent_keeps_its_turn_at_an_engine_while_the_model_thinks(
     strategy = "agent.explore(engine=ripgrep, steps=3)"
     assert attempt(tmp_path, boxes, "", home=home, strategy=strategy).scored == SAMPLES  # type: ignore[arg-type]
     assert (boxes.calls["index"], boxes.calls["search"]) == (REPOS * FILES, SAMPLES)
-    assert rows(tmp_path, "SELECT role, count(*) FROM call GROUP BY role") == [
+    assert query_database(tmp_path, "SELECT role, count(*) FROM call GROUP BY role") == [
         ("explore", 2 * SAMPLES),
         ("final", SAMPLES),
     ]

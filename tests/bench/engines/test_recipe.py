@@ -94,22 +94,6 @@ def test_a_program_that_reads_lines_needs_its_command_alone(tmp_path: Path) -> N
     assert recipe.read(spec).arguments["config"]["command"] == ["my-engine"]
 
 
-def _link(folder: Path) -> None:
-    (folder / "server.py").symlink_to(folder / "secret")
-
-
-def _hard_link(folder: Path) -> None:
-    (folder / "server.py").hardlink_to(folder / "secret")
-
-
-def _pipe(folder: Path) -> None:
-    os.mkfifo(folder / "server.py")
-
-
-def _folder(folder: Path) -> None:
-    (folder / "server.py").mkdir()
-
-
 def _huge(folder: Path) -> None:
     with (folder / "server.py").open("wb") as file:
         file.truncate(MAX_TEXT + 1)
@@ -118,10 +102,10 @@ def _huge(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (_link, "is a link"),
-        (_hard_link, "is a link, a pipe or a device"),
-        (_pipe, "is a link, a pipe or a device"),
-        (_folder, "is a link, a pipe or a device"),
+        (lambda folder: (folder / "server.py").symlink_to(folder / "secret"), "is a link"),
+        (lambda folder: (folder / "server.py").hardlink_to(folder / "secret"), "is a link, a pipe or a device"),
+        (lambda folder: os.mkfifo(folder / "server.py"), "is a link, a pipe or a device"),
+        (lambda folder: (folder / "server.py").mkdir(), "is a link, a pipe or a device"),
         (_huge, "is larger than"),
     ],
 )

@@ -16,7 +16,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.home import Home
 from ctxbench.harness.run.runner import fault_of
 from ctxbench.sandbox.persistent import Overdue
-from tests.bench.engines.rooms import NAMES, answer_of, attempt, make_set, prompts, rows
+from tests.bench.engines.rooms import NAMES, answer_of, attempt, make_set, prompts, query_database
 from tests.helpers.cli import run_cli
 
 FILES, PER_FILE = 2, 3
@@ -115,9 +115,9 @@ def test_it_gets_trees_without_answers_and_its_rows_are_marked(tmp_path: Path, s
     for number in range(FILES * PER_FILE):
         prompt = next(prompt for sample, prompt in sorted(prompts(tmp_path).items())[number : number + 1])
         assert answer_of(0, number) not in prompt and f"# def {NAMES[0]}" in prompt
-    [(remark,)] = rows(tmp_path, "SELECT text FROM remark WHERE text LIKE '%elsewhere%'")
+    [(remark,)] = query_database(tmp_path, "SELECT text FROM remark WHERE text LIKE '%elsewhere%'")
     assert "127.0.0.1" in remark and "may remember" in remark
-    assert rows(tmp_path, "SELECT DISTINCT version FROM engine_use") == [("far 2",)]
+    assert query_database(tmp_path, "SELECT DISTINCT version FROM engine_use") == [("far 2",)]
 
 
 LOST: dict[str, tuple[bytes | None, str]] = {

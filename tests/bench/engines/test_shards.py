@@ -12,8 +12,6 @@ USE = EngineUse(engine="ripgrep", version="ripgrep 14", mode=Mode.SHARED, index_
 
 def shard(use: EngineUse) -> Shard:
     return Shard(
-        samples="demo",
-        samples_digest="d" * 64,
         spec=make_spec(),
         generations=(make_generation(),),
         finished=(make_finished("demo/0", engines=(use,)),),

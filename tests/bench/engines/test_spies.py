@@ -10,7 +10,7 @@ from ctxbench.bench.home import Home
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox.types import Sandbox
-from tests.bench.engines.rooms import answer_of, attempt, make_set, prompts, rows, spy
+from tests.bench.engines.rooms import answer_of, attempt, make_set, prompts, query_database, spy
 
 pytestmark = pytest.mark.slow
 
@@ -112,7 +112,7 @@ def test_places_that_reach_into_what_is_hidden_are_cut_and_counted(
     assert attempt(tmp_path, bubblewrap_sandbox, f"{spy('Behind')}(mode={mode})").scored == 3
     _no_answer(tmp_path)
     # That a place goes on behind the cursor tells something of a box only that held what stands there.
-    assert rows(tmp_path, "SELECT places, cut, calls FROM engine_use") == [(1, cut, 1)] * 3
+    assert query_database(tmp_path, "SELECT places, cut, calls FROM engine_use") == [(1, cut, 1)] * 3
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_no_answer_reaches_a_prompt_of_one_that_remembers(
     _no_answer(tmp_path, files=4, per_file=2)
     # What it knows shows in its ranking alone, and only where it saw the files whole; one is right by chance.
     assert _ranked(tmp_path) == (8 if mode == "shared" else 1)
-    remarks = rows(tmp_path, "SELECT text FROM remark")
+    remarks = query_database(tmp_path, "SELECT text FROM remark")
     assert bool(remarks) == (mode == "shared")
 
 

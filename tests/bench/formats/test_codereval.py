@@ -19,7 +19,6 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Cursor
-from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 
 PYTHON = textwrap.dedent('''\
@@ -97,7 +96,6 @@ def python(**changes: Any) -> dict[str, Any]:
 
 
 def java(**changes: Any) -> dict[str, Any]:
-    """Return a record of the benchmark's own file for Java."""
     record = {
         "_id": "6367672d1a6d9265ec017c73",
         "name": "area",
@@ -472,26 +470,6 @@ def test_with_its_repository_a_listed_task_gets_its_answer(docstring: str, home:
     assert reference.target == CODE.strip()
     assert "no_reference" not in reference.fields
     assert made.manifest["unusable"] == {"no_file": 1}
-
-
-SHAPE = Shape(
-    format="codereval",
-    key="RECORDS",
-    record=python(),
-    id="_id",
-    target="code",
-    prompt="file_content",
-    path="file_path",
-    line="lineno",
-    # The function is found by its name then, and the set says that the record was wrong.
-    skip=frozenset({"cursor at odds with the prompt"}),
-)
-
-
-@pytest.mark.parametrize("kind", SHAPE.kinds)
-def test_a_broken_file_is_refused(kind: str, home: Home, tmp_path: Path) -> None:
-    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
-    assert_refused(SHAPE, kind, home, tmp_path)
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
-from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.cli import run_cli
 
 REVISION = "5" * 40
@@ -136,23 +135,3 @@ def test_with_repositories_it_runs_and_versions_of_a_project_are_one_cluster(tmp
         [table] = run_tables(store, profile="context_collection")
     assert table.repo == ("owner__shop",) * 3
     assert len(table.metrics["chrf"]) == 3
-
-
-SHAPE = Shape(
-    format="context_collection",
-    record=point(middle="amount", modified=None),
-    id="repo",
-    target="middle",
-    prompt="prefix",
-    path="path",
-    line="revision",
-    words={"path of another language": ("unsupported_language",)},
-    # The cursor is where the prefix ends.
-    skip=frozenset({"cursor at odds with the prompt"}),
-)
-
-
-@pytest.mark.parametrize("kind", SHAPE.kinds)
-def test_a_broken_file_is_refused(kind: str, tmp_path: Path) -> None:
-    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
-    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)

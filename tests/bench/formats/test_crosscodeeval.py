@@ -17,7 +17,6 @@ from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Kind
-from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.samples import make_reference, make_sample
 from tests.helpers.trees import write_tree
 
@@ -75,7 +74,6 @@ def task(*tables: Table) -> Task:
 
 
 def again(made: Task, name: str = "other") -> Task:
-    """Write a task and read it from a file of another name."""
     return task(table(*crosscodeeval.records([made.sample], {made.sample.id: made.reference}), name=name))
 
 
@@ -308,27 +306,3 @@ def test_a_set_over_its_repository(tmp_path: Path) -> None:
     back = import_set("crosscodeeval", [str(tmp_path / "out.jsonl")], home, "back", repos=tmp_path / "repos")
     assert (back.samples, back.references) == (made.samples, made.references)
     assert sets.load(home, "back").digest == made.digest
-
-
-SHAPE = Shape(
-    format="crosscodeeval",
-    record=record(crossfile_context=BM25),
-    id="metadata.task_id",
-    target="groundtruth",
-    prompt="prompt",
-    path="metadata.file",
-    line="metadata.groundtruth_start_lineno",
-    words={
-        "path of another language": ("no task in the files", "unsupported_language"),
-        "cursor at odds with the prompt": ("no task in the files", "cursor_mismatch"),
-    },
-)
-
-
-@pytest.mark.parametrize("kind", SHAPE.kinds)
-def test_broken_files_are_refused(kind: str, tmp_path: Path) -> None:
-    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)
-
-
-def test_the_good_one_is_good(tmp_path: Path) -> None:
-    assert_accepted(SHAPE, Home(tmp_path / "home"), tmp_path)

@@ -12,10 +12,8 @@ from ctxbench.bench.files import write_jsonl
 from ctxbench.bench.formats import ctxbench
 from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Sample, StoredContext, StoredSnippet, Use
-from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.bench.formats.test_importing import PAY, function, line
 from tests.helpers.trees import write_tree
 
@@ -71,16 +69,10 @@ def test_an_answer_that_does_not_stand_there_is_left_out(tmp_path: Path) -> None
 
 
 FAULTS = {
-    "no reference": ({"reference": None}, "field reference is missing"),
     "reference is text": ({"reference": "x"}, "field reference is missing, or not an object"),
     "unknown field": ({"extra": 1}, "field extra"),
     "another id": ({"reference": {"id": "other", "target": "x"}}, "field reference.id: is 'other'"),
     "unknown field of the reference": ({"reference": {"id": "l", "target": "x", "y": 1}}, "field reference.y"),
-    "number as text": ({"cursor": {"line": "3", "column": 0}}, "field cursor.line"),
-    "unknown kind": ({"kind": "page"}, "field kind"),
-    "span backwards": ({"masked": [[2, 1]]}, "field masked: a span"),
-    "negative column": ({"cursor": {"line": 3, "column": -1}}, "field cursor: lines and columns"),
-    "repository elsewhere": ({"repo": "../x"}, "field repo"),
     "language at odds with the file": ({"language": "java"}, "field path: 'shop/pay.py' is not a java file"),
 }
 
@@ -92,21 +84,3 @@ def test_faults_name_line_and_field(changes: dict[str, Any], words: str, tmp_pat
     with pytest.raises(InputFault) as caught:
         imported(path, Home(tmp_path / "home"), "x")
     assert str(caught.value).startswith(f"{path}:1: ") and words in str(caught.value) and caught.value.cure
-
-
-SHAPE = Shape(
-    format="ctxbench",
-    record=next(ctxbench.records([line()[0]], {"l": line()[1]})),
-    id="id",
-    target="reference.target",
-    prompt="prefix",
-    path="path",
-    line="cursor.line",
-    language=PYTHON,
-)
-
-
-@pytest.mark.parametrize("kind", SHAPE.kinds)
-def test_a_broken_file_is_refused(kind: str, tmp_path: Path) -> None:
-    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
-    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)

@@ -15,9 +15,9 @@ from ctxbench.bench.formats import BenchmarkFormat, Options, ctxbench
 from ctxbench.bench.formats.importing import HYGIENE_OFF, PACKAGES, import_set, read_tasks
 from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
-from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Cursor, Kind, Reference, Sample
+from tests.helpers.samples import make_sample
 from tests.helpers.trees import write_tree
 
 PAY = 'class Pay:\n    def total(self, x):\n        """Sum up."""\n        return x + 1\n'
@@ -27,39 +27,26 @@ JAVA = "public class Pay {\n    public int total(int x) {\n        return x + 1;
 
 
 def function(**changes: Any) -> tuple[Sample, Reference]:
-    sample = Sample(
-        id="f",
-        benchmark="ctxbench",
-        language=PYTHON,
-        kind=Kind.FUNCTION,
-        subkind="class_runnable",
-        repo="demo",
-        path="shop/pay.py",
-        cursor=Cursor(line=3, column=0),
-        prefix='class Pay:\n    def total(self, x):\n        """Sum up."""\n',
-        name="Pay.total",
-        signature="def total(self, x):",
-        docstring="Sum up.",
-        span=(1, 4),
-    )
-    made = replace(sample, **changes)
-    return made, Reference(id=made.id, target=TARGET)
+    fields: dict[str, Any] = {
+        "id": "f",
+        "kind": Kind.FUNCTION,
+        "subkind": "class_runnable",
+        "path": "shop/pay.py",
+        "cursor": Cursor(line=3, column=0),
+        "prefix": 'class Pay:\n    def total(self, x):\n        """Sum up."""\n',
+        "name": "Pay.total",
+        "signature": "def total(self, x):",
+        "docstring": "Sum up.",
+        "span": (1, 4),
+    }
+    sample = make_sample(**{**fields, **changes})
+    return sample, Reference(id=sample.id, target=TARGET)
 
 
 def line(**changes: Any) -> tuple[Sample, Reference]:
-    sample = Sample(
-        id="l",
-        benchmark="ctxbench",
-        language=PYTHON,
-        kind=Kind.LINE,
-        subkind="next-line",
-        repo="demo",
-        path="shop/pay.py",
-        cursor=Cursor(line=3, column=0),
-        prefix='class Pay:\n    def total(self, x):\n        """Sum up."""\n',
-    )
-    made = replace(sample, **changes)
-    return made, Reference(id=made.id, target="        return x + 1")
+    none = {"name": None, "signature": None, "docstring": None, "span": None}
+    sample, _ = function(**{"id": "l", "kind": Kind.LINE, "subkind": "next-line", **none, **changes})
+    return sample, Reference(id=sample.id, target="        return x + 1")
 
 
 def file(tmp_path: Path, *pairs: tuple[Sample, Reference]) -> str:
@@ -73,19 +60,8 @@ def imported(tmp_path: Path, *pairs: tuple[Sample, Reference], **options: Any) -
 
 
 def test_every_installed_format_has_samples_or_predictions() -> None:
-    assert formats.names() == (
-        *(
-            "codereval",
-            "context_collection",
-            "crosscodeeval",
-            "ctxbench",
-            "infercom",
-            "projbench",
-            "repobench",
-            "repocoder",
-            "repoeval",
-        ),
-    )
+    names = "codereval context_collection crosscodeeval ctxbench infercom projbench repobench repocoder repoeval"
+    assert " ".join(formats.names()) == names
     assert {*formats.names()} == {*formats.sample_names(), *formats.prediction_names()}
     assert all(formats.samples(name).shape.endswith(".") for name in formats.sample_names())
     assert all(formats.predictions(name).shape for name in formats.prediction_names())
@@ -155,15 +131,6 @@ def test_harness_classes_of_java_are_dropped(tmp_path: Path, home: Home) -> None
     kept = set(sets.snapshots(home, made)["demo"].files)
     assert kept == {"a/Pay.java", "a/Pay_Demo.java", "b/Pay_total.java", "a/Pay_x.java"}
     assert made.manifest["repositories"]["demo"]["left_out"] == {"hygiene": 1}
-
-
-def test_a_harness_class_belongs_to_a_method_of_the_file_beside_it() -> None:
-    main = "public static void main(String[] a) {}"
-    beside = {"A_B.java": "int go_on() {}"}
-    assert JAVA_LANGUAGE.is_harness("A_B_go_on.java", main, lambda name: beside.get(name, ""))
-    assert not JAVA_LANGUAGE.is_harness("A_B_go.java", main, lambda name: beside.get(name, ""))
-    assert not JAVA_LANGUAGE.is_harness("A_B_go_on.java", "void test() {}", lambda name: beside.get(name, ""))
-    assert not JAVA_LANGUAGE.is_harness("A_B.java", main, lambda name: beside.get(name, ""))
 
 
 def test_lines_that_recur_are_kept_and_counted(tmp_path: Path) -> None:

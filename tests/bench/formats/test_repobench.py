@@ -14,7 +14,6 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import NEXT_LINE
-from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 
 
 def record(**changes: Any) -> dict[str, Any]:
@@ -94,22 +93,3 @@ def test_there_are_no_repositories(tmp_path: Path) -> None:
     path.write_text(json.dumps(record()) + "\n")
     with pytest.raises(InputFault, match="contains no repositories.*leave --repos out"):
         import_set("repobench", [str(path)], Home(tmp_path / "home"), "x", repos=tmp_path)
-
-
-SHAPE = Shape(
-    format="repobench",
-    record=record(),
-    id="repo_name",
-    target="next_line",
-    prompt="all_code",
-    path="file_path",
-    line="gold_snippet_index",
-    # Ids are made here, so none can be missing or stand twice.
-    skip=frozenset({"double id"}),
-)
-
-
-@pytest.mark.parametrize("kind", SHAPE.kinds)
-def test_a_broken_file_is_refused(kind: str, tmp_path: Path) -> None:
-    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
-    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)

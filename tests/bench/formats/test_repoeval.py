@@ -18,10 +18,8 @@ from ctxbench.bench.formats.importing import import_set
 from ctxbench.bench.home import Home
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import NEXT_LINE, Kind, Reference, Sample
-from tests.bench.formats.broken import Shape, assert_accepted, assert_refused
 from tests.helpers.trees import write_tree
 
-ROOT = Path(__file__).resolve().parents[3]
 FILE = dedent('''\
     from shop.cart import Cart
 
@@ -164,20 +162,3 @@ def _read(made: dict[str, Any]) -> Task:
     [task] = repoeval.read([Table(name="", source="", digest="", rows=[("f:1", made)])], Options())
     assert isinstance(task, Task)
     return task
-
-
-SHAPE = Shape(
-    format="repoeval",
-    record=LINE,
-    id="metadata.task_id",
-    target="metadata.ground_truth",
-    prompt="prompt",
-    path="metadata.fpath_tuple",
-    line="metadata.line_no",
-)
-
-
-@pytest.mark.parametrize("kind", SHAPE.kinds)
-def test_a_broken_file_is_refused(kind: str, tmp_path: Path) -> None:
-    assert_accepted(SHAPE, Home(tmp_path / "other"), tmp_path)
-    assert_refused(SHAPE, kind, Home(tmp_path / "home"), tmp_path)

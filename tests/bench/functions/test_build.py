@@ -130,7 +130,7 @@ def test_files_that_hold_tests_are_hidden_whatever_they_are_called(tmp_path: Pat
         result = covered(TESTS, FILES["shop.py"], {})
         rows = [*result["tests"], [f"{checks[1]}::check", "skipped", 0.0], ["shop.py::shop.double", "passed", 0.01]]
         broken = [[checks[0], "No module named 'server'"]]
-        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows, "broken": broken})
+        return suite(**{**result, "tests": rows, "broken": broken})
 
     manifest = local_manifest(tmp_path, {**FILES, **dict.fromkeys([*checks, "checking.py"], documented)})
     assert manifest.tests is not None
@@ -153,7 +153,7 @@ def timed(tests: dict[str, str], failed: Collection[str] = ()) -> Outcome:
     rows = [[name, "failed" if name.partition("::")[2] in failed else said, 0.01] for name, said, _ in result["tests"]]
     lines = {"tests/clock.py": {"3": len(result["sets"])}, **result["lines"]}
     clocks = [*result["sets"], str(list(tests).index("test_root"))]
-    return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows, "sets": clocks, "lines": lines})
+    return suite(**{**result, "tests": rows, "sets": clocks, "lines": lines})
 
 
 def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
@@ -193,7 +193,6 @@ def test_what_failed_under_coverage_and_reads_a_clock_runs_once_more_alone(tmp_p
 
 
 def _is_alone(home: Home) -> bool:
-    """Say whether somebody judges alone in a home folder."""
     place = home.cache / "judging.room"
     if not place.exists():
         return False
@@ -207,12 +206,11 @@ def _is_alone(home: Home) -> bool:
 
 def test_a_function_that_only_slow_tests_run_is_no_function_that_none_runs(tmp_path: Path) -> None:
     def slow(job: Job) -> Outcome | None:
-        """Answer as coverage of a suite in which one test takes long."""
         if not _is_cover(job):
             return None
         result = covered(TESTS, FILES["shop.py"], {})
         rows = [[name, said, 5.0 if name == ROOT else 0.01] for name, said, _ in result["tests"]]
-        return Outcome(ended=Ended.EXITED, exit_code=0, result={**result, "tests": rows})
+        return suite(**{**result, "tests": rows})
 
     entry = make(tmp_path, in_process(more=slow)).manifest["repositories"]["demo"]
     assert entry["drops"]["too_slow"] == entry["drops"]["not_covered"] == 1 and entry["covered"] == 6
@@ -246,35 +244,19 @@ def _is_cover(job: Job) -> bool:
     return isinstance(job.action, Call) and job.action.function.endswith(":cover")
 
 
+def suite(output: str = "", **result: Any) -> Outcome:
+    empty: dict[str, Any] = {"tests": [], "broken": [], "sets": [], "lines": {}, "modules": [], "imports": {}}
+    return Outcome(ended=Ended.EXITED, exit_code=0, result={**empty, **result}, output=output)
+
+
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
         (Outcome(ended=Ended.TIMED_OUT), "take longer than"),
         (Outcome(ended=Ended.EXITED, exit_code=1, output="no module named x"), "no module named x"),
+        (suite("no such folder", exit=4), "status 4: no such folder"),
         (
-            Outcome(
-                ended=Ended.EXITED,
-                exit_code=0,
-                result={"exit": 4, "tests": [], "broken": [], "sets": [], "lines": {}, "modules": [], "imports": {}},
-                output="no such folder",
-            ),
-            "status 4: no such folder",
-        ),
-        (
-            Outcome(
-                ended=Ended.EXITED,
-                exit_code=0,
-                result={
-                    "exit": 2,
-                    "tests": [],
-                    "sets": [],
-                    "lines": {},
-                    "modules": [],
-                    "imports": {},
-                    "broken": [["tests/a.py", "E   no module x"], ["tests/b.py", "E   no module y"]],
-                },
-                output="2 errors",
-            ),
+            suite("2 errors", exit=2, broken=[["tests/a.py", "E   no module x"], ["tests/b.py", "E   no module y"]]),
             "tests/a.py, tests/b.py cannot be collected; .* `requirements`, or list the files under `deselect`",
         ),
     ],

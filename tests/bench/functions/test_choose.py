@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxbench.bench.functions.choose import MOST_TESTS, MOST_TRIED, SLOW, choose, others, strongest, usable
+from ctxbench.bench.functions.choose import MOST_TESTS, MOST_TRIED, SLOW, choose, further_tests, strongest, usable
 from ctxbench.bench.functions.mining import TestRun
 
 
@@ -76,8 +76,8 @@ def test_faults_are_noticed_by_two_tests_and_the_rest_is_filled_with_the_best() 
 def test_the_widest_and_the_narrowest_come_first_then_those_of_importing_modules() -> None:
     covering = {f"t.py::test_{number}": frozenset({1}) for number in range(6)}
     runs = {test: run(number) for number, test in enumerate([*covering, "t.py::test_import"])}
-    found = others(covering, ["t.py::test_import", "t.py::test_1"], runs, ["t.py::test_0"])
+    found = further_tests(covering, ["t.py::test_import", "t.py::test_1"], runs, ["t.py::test_0"])
     assert found == (*(f"t.py::test_{number}" for number in (5, 1, 4, 2, 3)), "t.py::test_import")
     many = {f"t.py::test_{number}": frozenset({1}) for number in range(2 * MOST_TRIED)}
-    found = others(many, [], {test: run() for test in many}, [])
+    found = further_tests(many, [], {test: run() for test in many}, [])
     assert len(found) == MOST_TRIED

@@ -104,7 +104,7 @@ def test_of_many_tests_those_that_read_a_clock_are_left_out_too() -> None:
     assert all(test.startswith("b") for test in choose(steady(covering, runs), runs))
 
 
-class Faults:
+class FakeJudge:
     """Says which tests notice the blank; every other text is noticed by the test that reads a clock, and no other."""
 
     def __init__(self, *blank: str) -> None:
@@ -127,8 +127,8 @@ def draft() -> Draft:
 
 
 def test_a_test_that_reads_a_clock_is_chosen_only_where_no_other_sees_an_empty_body() -> None:
-    assert "timed" not in choose_by_faults(draft(), Faults("wide", "timed"))
-    with_clock = choose_by_faults(draft(), Faults("timed"))
+    assert "timed" not in choose_by_faults(draft(), FakeJudge("wide", "timed"))
+    with_clock = choose_by_faults(draft(), FakeJudge("timed"))
     assert "timed" in with_clock and draft().judged_by(with_clock).clocks == ("timed",)
 
 

@@ -53,7 +53,7 @@ def test_runs_of_one_test_are_merged() -> None:
 @pytest.mark.parametrize(
     "rows", [None, [["A#x"]], [["A#x", "lost", 1, []], ["A#x", "lost", 1, []]], [["A", "passed", "x", []]]]
 )
-def test_what_is_no_survey_is_refused(rows: object) -> None:
+def test_malformed_coverage_is_refused(rows: object) -> None:
     with pytest.raises(InputFault, match="run the same command again"):
         merged(rows)
 

@@ -17,6 +17,7 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.sandbox.types import Sandbox
 from tests.helpers.java_shop import MODULES, PATH, PRICES, TREE
 from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox
+from tests.helpers.trees import write_tree
 
 __all__ = ["bubblewrap_sandbox", "docker_sandbox"]
 MANIFEST = """\
@@ -32,11 +33,8 @@ path = "tree"
 
 
 def repository(folder: Path, files: Mapping[str, bytes], deselect: Sequence[str] = (), **more: str) -> RepoManifest:
-    """Return the manifest of a local repository with these files."""
-    for path, content in files.items():
-        (folder / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
-        # What is read as text must be UTF-8; the other encoding is tested with the suite.
-        (folder / "tree" / path).write_bytes(content.replace(b"\xe9", b"e"))
+    # What is read as text must be UTF-8; the other encoding is tested with the suite.
+    write_tree(folder / "tree", {path: content.replace(b"\xe9", b"e") for path, content in files.items()})
     keys = "".join(f'{key} = "{value}"\n' for key, value in more.items())
     (folder / "shop.toml").write_text(f"{keys}{MANIFEST}deselect = {json.dumps(deselect)}\n")
     return manifest.load(str(folder / "shop.toml"))

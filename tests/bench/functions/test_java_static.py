@@ -178,38 +178,26 @@ def needs(body: str) -> tuple[Level, tuple[Use, ...]]:
     return names.needs(definitions(source).usable[0])
 
 
-def level(body: str) -> Level:
-    return needs(body)[0]
-
-
-def test_the_language_alone() -> None:
-    assert level("int b = a; return Math.max(a, b) + given.size() + new StringBuilder().length();") is (
-        Level.SELF_CONTAINED
-    )
-    assert level("Runnable r = () -> { int c = a; }; return 1;") is Level.SELF_CONTAINED
-
-
-def test_the_jdk() -> None:
-    assert level("List<String> b = given; return b.size();") is Level.SLIB
-    assert level('Pattern p = Pattern.compile("x"); return 1;') is Level.SLIB
-    assert level("return java.util.Collections.emptyList().size();") is Level.SLIB
-
-
-def test_packages_of_others() -> None:
-    assert level("return Thing.of();") is Level.PLIB
-
-
-def test_its_class() -> None:
-    assert level("return count;") is Level.CLASS
-    assert level("return own();") is Level.CLASS
-    assert level("return this.hashCode();") is Level.CLASS
-    assert level("return new Nested().n;") is Level.CLASS
-    assert level("return Base.count;") is Level.CLASS
-    assert level("return new Object() { int x() { return this.hashCode(); } }.x();") is Level.SELF_CONTAINED
-
-
-def test_its_file() -> None:
-    assert level("return Side.side;") is Level.FILE
+@pytest.mark.parametrize(
+    ("level", "body"),
+    [
+        (Level.SELF_CONTAINED, "int b = a; return Math.max(a, b) + given.size() + new StringBuilder().length();"),
+        (Level.SELF_CONTAINED, "Runnable r = () -> { int c = a; }; return 1;"),
+        (Level.SELF_CONTAINED, "return new Object() { int x() { return this.hashCode(); } }.x();"),
+        (Level.SLIB, "List<String> b = given; return b.size();"),
+        (Level.SLIB, 'Pattern p = Pattern.compile("x"); return 1;'),
+        (Level.SLIB, "return java.util.Collections.emptyList().size();"),
+        (Level.PLIB, "return Thing.of();"),
+        (Level.CLASS, "return count;"),
+        (Level.CLASS, "return own();"),
+        (Level.CLASS, "return this.hashCode();"),
+        (Level.CLASS, "return new Nested().n;"),
+        (Level.CLASS, "return Base.count;"),
+        (Level.FILE, "return Side.side;"),
+    ],
+)
+def test_a_body_needs_its_level_and_no_more(level: Level, body: str) -> None:
+    assert needs(body)[0] is level
 
 
 def test_other_files() -> None:

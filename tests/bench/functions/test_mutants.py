@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from ctxbench.bench.functions.certificates import Mutants
-from ctxbench.bench.functions.choose import Draft, measured
+from ctxbench.bench.functions.choose import Draft, count_mutants
 from ctxbench.bench.functions.python.mutants import mutants
 from ctxbench.bench.types import Reference, Sample
 from tests.helpers.samples import make_sample
@@ -77,5 +77,5 @@ def test_a_fault_that_no_test_ran_with_does_not_count() -> None:
         blank="",
         mutants=lambda most: ("one", "two")[:most],
     )
-    assert measured(draft, ("a",), Answers(None, frozenset("b"))) == Mutants(tried=1, killed=0, killed_by_all=1)
-    assert measured(draft, ("a",), Answers(None, None)) == Mutants()
+    assert count_mutants(draft, ("a",), Answers(None, frozenset("b"))) == Mutants(tried=1, killed=0, killed_by_all=1)
+    assert count_mutants(draft, ("a",), Answers(None, None)) == Mutants()

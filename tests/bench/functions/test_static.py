@@ -164,11 +164,6 @@ def test_equal_code_is_recognised_whatever_its_layout_and_place() -> None:
     assert found.bodies[usable.code] == 2
 
 
-def test_what_this_python_cannot_read_is_none() -> None:
-    assert parse("def f(:") is None
-    assert parse("x = '\\d'") is not None, "an invalid escape is no fault"
-
-
 def test_a_function_is_found_by_its_line_documented_or_not() -> None:
     text = dedent(
         '''

@@ -1,9 +1,10 @@
 """The guest runner on trusted code; what untrusted code may try is in tests/sandbox/forgeries."""
 
 import marshal
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import CodeType
+from types import CodeType, MappingProxyType
 
 import pytest
 
@@ -20,15 +21,21 @@ from tests.sandbox.forgeries import shop
 SUITE = TestSuite(paths=("tests",))
 
 
-def judged(folder: Path, text: str, *, tests: tuple[str, ...] = shop.TESTS["total"], **files: str) -> Judgement:
-    tree = shop.TREE | {path.replace("__", "/"): content.encode() for path, content in files.items()}
-    suite = PythonSuite(SUITE, (), "", tree)
+def judged(
+    folder: Path,
+    text: str,
+    *,
+    tests: tuple[str, ...] = shop.TESTS["total"],
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> Judgement:
+    """Judge a function of the shop, beside which more files may lie, in a folder below this one."""
+    suite = PythonSuite(SUITE, (), "", shop.TREE | dict(files))
     reference = Reference(id="shop/total", target=shop.TARGETS["total"], tests=tests)
     job = suite.job(shop.sample(), reference, text, "secret")
     assert isinstance(job.action, Call) and job.action.function == guest.RUN
     root = folder / "tree"
-    root.mkdir()
-    result = run_tests(root, {**tree, **job.files}, job.action.arguments)
+    root.mkdir(parents=True)
+    result = run_tests(root, {**suite.environment.tree, **job.files}, job.action.arguments)
     return suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
 
 
@@ -64,7 +71,7 @@ def test_a_test_that_is_not_there_fails(tmp_path: Path) -> None:
         tests=(*shop.TESTS["total"][:2], "tests/test_prices.py::test_total_with_rate[9-9]"),
     )
     assert found.reason == "1 of 3 tests did not pass: tests/test_prices.py::test_total_with_rate[9-9]: not run"
-    found = judged(tmp_path / "..", shop.TARGETS["total"], tests=("tests/test_prices.py::test_other",))
+    found = judged(tmp_path / "other", shop.TARGETS["total"], tests=("tests/test_prices.py::test_other",))
     assert found.verdict is Verdict.NO_TESTS
 
 
@@ -74,17 +81,7 @@ def test_settings_of_the_repository_hold_but_not_its_options(tmp_path: Path) -> 
     warns = shop.TARGETS["total"].replace(
         "    if rate", "    import warnings\n    warnings.warn('old', DeprecationWarning)\n    if rate"
     )
-    root = tmp_path / "a"
-    root.mkdir()
-    assert judged(root, warns, pytest__ini="").verdict is Verdict.PASSED
-    (tmp_path / "b").mkdir()
-    tree = {"pytest.ini": settings.encode()}
-    suite = PythonSuite(SUITE, (), "", shop.TREE | tree)
-    job = suite.job(shop.sample(), shop.reference(), warns, "s")
-    assert isinstance(job.action, Call)
-    result = run_tests(tmp_path / "b", {**suite.environment.tree, **job.files}, job.action.arguments)
-    outcome = Outcome(ended=Ended.EXITED, exit_code=0, result=result)
-    assert suite.judge(shop.reference(), outcome, "s").verdict is Verdict.PASSED
+    assert judged(tmp_path, warns, files={"pytest.ini": settings.encode()}).verdict is Verdict.PASSED
 
 
 KINDS = """
@@ -156,15 +153,8 @@ def test_teardown(broken): assert total([1]) == 1
     ],
 )
 def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted: str) -> None:
-    tests = (f"tests/test_kinds.py::{test}",)
-    tree = shop.TREE | {"tests/test_kinds.py": KINDS.encode()}
-    suite = PythonSuite(SUITE, (), "", tree)
-    reference = Reference(id="x", target="", tests=tests)
-    job = suite.job(shop.sample(), reference, shop.TARGETS["total"], "s")
-    assert isinstance(job.action, Call)
-    (tmp_path / "t").mkdir()
-    result = run_tests(tmp_path / "t", {**tree, **job.files}, job.action.arguments)
-    found = suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "s")
+    files = {"tests/test_kinds.py": KINDS.encode()}
+    found = judged(tmp_path, shop.TARGETS["total"], tests=(f"tests/test_kinds.py::{test}",), files=files)
     assert found.verdict is (Verdict.FAILED if wanted else Verdict.PASSED), found
     assert wanted in found.reason
 
@@ -251,20 +241,15 @@ def test_fails(number): assert total([number]) == number < 1000
 def test_examples_hang_on_no_clock_and_on_no_constant_of_the_completion(tmp_path: Path) -> None:
     names = ("test_draws", "test_drawn", "test_slow", "TestMachine::runTest", "test_fails")
     tests = tuple(f"tests/test_properties.py::{name}" for name in names)
-    tree = shop.TREE | {"tests/test_properties.py": PROPERTIES.encode()}
-    suite, reference = PythonSuite(SUITE, (), "", tree), replace(shop.reference(), tests=tests)
+    files = {"tests/test_properties.py": PROPERTIES.encode()}
     completion = shop.TARGETS["total"]
     drawn = []
     for text in (completion, completion.replace("    if rate", "    what = 987654, 'constant'\n    if rate")):
-        job = suite.job(shop.sample(), reference, text, "secret")
-        assert isinstance(job.action, Call)
-        root = tmp_path / str(len(drawn)) / "tree"
-        root.mkdir(parents=True)
-        result = run_tests(root, {**tree, **job.files}, job.action.arguments)
-        judgement = suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
+        folder = tmp_path / str(len(drawn))
+        judgement = judged(folder, text, tests=tests, files=files)
         # The trace function of Hypothesis's explanations would be taken for tampering.
         assert (judgement.verdict, judgement.failed) == (Verdict.FAILED, tests[-1:])
-        drawn.append((root / "drawn").read_text())
+        drawn.append((folder / "tree" / "drawn").read_text())
     assert drawn[0] == drawn[1]
     assert drawn[0].count("|") == 100
 

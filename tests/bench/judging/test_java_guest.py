@@ -49,9 +49,9 @@ def test_ids(name: str, wanted: str) -> None:
 
 
 def test_a_plain_method_that_runs_with_its_class_is_found_in_reports() -> None:
-    assert judging.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#x[*]") == 1
-    assert judging.of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#y[*]") == 3
-    assert judging.of_test({"A#y[*]": 3}, "A#y") is None
+    assert judging.entry_of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#x[*]") == 1
+    assert judging.entry_of_test({"A#x": 1, "A#y": 2, "A#y[*]": 3}, "A#y[*]") == 3
+    assert judging.entry_of_test({"A#y[*]": 3}, "A#y") is None
 
 
 def test_selectors_name_methods_or_whole_classes() -> None:
@@ -68,8 +68,8 @@ def test_classes_of_other_files_are_foreign(tmp_path: Path) -> None:
     for name in ("shop/Prices.class", "shop/Prices$1.class", "shop/PricesTest.class"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert judging.foreign(tmp_path, ["shop/Prices"]) == "shop/PricesTest"
-    assert judging.foreign(tmp_path, ["shop/Prices", "shop/PricesTest"]) == ""
+    assert judging.unexpected_class(tmp_path, ["shop/Prices"]) == "shop/PricesTest"
+    assert judging.unexpected_class(tmp_path, ["shop/Prices", "shop/PricesTest"]) == ""
 
 
 def test_jars_are_equal_for_equal_folders_and_lose_entries(tmp_path: Path) -> None:
@@ -79,5 +79,5 @@ def test_jars_are_equal_for_equal_folders_and_lose_entries(tmp_path: Path) -> No
     jar = tmp_path / "main.jar"
     jar.write_bytes(programs.jar(tmp_path / "classes"))
     assert jar.read_bytes() == programs.jar(tmp_path / "classes")
-    judging.without(jar, {"a/A.class"})
+    judging.remove_entries(jar, {"a/A.class"})
     assert zipfile.ZipFile(jar).namelist() == ["a/B.class"]

@@ -1,8 +1,9 @@
 import base64
+import contextlib
 import shutil
 import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome
 from tests.bench.judging import told
 from tests.helpers.fake_sandbox import FakeSandbox
+from tests.helpers.trees import write_tree
 from tests.sandbox.forgeries import shop
 
 SUITE = TestSuite(requirements=("attrs",), pythonpath=".", paths=("tests",), deselect=("x",), notes="n")
@@ -34,17 +36,14 @@ LOCK = ("attrs==1", "pytest==9.2.0")
 
 def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
     home = Home(tmp_path / "home")
-    root = home.repos / "shop" / "1"
-    for path, content in shop.TREE.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(content)
+    root = write_tree(home.repos / "shop" / "1", shop.TREE)
     tests = entry(SUITE, LOCK, "shop==1", root) | changes
     # Judges compare no snapshot: they take the checkout as it is.
     repository = {"language": "python", "checkout": "shop/1", "snapshot": "none", "tests": tests}
     manifest = {"repositories": {"shop": repository}}
     untested = replace(shop.sample(), id="shop/untested")
     references = [shop.reference(), replace(shop.reference(), id="shop/untested", tests=())]
-    return home, sets.save(home, "demo", [shop.sample(), untested], references, manifest)
+    return home, sets.save(home, "demo", [shop.sample(), untested], references, manifest, force=True)
 
 
 class Boxes(FakeSandbox):
@@ -67,7 +66,8 @@ def _compiles(job: Job) -> bool:
     return isinstance(job.action, Call) and job.action.function == guest.COMPILE
 
 
-RIGHT = shop.TARGETS["total"].replace("sum(prices)", "sum([*prices])")
+TOTAL = shop.TARGETS["total"]
+RIGHT = TOTAL.replace("sum(prices)", "sum([*prices])")
 
 
 def passing(job: Job) -> Outcome:
@@ -81,12 +81,20 @@ def passing(job: Job) -> Outcome:
     return told.outcome(told.result(events, nonce=said["nonce"]))
 
 
+@contextlib.contextmanager
+def judging(tmp_path: Path, answer: Callable[[Job], Outcome] = passing, **more: Any) -> Iterator[tuple[Judge, Boxes]]:
+    home, made = make(tmp_path)
+    fake = Boxes(answer)
+    with Judge(home, made, fake, **{"width": 1, **more}) as judge:
+        yield judge, fake
+
+
 def test_the_reference_passes_and_the_blank_fails(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     fake = Boxes(passing)
     with Judge(home, made, fake, width=2) as judge:
         assert fake.prepared == [] and fake.opened == 0
-        good = judge.judge(shop.sample(), shop.TARGETS["total"])
+        good = judge.judge(shop.sample(), TOTAL)
         blank = judge.judge(shop.sample(), suite_of(home, made, "shop").blank(shop.sample()))
         assert fake.opened == 1 and len(fake.prepared) == 1
     assert (good.verdict, good.tests_run) == (Verdict.PASSED, 6)
@@ -95,11 +103,9 @@ def test_the_reference_passes_and_the_blank_fails(tmp_path: Path) -> None:
 
 
 def test_every_job_has_a_secret_of_its_own(tmp_path: Path) -> None:
-    home, made = make(tmp_path)
-    fake = Boxes(passing)
-    with Judge(home, made, fake, width=1) as judge:
+    with judging(tmp_path) as (judge, fake):
         for _ in range(3):
-            judge.judge(shop.sample(), shop.TARGETS["total"])
+            judge.judge(shop.sample(), TOTAL)
     nonces = {job.action.arguments["nonce"] for job in fake.judged if isinstance(job.action, Call)}
     assert len(nonces) == 3
 
@@ -113,76 +119,47 @@ def test_an_outcome_of_another_job_is_tampered_with(tmp_path: Path) -> None:
         return kept[0]
 
     with Judge(home, made, Boxes(replay), width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
-        assert judge.judge(shop.sample(), shop.TARGETS["total"]).reason.startswith("tampered")
+        assert judge.judge(shop.sample(), TOTAL).verdict is Verdict.PASSED
+        assert judge.judge(shop.sample(), TOTAL).reason.startswith("tampered")
 
 
-def test_a_text_that_cannot_be_put_in_fails_without_a_box(tmp_path: Path) -> None:
-    home, made = make(tmp_path)
-    fake = Boxes(passing)
-    with Judge(home, made, fake, width=1) as judge:
-        found = judge.judge(shop.sample(), "I am sorry.")
-    assert found.verdict is Verdict.FAILED and "defines no function 'total'" in found.reason
-    assert fake.judged == []
-
-
-def test_a_text_without_end_fails_without_a_box(tmp_path: Path) -> None:
-    home, made = make(tmp_path)
-    fake = Boxes(passing)
-    with Judge(home, made, fake, width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGETS["total"] + "#" * MOST_CHARACTERS).verdict is Verdict.FAILED
+@pytest.mark.parametrize(
+    ("text", "reason"), [("I am sorry.", "defines no function 'total'"), (TOTAL + "#" * MOST_CHARACTERS, "")]
+)
+def test_a_text_that_cannot_be_put_in_or_has_no_end_fails_without_a_box(tmp_path: Path, text: str, reason: str) -> None:
+    with judging(tmp_path) as (judge, fake):
+        found = judge.judge(shop.sample(), text)
+    assert found.verdict is Verdict.FAILED and reason in found.reason
     assert fake.judged == []
 
 
 def test_a_judge_that_was_left_opens_no_box(tmp_path: Path) -> None:
-    home, made = make(tmp_path)
-    fake = Boxes(passing)
-    with Judge(home, made, fake, width=1) as judge:
+    with judging(tmp_path) as (judge, fake):
         pass
     with pytest.raises(MachineFault, match="closed"):
-        judge.judge(shop.sample(), shop.TARGETS["total"])
+        judge.judge(shop.sample(), TOTAL)
     assert fake.opened == 0
 
 
 def test_a_sample_without_tests_is_no_tests(tmp_path: Path) -> None:
-    home, made = make(tmp_path)
-    with Judge(home, made, Boxes(passing), width=1) as judge:
-        assert judge.judge(made.samples[1], shop.TARGETS["total"]).verdict is Verdict.NO_TESTS
+    with judging(tmp_path) as (judge, _):
+        assert judge.judge(replace(shop.sample(), id="shop/untested"), TOTAL).verdict is Verdict.NO_TESTS
 
 
-def raising(error: Exception) -> Callable[[Job], Outcome]:
-    def answer(job: Job) -> Outcome:
+def raising(error: Exception) -> Callable[..., Any]:
+    def answer(*_: object, **__: object) -> Any:
         raise error
 
     return answer
 
 
 def test_a_lost_box_is_broken_and_the_next_job_is_tried(tmp_path: Path) -> None:
-    home, made = make(tmp_path)
-    fake = Boxes(raising(SandboxLost("the engine went away", where="docker", cure="start it")))
-    with Judge(home, made, fake, width=1) as judge:
-        found = judge.judge(shop.sample(), shop.TARGETS["total"])
+    lost = SandboxLost("the engine went away", where="docker", cure="start it")
+    with judging(tmp_path, raising(lost)) as (judge, fake):
+        found = judge.judge(shop.sample(), TOTAL)
         assert (found.verdict, found.reason) == (Verdict.BROKEN, "docker: the engine went away; start it")
         fake.judging = passing
-        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
-
-
-class Missing(FakeSandbox):
-    """A back end that cannot make images, or not open them."""
-
-    def __init__(self, step: str) -> None:
-        super().__init__(passing)
-        self.step = step
-
-    def prepare(self, environment: Any, report: Any) -> str:
-        if self.step == "prepare":
-            raise SandboxUnavailable("no engine answers", where="docker", cure="start it")
-        return super().prepare(environment, report)
-
-    def open(self, environment: Any, **settings: Any) -> Any:
-        if self.step == "open":
-            raise SandboxUnavailable("no engine answers", where="docker", cure="start it")
-        return super().open(environment, **settings)
+        assert judge.judge(shop.sample(), TOTAL).verdict is Verdict.PASSED
 
 
 def test_a_box_is_used_again_only_where_the_judge_is_told_that_no_completion_is_a_models(
@@ -195,16 +172,19 @@ def test_a_box_is_used_again_only_where_the_judge_is_told_that_no_completion_is_
     monkeypatch.setattr(fake, "open", lambda *names, **more: settings.append(more) or opened(*names, **more))
     for more in ({}, {"reuse": PUBLISHED_REUSE}):
         with Judge(home, made, fake, width=1, **more) as judge:
-            judge.judge(shop.sample(), shop.TARGETS["total"])
-            judge.failing(shop.sample(), shop.reference(), shop.TARGETS["total"])
+            judge.judge(shop.sample(), TOTAL)
+            judge.failing(shop.sample(), shop.reference(), TOTAL)
     assert [setting["reuse"] for setting in settings] == [1, PUBLISHED_REUSE]
 
 
 @pytest.mark.parametrize("step", ["prepare", "open"])
-def test_a_machine_without_boxes_is_a_machine_fault_of_one_line(tmp_path: Path, step: str) -> None:
-    home, made = make(tmp_path)
-    with Judge(home, made, Missing(step), width=1) as judge, pytest.raises(MachineFault) as caught:
-        judge.judge(shop.sample(), shop.TARGETS["total"])
+def test_a_machine_without_boxes_is_a_machine_fault_of_one_line(
+    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = SandboxUnavailable("no engine answers", where="docker", cure="start it")
+    monkeypatch.setattr(Boxes, step, raising(fault))
+    with judging(tmp_path) as (judge, _), pytest.raises(MachineFault) as caught:
+        judge.judge(shop.sample(), TOTAL)
     assert str(caught.value) == "docker: no engine answers; start it"
 
 
@@ -228,7 +208,7 @@ def test_many_threads_share_one_pool(tmp_path: Path) -> None:
 
     def judged(_: int) -> Verdict:
         barrier.wait()
-        return judge.judge(shop.sample(), shop.TARGETS["total"]).verdict
+        return judge.judge(shop.sample(), TOTAL).verdict
 
     with Judge(home, made, fake, width=2) as judge, ThreadPoolExecutor(4) as threads:
         assert set(threads.map(judged, range(8))) == {Verdict.PASSED}
@@ -305,10 +285,8 @@ def test_a_tree_leaves_out_links_and_compiled_files_and_has_an_end(
 
 
 def test_a_job_that_ended_by_the_clock_says_so(tmp_path: Path) -> None:
-    home, made = make(tmp_path)
-    fake = Boxes(lambda job: Outcome(ended=Ended.TIMED_OUT))
-    with Judge(home, made, fake, width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.TIMED_OUT
+    with judging(tmp_path, lambda job: Outcome(ended=Ended.TIMED_OUT)) as (judge, _):
+        assert judge.judge(shop.sample(), TOTAL).verdict is Verdict.TIMED_OUT
 
 
 def test_what_is_not_plain_stands_beside_the_verdict_but_of_the_reference(tmp_path: Path) -> None:
@@ -330,11 +308,10 @@ def test_what_is_not_plain_stands_beside_the_verdict_but_of_the_reference(tmp_pa
 
 
 def test_verdicts_of_another_version_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, made = make(tmp_path)
-    with Judge(home, made, Boxes(passing), width=1) as judge:
+    with judging(tmp_path) as (judge, _):
         now = judge.image(shop.sample())
     monkeypatch.setattr("ctxbench.bench.judging.judge.VERSION", 1)
-    with Judge(home, made, Boxes(passing), width=1) as judge:
+    with judging(tmp_path) as (judge, _):
         assert judge.image(shop.sample()) != now
 
 
@@ -455,7 +432,7 @@ def test_jobs_are_given_the_bytecode_but_of_the_file_that_they_change(tmp_path: 
     for _ in range(2):  # the second judge finds it in the cache
         with Judge(home, made, fake, width=1) as judge:
             for _ in range(2):
-                assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
+                assert judge.judge(shop.sample(), TOTAL).verdict is Verdict.PASSED
     assert [dict(job.files) for job in fake.judged] == [{tests: b"rewritten", shop.PATH: shop.TREE[shop.PATH]}] * 4
     (compiling,) = [job for job in fake.jobs if _compiles(job)]
     assert isinstance(compiling.action, Call) and not compiling.files
@@ -470,5 +447,5 @@ def test_without_bytecode_the_verdict_is_the_same(tmp_path: Path, answer: Any) -
     home, made = make(tmp_path)
     fake = FakeSandbox(lambda job: told.outcome(answer) if _compiles(job) else passing(job))
     with Judge(home, made, fake, width=1) as judge:
-        assert judge.judge(shop.sample(), shop.TARGETS["total"]).verdict is Verdict.PASSED
+        assert judge.judge(shop.sample(), TOTAL).verdict is Verdict.PASSED
     assert [dict(job.files) for job in fake.jobs] == [{}, {shop.PATH: shop.TREE[shop.PATH]}]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ctxbench.bench.judging.python.judging import failing, judge
+from ctxbench.bench.judging.python.judging import canaries, failing, judge, nonce
 from ctxbench.bench.judging.types import TAMPERED, Judgement, Verdict
 from ctxbench.sandbox.types import Ended, Outcome
 from tests.bench.judging import told
@@ -228,3 +228,33 @@ def test_the_time_of_all_tests_together_is_no_notice_of_the_test_that_it_ends() 
     said = [["collected", [0, 1, 2]], *phases(0, "failed"), *phases(1)[:2]]
     for number, noticing in ((signal.SIGKILL, {TESTS[0], TESTS[1]}), (signal.SIGXCPU, {TESTS[0]})):
         assert failing(TESTS, outcome(result(said, exit=None, signal=int(number)))) == noticing
+
+
+NAMED = ("tests/test_x.py::test_merge_with[a-b]", "tests/test_x.py::TestY::test_mergeTwo")
+
+
+def test_a_secret_gives_the_same_canaries_again_and_another_gives_others() -> None:
+    assert canaries("a", NAMED) == canaries("a", NAMED) != canaries("b", NAMED)
+    assert nonce("a") == nonce("a") != nonce("b")
+    assert "a" * 8 not in nonce("a" * 8)
+
+
+def test_one_stands_last_and_one_is_a_method() -> None:
+    for secret in "abcdefgh":
+        drawn = canaries(secret, NAMED)
+        assert [each.unittest for each in drawn] == [False, True, False]
+        assert drawn[-1].place == 1.0 and all(0 <= each.place <= 1 for each in drawn)
+        assert all(each.left != each.right for each in drawn)
+        assert len({each.name for each in drawn}) == 3
+
+
+def test_names_are_made_of_the_tests_own_words() -> None:
+    words = {"test", "merge", "with", "mergetwo"}
+    for secret in "abcdefgh":
+        for each in canaries(secret, NAMED):
+            *rest, number = each.name.split("_")
+            assert set(rest) <= words and number.isdigit() and each.name.isidentifier()
+
+
+def test_tests_without_words_have_canaries_too() -> None:
+    assert canaries("a", ["x.py::test_1"])[0].name.startswith("test_value_")

@@ -29,8 +29,18 @@ def put(text: str, *, file: str | bytes = FILE, span: tuple[int, int] = SPAN, na
     return splice(raw, span, name, text).decode()
 
 
-def test_only_the_span_changes() -> None:
-    assert put("def total(self):\n    return 3\n") == FILE.replace("return 1", "return 3")
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("def total(self):\n    return 3\n", "return 3"),
+        ("@cached(\n    key=1,\n)\n@property\ndef total(self):\n    return 3\n", "return 3"),
+        ("def total(self):\n    return (((\n", "return ((("),
+        ("def total(self):\r\n    return 3\r\n\r\n", "return 3"),
+    ],
+    ids=["plain", "the text's decorators go", "no Python", "its line ends do not matter"],
+)
+def test_only_the_body_changes(text: str, body: str) -> None:
+    assert put(text) == FILE.replace("return 1", body)
 
 
 @pytest.mark.parametrize("margin", ["", "  ", "    ", "\t", "            "])
@@ -38,11 +48,6 @@ def test_a_text_at_any_indentation_lands_at_the_files(margin: str) -> None:
     text = textwrap.indent("def total(self):\n    if self:\n        return 3\n    return 4\n", margin)
     wanted = "    def total(self):\n        if self:\n            return 3\n        return 4\n"
     assert put(text) == FILE.replace("    def total(self):\n        return 1\n", wanted)
-
-
-def test_the_files_decorators_stay_and_the_texts_go() -> None:
-    text = "@cached(\n    key=1,\n)\n@property\ndef total(self):\n    return 3\n"
-    assert put(text) == FILE.replace("return 1", "return 3")
 
 
 def test_decorators_go_also_where_the_text_is_no_python() -> None:
@@ -56,18 +61,10 @@ def test_decorators_of_what_stands_beside_the_function_stay() -> None:
     assert "    @staticmethod\n    def helper():\n        return 4\n" in put(text)
 
 
-def test_a_text_that_does_not_parse_is_put_in_as_it_is() -> None:
-    assert put("def total(self):\n    return (((\n") == FILE.replace("return 1", "return (((")
-
-
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_the_files_line_ends_are_kept(end: str) -> None:
     made = put("def total(self):\n    x = 3\n    return x\n", file=FILE.replace("\n", end))
     assert made == FILE.replace("return 1", "x = 3\n        return x").replace("\n", end)
-
-
-def test_line_ends_of_the_text_do_not_matter() -> None:
-    assert put("def total(self):\r\n    return 3\r\n\r\n") == FILE.replace("return 1", "return 3")
 
 
 def test_tabs_are_kept() -> None:

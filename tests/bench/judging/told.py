@@ -39,13 +39,11 @@ def events(tests: Sequence[str] = TESTS, drawn: Sequence[Canary] = CANARIES) -> 
 
 
 def result(said: Sequence[Event] | None = None, **changes: Any) -> dict[str, Any]:
-    """Return a result with these events, or those of a good run."""
     lines = "".join(json.dumps(event) + "\n" for event in (events() if said is None else said))
     return {"nonce": NONCE, "exit": 1, "signal": None, "events": lines, "changed": [], **changes}
 
 
 def outcome(said: object, **changes: Any) -> Outcome:
-    """Return an outcome with this result."""
     return Outcome(
         **{"ended": Ended.EXITED, "exit_code": 0, "result": said, "seconds": 0.5, "peak_bytes": 7, **changes}
     )

@@ -8,7 +8,6 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA as JAVA_LANGUAGE
 from ctxbench.bench.languages.java.apis import class_type
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
-from ctxbench.bench.languages.python.apis import snake
 
 RULES = dedent(
     """
@@ -144,14 +143,6 @@ def test_java(quirks: bool, expected: dict[str, str]) -> None:
 def test_java_method_without_a_type_has_none() -> None:
     [function] = JAVA_LANGUAGE.outline("void lost() { }\n").functions
     assert tuple(JAVA_LANGUAGE.apis.usages(function, "Lost.java", quirks=False)) == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("HTTPCartStore", "http_cart_store"), ("InvoiceLine", "invoice_line"), ("Sha256Hash", "sha256_hash"), ("A", "a")],
-)
-def test_snake(name: str, expected: str) -> None:
-    assert snake(name) == expected
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,13 @@ def uses(imports: str, body: str, package: str = "com.acme.app") -> tuple[Intern
     return language.resolve(facts)[PATH]
 
 
-def found(imports: str, body: str, package: str = "com.acme.app") -> list[tuple[str, str, str]]:
-    """Return the last (most precise) use of each load."""
-    return [(load.uses[-1].name, load.uses[-1].module, load.uses[-1].kind) for load in uses(imports, body, package)]
+def precise_uses(imports: str, body: str, package: str = "com.acme.app") -> list[str]:
+    """Return name, module and kind of the last (most precise) use of each load."""
+    last = [load.uses[-1] for load in uses(imports, body, package)]
+    return [f"{use.name} {use.module} {use.kind}" for use in last]
 
 
-CART = ("Cart", "com.acme.shop.Cart", "class")
+CART = "Cart com.acme.shop.Cart class"
 SHOP_CART = "import com.acme.shop.Cart;"
 CASES = {
     "single type": (SHOP_CART, "Cart c;", [CART]),
@@ -48,59 +49,35 @@ CASES = {
     "cast and class literal": (SHOP_CART, "Object o = (Cart) f(Cart.class);", [CART, CART]),
     "instanceof": (SHOP_CART, "if (o instanceof Cart c) { }", [CART]),
     "catch and throws": (SHOP_CART, "try { } catch (Cart e) { }", [CART]),
-    "static call": (SHOP_CART, "Cart.of(1);", [("Cart.of", "com.acme.shop.Cart", "function")]),
-    "static field": (SHOP_CART, "int x = Cart.LIMIT;", [("Cart.LIMIT", "com.acme.shop.Cart", "variable")]),
-    "method reference": (SHOP_CART, "f(Cart::of);", [("Cart.of", "com.acme.shop.Cart", "function")]),
+    "static call": (SHOP_CART, "Cart.of(1);", ["Cart.of com.acme.shop.Cart function"]),
+    "static field": (SHOP_CART, "int x = Cart.LIMIT;", ["Cart.LIMIT com.acme.shop.Cart variable"]),
+    "method reference": (SHOP_CART, "f(Cart::of);", ["Cart.of com.acme.shop.Cart function"]),
     "constructor reference": (SHOP_CART, "f(Cart::new);", [CART]),
-    "nested through outer": (SHOP_CART, "Cart.Line x;", [("Cart.Line", "com.acme.shop.Cart.Line", "class")]),
-    "nested call": (SHOP_CART, "Cart.Line.count();", [("Cart.Line.count", "com.acme.shop.Cart.Line", "function")]),
-    "enum constant": (SHOP_CART, "f(Cart.State.FULL);", [("Cart.State.FULL", "com.acme.shop.Cart.State", "variable")]),
-    "nested type import": (
-        "import com.acme.shop.Cart.Line;",
-        "Line x;",
-        [("Line", "com.acme.shop.Cart.Line", "class")],
-    ),
-    "package wildcard": (
-        "import com.acme.shop.*;",
-        "Cart c; Store s;",
-        [CART, ("Store", "com.acme.shop.Store", "class")],
-    ),
-    "class wildcard": ("import com.acme.shop.Cart.*;", "Line x;", [("Line", "com.acme.shop.Cart.Line", "class")]),
-    "static method": (
-        "import static com.acme.tax.Rules.apply;",
-        "apply(1);",
-        [("apply", "com.acme.tax.Rules", "function")],
-    ),
+    "nested through outer": (SHOP_CART, "Cart.Line x;", ["Cart.Line com.acme.shop.Cart.Line class"]),
+    "nested call": (SHOP_CART, "Cart.Line.count();", ["Cart.Line.count com.acme.shop.Cart.Line function"]),
+    "enum constant": (SHOP_CART, "f(Cart.State.FULL);", ["Cart.State.FULL com.acme.shop.Cart.State variable"]),
+    "nested type import": ("import com.acme.shop.Cart.Line;", "Line x;", ["Line com.acme.shop.Cart.Line class"]),
+    "package wildcard": ("import com.acme.shop.*;", "Cart c; Store s;", [CART, "Store com.acme.shop.Store class"]),
+    "class wildcard": ("import com.acme.shop.Cart.*;", "Line x;", ["Line com.acme.shop.Cart.Line class"]),
+    "static method": ("import static com.acme.tax.Rules.apply;", "apply(1);", ["apply com.acme.tax.Rules function"]),
     "static field import": (
         "import static com.acme.shop.Cart.LIMIT;",
         "int x = LIMIT;",
-        [("LIMIT", "com.acme.shop.Cart", "variable")],
+        ["LIMIT com.acme.shop.Cart variable"],
     ),
     "static nested import": (
         "import static com.acme.shop.Cart.Line;",
         "Line x;",
-        [("Line", "com.acme.shop.Cart.Line", "class")],
+        ["Line com.acme.shop.Cart.Line class"],
     ),
-    "static inherited": (
-        "import static com.acme.tax.Rules.other;",
-        "other(1);",
-        [("other", "com.acme.tax.Rules", "unknown")],
-    ),
+    "static inherited": ("import static com.acme.tax.Rules.other;", "other(1);", ["other com.acme.tax.Rules unknown"]),
     "static wildcard": (
         "import static com.acme.shop.Cart.*;",
         "of(LIMIT); Line x; open();",
-        [
-            ("of", "com.acme.shop.Cart", "function"),
-            ("LIMIT", "com.acme.shop.Cart", "variable"),
-            ("Line", "com.acme.shop.Cart.Line", "class"),
-        ],
+        ["of com.acme.shop.Cart function", "LIMIT com.acme.shop.Cart variable", "Line com.acme.shop.Cart.Line class"],
     ),
-    "interface constant": (
-        "import static com.acme.shop.Store.*;",
-        "f(SIZE);",
-        [("SIZE", "com.acme.shop.Store", "variable")],
-    ),
-    "in a lambda": (SHOP_CART, "f(x -> Cart.of(x));", [("Cart.of", "com.acme.shop.Cart", "function")]),
+    "interface constant": ("import static com.acme.shop.Store.*;", "f(SIZE);", ["SIZE com.acme.shop.Store variable"]),
+    "in a lambda": (SHOP_CART, "f(x -> Cart.of(x));", ["Cart.of com.acme.shop.Cart function"]),
     # What is no use of an import of the project.
     "outside": ("import java.util.List;", "List<String> x;", []),
     "unknown type of a known package": ("import com.acme.shop.Gone;", "Gone g;", []),
@@ -122,7 +99,7 @@ CASES = {
     "case label": (
         "import static com.acme.shop.Cart.LIMIT;",
         "switch (x) { case LIMIT: f(); }",
-        [("LIMIT", "com.acme.shop.Cart", "variable")],
+        ["LIMIT com.acme.shop.Cart variable"],
     ),
     "enum's constant as case label": (SHOP_CART, "switch (x) { case Cart: f(); }", []),
     "enum's constant as case label, all static": (
@@ -146,8 +123,8 @@ CASES = {
 
 
 @pytest.mark.parametrize(("imports", "body", "expected"), CASES.values(), ids=CASES)
-def test_names_are_resolved(imports: str, body: str, expected: list[tuple[str, str, str]]) -> None:
-    assert found(imports, body) == expected
+def test_names_are_resolved(imports: str, body: str, expected: list[str]) -> None:
+    assert precise_uses(imports, body) == expected
 
 
 @pytest.mark.parametrize(
@@ -167,8 +144,8 @@ def test_what_stands_on_the_next_line_is_not_near(body: str, near: list[str]) ->
 
 
 def test_the_same_package_needs_no_import() -> None:
-    assert found("", "Cart c;", package="com.acme.shop") == []
-    assert found("import com.acme.tax.*;", "Cart c;", package="com.acme.shop") == []
+    assert precise_uses("", "Cart c;", package="com.acme.shop") == []
+    assert precise_uses("import com.acme.tax.*;", "Cart c;", package="com.acme.shop") == []
 
 
 def test_lines_that_are_no_targets() -> None:

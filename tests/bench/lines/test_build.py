@@ -160,12 +160,6 @@ def test_java_is_read_as_the_pom_declares(tmp_path: Path, text: str, latin: int)
     assert read.undecoded == (frozenset() if latin else {"core/src/a/App.java"})
 
 
-def test_what_only_python_2_reads_gives_no_samples(tmp_path: Path) -> None:
-    read = repository(tmp_path, **{"shop/old.py": user(60) + "    print 'done'\n"})
-    made = build_samples([read], per_repo=1000, seed=0)
-    assert made.counts["demo"]["skipped_as_targets"] == {"syntax_error": 1}
-
-
 def test_a_set_that_was_built_when_all_was_read_as_utf_8_still_finds_its_files(tmp_path: Path) -> None:
     home = Home(tmp_path)
     root = write_tree(
@@ -191,19 +185,6 @@ def test_every_line_of_use_is_accounted_for(tmp_path: Path) -> None:
     assert counts["drops"]["decorator"] == 1
     late = counts["drops"]["verbatim"] + counts["drops"].get("near_empty", 0)
     assert counts["candidates"] == counts["usable"] + late
-
-
-def test_java(tmp_path: Path) -> None:
-    body = "\n".join(f"        int v{i} = Rules.apply({i}, v{i - 1});" for i in range(1, 20))
-    files = {
-        "src/a/tax/Rules.java": "package a.tax;\npublic class Rules { static int apply(int x, int y) { return x; } }\n",
-        "src/a/App.java": f"package a;\n\nimport a.tax.Rules;\n\nclass App {{\n void go(int v0) {{\n{body}\n}}\n}}\n",
-    }
-    read = make_snapshot(tmp_path, files, language=JAVA)
-    made = build_samples([read], per_repo=30, seed=0)
-    assert len(made.samples) > 15
-    assert [sample.masked for sample in made.samples if sample.masked] == [((2, 3),)]
-    assert all(sample.uses[-1].name == "Rules.apply" for sample in made.samples)
 
 
 def test_faults(tmp_path: Path) -> None:

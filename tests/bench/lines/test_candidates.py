@@ -90,12 +90,3 @@ def test_a_candidate_uses_what_stands_on_its_own_line(tmp_path: Path) -> None:
 def test_a_cursor_goes_before_a_name_in_a_string_too(tmp_path: Path) -> None:
     [line], _ = of(tmp_path, "from shop.cart import total\nvalue = f'{total(1)}' + str(total(2))\n")
     assert line.masked == ((0, 1),) and line.text[line.column :].startswith("total(1)")
-
-
-def test_a_candidate_says_what_it_uses(tmp_path: Path) -> None:
-    [made], _ = of(tmp_path, "from shop.cart import Cart, total\nvalue = [total(Cart())]   \n")
-    assert (made.text, made.column) == ("value = [total(Cart())]", 9)
-    assert [(use.name, use.module, use.kind) for use in made.uses] == [
-        ("total", "shop.cart", "function"),
-        ("Cart", "shop.cart", "class"),
-    ]

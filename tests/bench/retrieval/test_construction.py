@@ -1,13 +1,15 @@
 """What is made of whole repositories is told once, with the time it took, and changes nothing."""
 
-import threading
-
 import pytest
 
 from ctxbench.bench import windows
 from ctxbench.bench.concurrency import SharedCache
 from ctxbench.bench.retrieval.retrieval import Retrieval
+from ctxbench.bench.types import Cursor
+from ctxbench.harness.cli.terminal import progress
 from tests.bench.retrieval.test_search import pay_view
+from tests.helpers.samples import make_query
+from tests.helpers.views import make_view
 
 Told = list[tuple[str, str, float]]
 
@@ -64,13 +66,21 @@ def test_other_hidden_files_are_another_construction() -> None:
     assert [stage for _, stage, _ in told] == ["units function", "index bm25 of function"] * 2
 
 
-def test_threads_are_told_of_one_construction() -> None:
-    told, retrieval = telling()
-    threads = [
-        threading.Thread(target=lambda: pay_view(retrieval=retrieval).search("cart", ranker="bm25")) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(told) == 2
+def search(count: int) -> None:
+    texts = {"all.py": "".join(f"def function_{n}():\n    return {n}\n\n\n" for n in range(count))}
+    query = make_query(path="other.py", cursor=Cursor(line=0, column=0), prefix="")
+    view = make_view(query, texts, retrieval=Retrieval(None))
+    assert view.search("function_7", ranker="hashed", top=1)
+
+
+def test_many_texts_are_remarked_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("lc.x", 1):
+        search(1100)
+    assert "hashed: 1100 of 1100 texts encoded; they are kept for later runs" in capsys.readouterr().err
+
+
+def test_few_texts_and_no_command_line_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("lc.x", 1):
+        search(20)
+    search(1100)
+    assert "encoded" not in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """The rankers beside their definitions, written as plainly as can be."""
 
 import math
-import threading
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxbench.bench.code_tokens import pieces
+from ctxbench.bench.code_tokens import tokenize
 from ctxbench.bench.retrieval.corpus import Corpus, search, similarity
 from ctxbench.bench.retrieval.encoders import get
 from ctxbench.bench.retrieval.encoders.vectors import Vectors
 from ctxbench.bench.retrieval.rankers import BM25, Dense, Jaccard, words
 from ctxbench.bench.retrieval.units import Unit
 from ctxbench.bench.types import Place
+from tests.helpers.threads import together
 
 
 def _bm25(query: str, texts: list[str]) -> list[float]:
@@ -35,8 +35,8 @@ def _bm25(query: str, texts: list[str]) -> list[float]:
 
 
 def _jaccard(query: str, texts: list[str]) -> list[float]:
-    wanted = set(pieces(query))
-    return [len(wanted & set(pieces(text))) / len(wanted | set(pieces(text))) for text in texts]
+    wanted = set(tokenize(query))
+    return [len(wanted & set(tokenize(text))) / len(wanted | set(tokenize(text))) for text in texts]
 
 
 _TEXT = st.lists(st.sampled_from(["a", "b", "ab", "a_b", "aB", "c = 1", "", "zeta(a)", "\n"]), max_size=6).map(" ".join)
@@ -162,9 +162,5 @@ def test_an_index_is_made_once_however_many_threads_ask() -> None:
             return super().index(texts)
 
     corpus = Corpus([_unit(("a.py", 0), ["a b"])])
-    threads = [threading.Thread(target=lambda: corpus.index("bm25", Counting())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, lambda: corpus.index("bm25", Counting()))
     assert len(made) == 1

@@ -9,7 +9,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.repository import View
 from ctxbench.bench.retrieval.retrieval import NoRanker, Retrieval
-from ctxbench.bench.retrieval.units import Hit, Unit
+from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Cursor, Kind
 from tests.helpers.samples import make_sample
 from tests.helpers.views import make_view
@@ -208,6 +208,7 @@ def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
         ({"ranker": "bm25(k1=2)"}, InputFault, "has no parameter 'k1'"),
         ({"ranker": "bm25(split=words)"}, InputFault, "split=words does not fit"),
         ({"ranker": "hashed(width=1)"}, NoRanker, "width=1"),
+        ({"ranker": "hashd"}, NoRanker, "did you mean"),
         ({"ranker": "hashed("}, InputFault, "is not a spec"),
         ({"unit": "windows"}, UnknownName, "no unit is called 'windows'"),
         ({"top": 0}, InputFault, "whole number from 1"),
@@ -218,28 +219,6 @@ def test_what_cannot_be_searched_is_one_line(arguments: dict[str, Any], kind: ty
     with pytest.raises(kind) as caught:
         pay_view().search("x", **{"ranker": "bm25", **arguments})
     assert words in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_similarity_of_an_unknown_ranker_is_one_line() -> None:
-    with pytest.raises(NoRanker, match="did you mean"):
-        pay_view().similarity("x", ["y"], ranker="hashd")
-
-
-def test_units_of_a_snapshot_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ctxbench.bench.retrieval import retrieval as module
-
-    cut: list[str] = []
-    real = module.Cutter.__call__
-
-    def counted(self: Any, path: str, text: str, language: Language) -> tuple[Unit, ...]:
-        cut.append(path)
-        return real(self, path, text, language)
-
-    monkeypatch.setattr(module.Cutter, "__call__", counted)
-    retrieval = Retrieval()
-    for number in range(3):
-        pay_view(retrieval=retrieval, id=f"sample {number}").search("x", ranker="bm25")
-    assert sorted(cut) == sorted([*TEXTS, TARGET])  # the snapshot, and the target file as these views show it
 
 
 def test_a_closed_retrieval_encodes_no_further() -> None:

@@ -116,8 +116,6 @@ def test_a_broken_archive_is_one_fault(tmp_path: Path, tree: Path, spoil: Callab
 
 
 class Zeros(io.RawIOBase):
-    """A stream of so many zero bytes."""
-
     def __init__(self, size: int) -> None:
         self.left = size
 

@@ -39,7 +39,7 @@ echo 'Acquire::http::Proxy "http://proxy.example.org";'
 """
 
 
-class Standin:
+class FakeApt:
     """A folder with apt programs that log and answer from files."""
 
     def __init__(self, root: Path) -> None:
@@ -68,12 +68,12 @@ class Standin:
 
 
 @pytest.fixture
-def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Standin:
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeApt:
     folder = tmp_path / "programs"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("STANDIN", str(folder))
-    return Standin(folder)
+    return FakeApt(folder)
 
 
 def fetch(folder: Path, sha256: str, name: str = "demo", package: str = "libdemo") -> Path:
@@ -83,7 +83,7 @@ def fetch(folder: Path, sha256: str, name: str = "demo", package: str = "libdemo
     return checkout.fetch(manifest.load(str(path)), Home(folder / "home"), report=lambda _: None).root
 
 
-def test_the_upstream_tarball_only(tmp_path: Path, apt: Standin) -> None:
+def test_the_upstream_tarball_only(tmp_path: Path, apt: FakeApt) -> None:
     root = fetch(tmp_path, apt.sha256)
     assert [p.relative_to(root).as_posix() for p in root.rglob("*.java")] == ["src/A.java"]
     assert apt.log("--tar-only libdemo=1.15-2") == 1
@@ -92,7 +92,7 @@ def test_the_upstream_tarball_only(tmp_path: Path, apt: Standin) -> None:
     assert str(tmp_path / "home" / "cache" / "apt" / "lists") in conf
 
 
-def test_the_version_that_the_archive_has_now(tmp_path: Path, apt: Standin) -> None:
+def test_the_version_that_the_archive_has_now(tmp_path: Path, apt: FakeApt) -> None:
     home = Home(tmp_path / "home")
     source = DebianSource(package="libdemo", version="1.15", sha256=apt.sha256)
     for version in ("", "1.15", "1.15-2"):
@@ -108,13 +108,13 @@ def test_the_version_that_the_archive_has_now(tmp_path: Path, apt: Standin) -> N
         debian.latest("libdemo", "", home, print)
 
 
-def test_a_second_package_costs_no_second_update(tmp_path: Path, apt: Standin) -> None:
+def test_a_second_package_costs_no_second_update(tmp_path: Path, apt: FakeApt) -> None:
     fetch(tmp_path, apt.sha256)
     fetch(tmp_path, apt.sha256, "other")
     assert apt.log("update") == 1 and apt.log("--tar-only") == 2
 
 
-def test_stale_lists_are_read_anew(tmp_path: Path, apt: Standin) -> None:
+def test_stale_lists_are_read_anew(tmp_path: Path, apt: FakeApt) -> None:
     apt.serve("1.14-1", "1.14")
     with pytest.raises(MachineFault, match=r"other versions now \(1.14-1\)"):
         fetch(tmp_path, apt.sha256)
@@ -131,13 +131,13 @@ def test_stale_lists_are_read_anew(tmp_path: Path, apt: Standin) -> None:
     ],
     ids=["a binary package", "nothing like it"],
 )
-def test_a_wrong_name_gets_a_hint(tmp_path: Path, apt: Standin, package: str, hint: str) -> None:
+def test_a_wrong_name_gets_a_hint(tmp_path: Path, apt: FakeApt, package: str, hint: str) -> None:
     with pytest.raises(MachineFault) as caught:
         fetch(tmp_path, apt.sha256, package=package)
     assert "the archive has no source package of that name" in str(caught.value) and hint in str(caught.value)
 
 
-def test_a_wrong_hash_keeps_nothing(tmp_path: Path, apt: Standin) -> None:
+def test_a_wrong_hash_keeps_nothing(tmp_path: Path, apt: FakeApt) -> None:
     with pytest.raises(InputFault) as caught:
         fetch(tmp_path, "0" * 64)
     assert apt.sha256 in str(caught.value) and "0" * 64 in str(caught.value)
@@ -145,13 +145,13 @@ def test_a_wrong_hash_keeps_nothing(tmp_path: Path, apt: Standin) -> None:
 
 
 @pytest.mark.parametrize(("state", "words"), [("offline", "Could not resolve host"), ("gone", "404")])
-def test_unreachable(tmp_path: Path, apt: Standin, state: str, words: str) -> None:
+def test_unreachable(tmp_path: Path, apt: FakeApt, state: str, words: str) -> None:
     (apt.root / state).touch()
     with pytest.raises(MachineFault, match=words):
         fetch(tmp_path, apt.sha256)
 
 
-def test_no_room_for_the_lists(tmp_path: Path, apt: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_the_lists(tmp_path: Path, apt: FakeApt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3_000_000))
     with pytest.raises(MachineFault, match=r"the disk is full \(3 MB free"):
         fetch(tmp_path, apt.sha256)

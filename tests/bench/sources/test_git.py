@@ -8,15 +8,9 @@ import pytest
 
 from ctxbench.bench.errors import MachineFault
 from ctxbench.bench.home import Home
-from ctxbench.bench.repositories import checkout, manifest
-
-HEAD = 'name = "demo"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
-
-
-def git(folder: Path, *arguments: str) -> str:
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    command = ["git", *who, "-c", "init.defaultBranch=main", *arguments]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+from ctxbench.bench.repositories import checkout
+from ctxbench.bench.repositories.manifest import RepoManifest
+from tests.helpers.repositories import git, manifest_of
 
 
 @pytest.fixture
@@ -34,10 +28,8 @@ def origin(tmp_path: Path) -> Path:
     return folder
 
 
-def load(folder: Path, url: str, commit: str) -> manifest.RepoManifest:
-    path = folder / "demo.toml"
-    path.write_text(HEAD + f'[[source]]\nkind = "git"\nurl = "{url}"\ncommit = "{commit}"\n')
-    return manifest.load(str(path))
+def load(folder: Path, url: str, commit: str) -> RepoManifest:
+    return manifest_of(folder, f'[[source]]\nkind = "git"\nurl = "{url}"\ncommit = "{commit}"\n')
 
 
 def fetch(folder: Path, url: str, commit: str) -> Path:
@@ -85,11 +77,6 @@ def test_a_commit_that_the_server_lacks(tmp_path: Path, origin: Path) -> None:
         fetch(tmp_path, origin.as_uri(), "1" * 40)
     assert "not our ref" in str(caught.value) and 'kind = "local"' in str(caught.value)
     assert not [p for p in (tmp_path / "home" / "repos" / "demo").iterdir() if p.name != ".lock"]
-
-
-def test_no_such_repository(tmp_path: Path) -> None:
-    with pytest.raises(MachineFault, match="no source can be reached"):
-        fetch(tmp_path, (tmp_path / "none").as_uri(), "1" * 40)
 
 
 def test_without_git(tmp_path: Path, origin: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ import contextlib
 import json
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
@@ -25,6 +24,7 @@ from ctxbench.bench.repositories.manifest import RepoManifest
 from ctxbench.bench.samples import SampleSet
 from ctxbench.harness import cutoffs
 from tests.helpers.cli import run_cli
+from tests.helpers.repositories import git as run_git
 from tests.helpers.trees import write_tree
 from tests.independent.line_ages import not_newer, standing_before
 
@@ -36,11 +36,7 @@ USES = [f"    total_{n} = apply_tax(cart_{n}, rate_{n})" for n in range(6)]
 
 def git(folder: Path, *arguments: str, written: str = "2020-01-01", committed: str = "") -> str:
     dates = {"GIT_AUTHOR_DATE": f"{written}T12:00:00Z", "GIT_COMMITTER_DATE": f"{committed or written}T12:00:00Z"}
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
-    command = ["git", *who, "-c", "init.defaultBranch=main", *arguments]
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), **dates}
-    done = subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    return run_git(folder, *arguments, **dates, HOME=str(folder))
 
 
 def pay(lines: list[str]) -> str:
@@ -183,9 +179,9 @@ def test_only_what_is_new_is_fetched_and_blamed(
     origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
-    run_git = history.git
+    real = history.git
     monkeypatch.setattr(
-        history, "git", lambda bare, *words, source: asked.append(words) or run_git(bare, *words, source=source)
+        history, "git", lambda bare, *words, source: asked.append(words) or real(bare, *words, source=source)
     )
 
     def build_since(since: Since) -> tuple[int, list[str]]:

@@ -16,6 +16,7 @@ from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.home import Home
 from ctxbench.bench.repositories import checkout, manifest, pypi
 from ctxbench.bench.repositories.pypi import Configuration
+from tests.helpers.repositories import manifest_of
 
 Answer = tuple[int, str, bytes, int | None]
 """Status, type, body, announced length (None: the true one)."""
@@ -74,7 +75,6 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Return a function that sets the configured places."""
     monkeypatch.setattr(pypi, "PAUSES", (0.0, 0.0))
 
     def use(*indices: str, links: tuple[str, ...] = ()) -> None:
@@ -86,12 +86,8 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def fetch(folder: Path, raw: bytes | str) -> Path:
     digest = raw if isinstance(raw, str) else hashlib.sha256(raw).hexdigest()
-    path = folder / "demo-pkg.toml"
-    path.write_text(
-        'name = "demo-pkg"\nlanguage = "python"\nlicense = "MIT"\nversion = "1.0"\n'
-        f'[[source]]\nkind = "pypi"\nname = "demo.pkg"\nsha256 = "{digest}"\n'
-    )
-    return checkout.fetch(manifest.load(str(path)), Home(folder / "home"), report=lambda _: None).root
+    made = manifest_of(folder, f'[[source]]\nkind = "pypi"\nname = "demo.pkg"\nsha256 = "{digest}"\n', name="demo-pkg")
+    return checkout.fetch(made, Home(folder / "home"), report=lambda _: None).root
 
 
 def as_json(raw: bytes, *, digest: bool = True, url: str = "../../files/demo_pkg-1.0.tar.gz") -> Answer:
@@ -111,15 +107,21 @@ def blob(raw: bytes, length: int | None = None) -> Answer:
 PAGE, FILE = "/simple/demo-pkg/", "/files/demo_pkg-1.0.tar.gz"
 
 
+@pytest.fixture
+def raw(server: Server, use: Callable[..., None]) -> bytes:
+    """Serve a release on the configured index; return its archive."""
+    raw = sdist()
+    server.answers = {PAGE: [as_json(raw)], FILE: [blob(raw)]}
+    use(server.url + "/simple")
+    return raw
+
+
 def kept(folder: Path) -> list[str]:
     place = folder / "home" / "repos" / "demo-pkg"
     return sorted(p.name for p in place.iterdir() if p.name != ".lock") if place.exists() else []
 
 
-def test_json(tmp_path: Path, server: Server, use: Callable[..., None]) -> None:
-    raw = sdist()
-    server.answers = {PAGE: [as_json(raw)], FILE: [blob(raw)]}
-    use(server.url + "/simple")
+def test_json(tmp_path: Path, server: Server, raw: bytes) -> None:
     assert (fetch(tmp_path, raw) / "demo" / "__init__.py").read_text() == "x = 1\n"
     assert server.asked == [PAGE, FILE]
     fetch(tmp_path, raw)
@@ -138,12 +140,7 @@ def test_html(tmp_path: Path, server: Server, use: Callable[..., None], base: st
     assert (fetch(tmp_path, raw) / "demo").is_dir()
 
 
-def test_a_wrong_hash_on_the_index_is_told_without_a_download(
-    tmp_path: Path, server: Server, use: Callable[..., None]
-) -> None:
-    raw = sdist()
-    server.answers = {PAGE: [as_json(raw)], FILE: [blob(raw)]}
-    use(server.url + "/simple")
+def test_a_wrong_hash_on_the_index_is_told_without_a_download(tmp_path: Path, server: Server, raw: bytes) -> None:
     with pytest.raises(InputFault) as caught:
         fetch(tmp_path, "0" * 64)
     assert "0" * 64 in str(caught.value) and hashlib.sha256(raw).hexdigest() in str(caught.value)
@@ -160,19 +157,15 @@ def test_a_wrong_hash_of_the_file(tmp_path: Path, server: Server, use: Callable[
     assert kept(tmp_path) == []
 
 
-def test_server_errors_and_cut_bodies_are_tried_again(tmp_path: Path, server: Server, use: Callable[..., None]) -> None:
-    raw = sdist()
+def test_server_errors_and_cut_bodies_are_tried_again(tmp_path: Path, server: Server, raw: bytes) -> None:
     error = (503, "text/plain", b"", None)
     server.answers = {PAGE: [error, as_json(raw)], FILE: [blob(raw[:50], len(raw)), error, blob(raw)]}
-    use(server.url + "/simple")
     assert (fetch(tmp_path, raw) / "demo").is_dir()
     assert server.asked == [PAGE] * 2 + [FILE] * 3
 
 
-def test_a_body_that_stays_cut_is_unreachable(tmp_path: Path, server: Server, use: Callable[..., None]) -> None:
-    raw = sdist()
-    server.answers = {PAGE: [as_json(raw)], FILE: [blob(raw[:50], len(raw))]}
-    use(server.url + "/simple")
+def test_a_body_that_stays_cut_is_unreachable(tmp_path: Path, server: Server, raw: bytes) -> None:
+    server.answers[FILE] = [blob(raw[:50], len(raw))]
     with pytest.raises(MachineFault, match="cut off"):
         fetch(tmp_path, raw)
     assert server.asked.count(FILE) == 3 and kept(tmp_path) == []

@@ -173,13 +173,13 @@ def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
     monkeypatch.setattr(conversation, "usage", lambda *_: used)
 
 
-def having(seconds: float = 0.0, *, runnable: bool = False) -> Usage:
+def usage_of(seconds: float = 0.0, *, runnable: bool = False) -> Usage:
     """Return the use of one process that has worked for so long."""
     counts = Counts(ticks=round(seconds * kernel._TICKS))
     return Usage(processes={(1, 0): counts}, memory=0, runnable=runnable)
 
 
-def started(limits: StrategyBounds) -> Clock:
+def start_clock(limits: StrategyBounds) -> Clock:
     watch = Clock(limits)
     watch.start(1)
     return watch
@@ -188,16 +188,16 @@ def started(limits: StrategyBounds) -> Clock:
 @pytest.mark.parametrize(
     ("step", "used", "looks", "waits"),
     [
-        pytest.param(1.0, having(0.5), 5, True, id="a cell that waits"),
-        pytest.param(1.0, having(0.5, runnable=True), 1000, False, id="a cell that gets no processor"),
-        pytest.param(1000.0, having(), 4, False, id="this side stood still"),
+        pytest.param(1.0, usage_of(0.5), 5, True, id="a cell that waits"),
+        pytest.param(1.0, usage_of(0.5, runnable=True), 1000, False, id="a cell that gets no processor"),
+        pytest.param(1000.0, usage_of(), 4, False, id="this side stood still"),
     ],
 )
 def test_only_a_cell_that_waits_is_ended(
     monkeypatch: pytest.MonkeyPatch, step: float, used: Usage, looks: int, waits: bool
 ) -> None:
     ticking(monkeypatch, step, used)
-    watch = started(StrategyBounds(work=1.0, wait=5.0))
+    watch = start_clock(StrategyBounds(work=1.0, wait=5.0))
     for _ in range(looks):
         watch.look()
     with pytest.raises(TimeoutError) if waits else contextlib.nullcontext():
@@ -207,8 +207,8 @@ def test_only_a_cell_that_waits_is_ended(
 def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(conversation.time, "monotonic", lambda: now)
-    monkeypatch.setattr(conversation, "usage", lambda *_: having())
-    watch = started(StrategyBounds(work=1.0, wait=0.01))
+    monkeypatch.setattr(conversation, "usage", lambda *_: usage_of())
+    watch = start_clock(StrategyBounds(work=1.0, wait=0.01))
     for _ in range(50):
         with watch.paused():
             now += 1.0
@@ -221,8 +221,8 @@ def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.Monke
 def test_a_cell_that_asks_is_looked_at_as_often_as_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(conversation.time, "monotonic", lambda: now)
-    monkeypatch.setattr(conversation, "usage", lambda *_: having())
-    watch = started(StrategyBounds(work=1.0, wait=5.0))
+    monkeypatch.setattr(conversation, "usage", lambda *_: usage_of())
+    watch = start_clock(StrategyBounds(work=1.0, wait=5.0))
     for part in range(1, 5):
         now = 0.1 * part
         watch.look(asked=True)
@@ -231,16 +231,16 @@ def test_a_cell_that_asks_is_looked_at_as_often_as_one_that_does_not(monkeypatch
     now = 1000.0
     watch.look(asked=True)
     assert watch.until_look() == conversation.EVERY
-    monkeypatch.setattr(conversation, "usage", lambda *_: having(2.0))
+    monkeypatch.setattr(conversation, "usage", lambda *_: usage_of(2.0))
     now += conversation.EVERY
     with pytest.raises(Excess, match="more than 1 seconds"):
         watch.look(asked=True)
 
 
 def test_work_is_counted_though_it_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 1.0, having(2.0))
+    ticking(monkeypatch, 1.0, usage_of(2.0))
     with pytest.raises(Excess, match="more than 1 seconds"):
-        started(StrategyBounds(work=1.0)).look()
+        start_clock(StrategyBounds(work=1.0)).look()
 
 
 @pytest.mark.usefixtures("_proc")
@@ -314,8 +314,8 @@ def test_the_work_of_a_child_that_nobody_waits_for_stays_counted() -> None:
 
 
 def test_a_cell_whose_work_escapes_works_while_it_could(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking(monkeypatch, 0.5, having(runnable=True))
-    watch = started(StrategyBounds(work=2.0))
+    ticking(monkeypatch, 0.5, usage_of(runnable=True))
+    watch = start_clock(StrategyBounds(work=2.0))
     for pid in range(4):
         lone = Usage(processes={(pid, 0): Counts(0, 9)}, memory=0, runnable=True)
         monkeypatch.setattr(conversation, "usage", lambda *_, lone=lone: lone)

@@ -16,7 +16,7 @@ from ctxbench.harness.cells import open_cells
 from ctxbench.harness.run.merging import REMARK
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.shard import SUFFIX, manifest_of, read
-from ctxbench.harness.store.work import faults_of, works
+from ctxbench.harness.store.work import faults_of, run_works
 from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
@@ -159,14 +159,14 @@ def test_faults_leave_samples_missing_and_are_counted_after_the_merge(
     missing = sum(map(int, counts))
     assert missing and f"faults {missing}  missing {missing}" in ended.out
     with open_store(url(home, "merged")) as store:
-        [work] = works(store)
+        [work] = run_works(store)
         groups = faults_of(store, work.id)
         assert {group.kind for group in groups} == {"strategy"} and sum(group.count for group in groups) == missing
         assert sum(attempt.faults for attempt in work.attempts) == missing
         attempts = len(work.attempts)
     merge(home)
     with open_store(url(home, "merged")) as store:
-        assert len(works(store)[0].attempts) == attempts
+        assert len(run_works(store)[0].attempts) == attempts
     # A local run goes on from there, and does what is missing and nothing else.
     ended = run(home, "--db", url(home, "merged"), **options)
     assert ended.code == 1 and f"{fussy}@fussy: 0 of {missing}, {missing} missing" in ended.err
@@ -234,7 +234,7 @@ def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
         (lambda text: "", "is empty"),
         (lambda text: "[]\n", "not a JSON object"),
         (lambda text: "{}\n", "field format"),
-        (lambda text: text.replace('"format":3', '"format":1', 1), "has format 1, and this ctxbench reads format 3"),
+        (lambda text: text.replace('"format":4', '"format":1', 1), "has format 1, and this ctxbench reads format 4"),
         (lambda text: text.replace('"seed":0', '"seed":1', 1), "the run's choices do not match its id"),
         (lambda text: text.replace('{"sample":', '{"simple":', 1), "is not a line of a shard"),
         (lambda text: text.replace('"status":"scored"', '"status":"good"', 1), "field status"),

@@ -28,8 +28,7 @@ from ctxbench.bench.repositories.manifest import BUILTIN
 from ctxbench.bench.repositories.sources import unpack
 from ctxbench.harness.prices import load as load_prices
 from ctxbench.harness.run.stored import read as read_completions
-from tests.bench.formats import test_codereval, test_crosscodeeval, test_ctxbench, test_projbench, test_repobench
-from tests.bench.formats.broken import Shape
+from tests.bench.formats import test_broken
 from tests.harness.imported.records import java_task, python_task
 from tests.helpers.cli import run_cli
 from tests.helpers.functions import make_function_set
@@ -40,9 +39,8 @@ COUNT = 500
 SECONDS = 60
 """A file that keeps the reader busy for longer hangs it; the slowest takes about one second."""
 MEMORY = 1 << 30
-SHAPES = [
-    module.SHAPE for module in (test_codereval, test_crosscodeeval, test_ctxbench, test_projbench, test_repobench)
-]
+FORMATS = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repobench")
+SHAPES = [shape for shape in test_broken.SHAPES if shape.format in FORMATS]
 ODD_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 10**400, 2**63, 1e308, "", " ", "\n", "\0", "\ud800", "x" * 100_000, "../../etc/passwd",
     "\x1b[2J", [], {}, [[[]]], {"a": {"b": []}}, [None], "NaN", "é" * 3, "\u202e",
@@ -164,7 +162,7 @@ def cases(home: Home) -> list[Case]:
         with tempfile.TemporaryDirectory() as folder:
             unpack(path, Path(folder), strip=True)
 
-    def import_set(shape: Shape) -> Callable[[Path], int]:
+    def import_set(shape: test_broken.Shape) -> Callable[[Path], int]:
         return command("samples", "import", "--format", shape.format, "FILE", "--name", "new", "--home", str(home.root))
 
     def import_results(shape: str, *more: str) -> Callable[[Path], int]:

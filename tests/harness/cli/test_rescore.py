@@ -18,7 +18,7 @@ from ctxbench.bench.languages.base import Language
 from ctxbench.harness import metrics
 from ctxbench.harness.generators.incontext import InContext
 from ctxbench.harness.metrics import profile
-from ctxbench.harness.results import GAINS, Measurement, without_parts
+from ctxbench.harness.results import GAINS, Measurement, drop_incomplete_columns
 from ctxbench.harness.run import stored as stored_runs
 from ctxbench.harness.store import open_store
 from ctxbench.harness.store.runs import run_tables
@@ -220,7 +220,7 @@ def test_what_cannot_be_priced_is_named_and_the_rest_is_measured(
     references = sets.load(measured, "demo").references
     text = references[min(references)].target
     bad = sorted(sample for sample, reference in references.items() if reference.target == text)
-    line = f"not priced: {', '.join(f'{sample} of {id_}' for sample in bad)}; the first: it answers oddly; mend it"
+    line = f"not measured: {', '.join(f'{sample} of {id_}' for sample in bad)}; the first: it answers oddly; mend it"
     where = ("--home", str(measured.root), "--db", f"sqlite:///{measured.root / 'results.db'}")
     count = "SELECT count(DISTINCT sample_id) FROM score WHERE metric = 'copyable_bits'"
     monkeypatch.setattr(InContext, "bits", OddCoder(""))
@@ -259,9 +259,9 @@ def test_a_mean_over_a_part_is_never_shown(measured: Home) -> None:
 
 def test_columns_without_a_remark_stay_as_they_are() -> None:
     columns = {"em": {"a": 1.0, "b": 0.0}, "bits": {"a": 2.0}, "copyable_bits": {"a": 1.0}}
-    assert without_parts(columns, columns["em"], ("other",), profile="ctxbench") == (columns, ("other",))
+    assert drop_incomplete_columns(columns, columns["em"], ("other",), profile="ctxbench") == (columns, ("other",))
     left = (Measurement.GAIN.remark,)
-    assert without_parts(columns, columns["em"], left, profile="ctxbench") == ({"em": columns["em"]}, left)
+    assert drop_incomplete_columns(columns, columns["em"], left, profile="ctxbench") == ({"em": columns["em"]}, left)
 
 
 def test_a_run_without_results_is_one_line(measured: Home) -> None:

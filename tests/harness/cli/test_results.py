@@ -15,9 +15,10 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.judging import judge as judging
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Reference
+from ctxbench.harness.exported import completed
 from ctxbench.harness.results import Origin, RunTable, Status
 from ctxbench.harness.store import open_store
-from ctxbench.harness.store.runs import completed, run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.sandbox import registry
 from tests.harness.cli.test_exec import Fake
 from tests.harness.imported.records import java_task, python_task, write

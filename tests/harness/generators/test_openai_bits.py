@@ -35,7 +35,7 @@ def rising(_: list[str], at: int) -> float:
 
 def test_only_who_is_asked_for_it_is_a_coder() -> None:
     plain, pricing = openai.openai(model="m"), openai.openai(model="m", bits=True)
-    assert pricing.capabilities.prices and not plain.capabilities.prices
+    assert pricing.capabilities.log_likelihoods and not plain.capabilities.log_likelihoods
 
 
 def test_the_tokens_of_the_text_are_priced_and_no_others() -> None:

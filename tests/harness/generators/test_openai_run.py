@@ -34,7 +34,7 @@ assert openai  # imported for its name
 class Coder(Scripted):
     """Prices everything at a bit."""
 
-    capabilities = Capabilities(batch_size=16, instructs=True, prices=True)
+    capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         return [1.0] * len(prompts)

@@ -18,7 +18,7 @@ from ctxbench.harness.generators import conformance, openai
 from ctxbench.harness.generators.base import CutShort, Request, Response, Sampling, TooLong
 from ctxbench.harness.generators.fitting import fitted
 from ctxbench.harness.generators.openai import OpenAI
-from ctxbench.harness.generators.openai.pricing import TEMPLATE, least_tokens
+from ctxbench.harness.generators.openai.likelihood import TEMPLATE, least_tokens
 from ctxbench.strategies.api import BlockKind
 from tests.helpers.cli import run_cli
 from tests.helpers.openai_server import LLAMA_CPP, bits_of, serving

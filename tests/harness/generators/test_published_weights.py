@@ -93,6 +93,6 @@ def test_an_engine_does_all_that_it_must_and_says_what_the_others_say(model: Gen
     assert len(findings) >= 7 and [one for one in findings if not one.passed] == []
     answers = model.generate(list(map(ask, LINES)))
     assert [one.text for one in answers if isinstance(one, Response)] == list(LINES.values())
-    if model.capabilities.prices:
+    if model.capabilities.log_likelihoods:
         costs = model.bits([ask(text).prompt for text in LINES], list(LINES.values()), PYTHON)
         assert costs == pytest.approx(COSTS, abs=0.35)

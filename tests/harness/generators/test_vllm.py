@@ -119,7 +119,7 @@ def test_it_is_found_by_its_short_name_and_what_the_machine_decides_is_no_part_o
     spec = "vllm:/models/m-Instruct(tensor_parallel=2, gpu_memory=0.5, batch=8, dtype=bfloat16)"
     assert base.canonical(spec) == "vllm(dtype=bfloat16, model=/models/m-Instruct)"
     made = base.resolve(spec)
-    assert made.capabilities.batch_size == 8 and made.capabilities.instructs and made.capabilities.prices
+    assert made.capabilities.batch_size == 8 and made.capabilities.instructs and made.capabilities.log_likelihoods
     made.close()
 
 
@@ -316,7 +316,7 @@ def test_long_texts_are_priced_in_pieces_that_fit(model: VLLM, fake: FakeVLLM) -
 
 def test_a_price_that_is_none_is_a_fault(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda *_: -math.inf
-    with pytest.raises(MachineFault, match="not a number"):
+    with pytest.raises(MachineFault, match="not finite"):
         model.bits([request("x").prompt], ["y"], PYTHON)
 
 

@@ -21,9 +21,9 @@ from ctxbench.harness.results import Origin, RunTable
 from ctxbench.harness.run import runner
 from ctxbench.harness.run.attempt import RunSummary
 from ctxbench.harness.store import Store, open_store
-from ctxbench.harness.store.details import completion_texts, detail
+from ctxbench.harness.store.details import detail
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from scripts import model_results
 from tests.helpers.cells import open_inline
 from tests.helpers.cli import assert_fault, run_cli
@@ -84,7 +84,7 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(standard, "load", sets.__getitem__)
     monkeypatch.setattr(reference, "REFERENCE_FOLDER", tmp_path)
     with open_store(authors.database) as store:
-        ids = {run.choices.strategy: run.id for run in works(store)}
+        ids = {run.choices.strategy: run.id for run in run_works(store)}
         runs = [reference.read(store, ids[strategy], whole) for strategy in STRATEGIES]
         path = reference.write(NAME, whole, runs)
     assert path.parent == tmp_path
@@ -160,14 +160,14 @@ def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) 
     assert ours.sample == tuple(theirs.sample[place] for place in keep) and len(ours.sample) == 4
     assert ours.metrics["bits"] == tuple(theirs.metrics["bits"][place] for place in keep)
     with open_store(home.database) as store:
-        assert {run.samples_digest for run in works(store)} == {standard.load(LITE).digests["line"]}
+        assert {run.choices.samples_digest for run in run_works(store)} == {standard.load(LITE).digests["line"]}
 
 
 def test_rows_of_a_published_model_come_with_their_completions(authors: Home, written: SampleSet, home: Home) -> None:
     words = ("--samples", NAME, "--strategy", "lc.infile", "--generator", "scripted(text='a line')", "--limit", "3")
     assert run_cli("run", *words, "--home", str(authors.root)).code == 0
     with open_store(authors.database) as store:
-        (id_,) = {run.id for run in works(store) if run.choices.generator.startswith("scripted")}
+        (id_,) = {run.id for run in run_works(store) if run.choices.generator.startswith("scripted")}
         run = reference.read(store, id_, written, limit=3)
     path = reference.write(NAME, written, [run], label="tiny", limit=3)
     assert path.name == "ctxbench-2-line-tiny.jsonl.gz"
@@ -179,8 +179,7 @@ def test_rows_of_a_published_model_come_with_their_completions(authors: Home, wr
     assert row.run.samples == f"{NAME}[:3]" and len(row.sample) == 3
     with open_store(home.database) as store:
         completions = [detail(store, row.run.id, sample).completions for sample in row.sample]
-        texts = [completion_texts(store, row.run.id, sample, 0) for sample in row.sample]
-    assert {text.text for text in texts if text is not None} == {"a line"} and None not in texts
+    assert {of.text for (of,) in completions} == {"a line"}
     assert all(of.scores["ctxbench", "em"] == 0.0 for (of,) in completions)
 
 
@@ -220,7 +219,7 @@ def test_other_samples_are_refused(written: SampleSet, home: Home) -> None:
     assert_fault(imported(home, NAME), "contains other samples", f"samples build NAME --set {NAME}")
     assert_fault(imported(home, LITE, "--samples", NAME), "contains other samples", f"samples build NAME --set {LITE}")
     with open_store(home.database) as store:
-        assert not works(store)
+        assert not run_works(store)
 
 
 @pytest.mark.parametrize("name", ["VERSION", "TOKENIZER"])

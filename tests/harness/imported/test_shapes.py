@@ -18,7 +18,7 @@ from ctxbench.bench.languages.java import JAVA
 from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import Kind
-from ctxbench.harness.imported.matching import Labels, Matched, matched
+from ctxbench.harness.imported.matching import Labels, MatchedRun, match_runs
 from tests.harness.imported.records import java_task, python_task
 from tests.helpers.sets import make_set
 
@@ -96,10 +96,10 @@ def test_broken_records(shape: str, records: list[dict[str, Any]], words: str) -
 ANSWER = {"pred_res": "x", "choices": [{"text": "x"}]}
 
 
-def match(shape: str, lines: list[dict[str, Any]], sample_set: SampleSet) -> list[Matched]:
+def match(shape: str, lines: list[dict[str, Any]], sample_set: SampleSet) -> list[MatchedRun]:
     form = formats.predictions(shape)
     recorded = form.read((f"p.jsonl:{number}", line) for number, line in enumerate(lines, 1))
-    return matched(recorded, form, file="p.jsonl", stem="p", labels=Labels(), sample_set=sample_set, language=None)
+    return match_runs(recorded, form, file="p.jsonl", stem="p", labels=Labels(), sample_set=sample_set, language=None)
 
 
 def exported(shape: str, made: SampleSet) -> list[dict[str, Any]]:

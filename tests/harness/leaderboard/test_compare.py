@@ -7,10 +7,9 @@ import pytest
 
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import board, render
-from ctxbench.harness.leaderboard.compare import Solved, SolvedRegion, compare, solved
-from ctxbench.harness.leaderboard.scales import Scale
+from ctxbench.harness.leaderboard.compare import compare
 from ctxbench.harness.leaderboard.stats import IntervalScope
-from ctxbench.harness.results import RunTable, Status
+from ctxbench.harness.results import RunTable
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_table
 
@@ -115,60 +114,3 @@ def test_bits_of_two_models_are_not_compared() -> None:
         ) == bool(other)
         with pytest.raises(InputFault, match="different models"):
             compare(runs, metric="context_gain")
-
-
-A = make_table({"em": [1.0, 1.0, 0.0, 0.0, 1.0]}, "aabbb", id="a")
-B = make_table({"em": [1.0, 0.0, 1.0, 0.0, 1.0]}, "aabbb", id="b")
-C = make_table({"em": [0.0, 0.0, 1.0, 0.0, 1.0]}, "aabbb", id="c")
-
-
-def size(outcome: Solved, *runs: int) -> int:
-    return sum(len(region.samples) for region in outcome.regions if region.runs == tuple(sorted(runs)))
-
-
-def test_every_sample_is_in_one_region() -> None:
-    found = solved([A, B, C], "em")
-    assert found is not None and (found.count, found.n) == (3, 5)
-    assert found.regions == (
-        SolvedRegion(runs=(), samples=("s00003",)),
-        SolvedRegion(runs=(0,), samples=("s00001",)),
-        SolvedRegion(runs=(0, 1), samples=("s00000",)),
-        SolvedRegion(runs=(1, 2), samples=("s00002",)),
-        SolvedRegion(runs=(0, 1, 2), samples=("s00004",)),
-    )
-    assert found.totals() == (3, 3, 2)
-    assert found.only() == (1, 0, 0)
-    assert size(found, 2, 1) == 1 and size(found, 0, 2) == 0
-
-
-def test_only_samples_that_all_completed_are_in_a_region() -> None:
-    status = [Status.SCORED, Status.INFRA_FAILED, Status.SCORED, Status.MODEL_FAILED, Status.SCORED]
-    late = make_table({"em": [1.0, None, 1.0, None, 0.0]}, "aabbb", status=status, id="late")
-    found = solved([A, late], "em")
-    assert found is not None and found.n == 4
-    # The machine's fault is in no region; the model's counts as not solved.
-    assert {one.runs: one.samples for one in found.regions} == {
-        (): ("s00003",),
-        (0,): ("s00004",),
-        (1,): ("s00002",),
-        (0, 1): ("s00000",),
-    }
-
-
-@pytest.mark.parametrize(
-    ("metric", "values"), [("es", [0.5, 1.0]), ("pass@1", [0.5, 1.0]), ("context_gain", [0.0, 1.0])]
-)
-def test_a_metric_that_is_not_right_or_wrong_has_no_regions(metric: str, values: list[float]) -> None:
-    assert solved([make_table({metric: values}, "ab")] * 2, metric) is None
-
-
-def test_where_lower_is_better_the_lower_bound_solves(monkeypatch: pytest.MonkeyPatch) -> None:
-    lower = Scale(factor=100.0, worst=None, bounds=(0.0, 100.0), unit="%", lower_is_better=True)
-    monkeypatch.setattr("ctxbench.harness.leaderboard.compare.scale_of", lambda *_: lower)
-    found = solved([A, B], "em")
-    assert found is not None and found.totals() == (2, 2) and size(found, 0, 1) == 1
-    counts = compare([A, B], metric="em")[0].difference.counts
-    assert counts is not None and (counts.both, counts.neither) == (1, 2)
-    monkeypatch.undo()
-    upper = compare([A, B], metric="em")[0].difference.counts
-    assert upper is not None and (upper.both, upper.neither) == (2, 1)

@@ -398,13 +398,13 @@ def over_budget(values: dict[str, float], **changes: Any) -> Curves | Blank:
         return curves(board_of(values, **changes).groups[0])
 
 
-def drawn(picture: Curves | Blank) -> Curves:
+def as_curves(picture: Curves | Blank) -> Curves:
     assert isinstance(picture, Curves), picture
     return picture
 
 
 def test_a_curve_joins_what_differs_in_the_parameter_only() -> None:
-    picture = drawn(over_budget(VALUES))
+    picture = as_curves(over_budget(VALUES))
     points = {curve.strategy: [point.at for point in curve.points] for curve in picture.curves}
     assert points == {"engine(repomap)": [256, 1024, 4096], "lc.random_windows(seed=3)": [256, 1024]}
     assert picture.curves[0].strategy == "engine(repomap)", "what ranks best is first"
@@ -417,7 +417,7 @@ def test_a_default_counts_only_where_it_is_known() -> None:
     values = {"lc.random_windows": 0.1, "lc.random_windows(budget=1024)": 0.2}
     nothing = over_budget(values)
     assert isinstance(nothing, Blank) and "budget={256,512}" in nothing.why
-    assert drawn(curves(board_of(values).groups[0])).values == (1024, default_of("lc.random_windows", "budget"))
+    assert as_curves(curves(board_of(values).groups[0])).values == (1024, default_of("lc.random_windows", "budget"))
 
 
 def test_defaults_are_those_of_our_own_strategies() -> None:
@@ -444,7 +444,7 @@ def test_a_name_that_is_no_spec_and_a_value_that_is_no_number_are_passed_over() 
 
 def test_every_form_prints_the_table_by_a_parameter() -> None:
     ranked = board_of(VALUES)
-    point = drawn(over_budget(VALUES)).curves[0].points[0].row.metrics["es"]
+    point = as_curves(over_budget(VALUES)).curves[0].points[0].row.metrics["es"]
     cell = scales.interval(point.mean, point.low, point.high)
     assert re.search(r"es % \[95%\] +budget 256 +budget 1024", table(ranked, by="budget"))
     assert f"| engine(repomap) | {cell} |" in markdown(ranked, by="budget")

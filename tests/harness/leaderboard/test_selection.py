@@ -8,7 +8,7 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.notes import group_warnings, notes
-from ctxbench.harness.leaderboard.selection import file_labelled, is_generator, load_of, newest_of, over
+from ctxbench.harness.leaderboard.selection import file_labelled, is_generator, load_of, newest_of, runs_over
 from ctxbench.harness.results import Load, Origin, RunTable, Status, file_label
 from tests.helpers.runs import make_run, make_table
 
@@ -103,18 +103,18 @@ def test_whoever_ran_a_part_sees_the_rows_over_more_at_those_samples() -> None:
     reference, own = part_of(6, "aim", origin=Origin.REFERENCE), part_of(3, "lc.infile")
     more = part_of(4, "more")
     stored_runs = [reference, part_of(2, "early"), own, more, part_of(6, "lc.infile", language="java")]
-    shown = over(stored_runs, "demo[:3]")
+    shown = runs_over(stored_runs, "demo[:3]")
     assert [(table.run.strategy, table.run.samples, len(table.sample)) for table in shown] == [
         ("aim", "demo[:3]", 3),
         ("lc.infile", "demo[:3]", 3),
         ("more", "demo[:3]", 3),
     ]
     assert shown[0].metrics["es"] == reference.metrics["es"][:3] and shown[1] is own
-    assert [table.run.strategy for table in over(stored_runs, "demo[:4]")] == ["aim", "more"], "one's own too"
-    assert [table.run.strategy for table in over(stored_runs, "demo")] == ["aim", "lc.infile"]
+    assert [table.run.strategy for table in runs_over(stored_runs, "demo[:4]")] == ["aim", "more"], "one's own too"
+    assert [table.run.strategy for table in runs_over(stored_runs, "demo")] == ["aim", "lc.infile"]
     # One that lacks a sample of the part is not comparable there.
     other = replace(part_of(6, "other"), sample=("x0", *part_of(6, "other").sample[1:]))
-    assert over([own, other], "demo[:3]") == [own]
+    assert runs_over([own, other], "demo[:3]") == [own]
 
 
 def test_strategies_are_looked_for_where_they_can_be_compared_ones_own_first() -> None:

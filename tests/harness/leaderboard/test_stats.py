@@ -38,13 +38,11 @@ def test_no_quantile_outside_the_open_interval(p: float, df: float) -> None:
 def test_cluster_interval_by_hand() -> None:
     # Two samples a repository with means 1, 2, 3, 4, 5: residual sums -4, -2, 0, 2, 4; 5/4 * 40 / 10^2 = 0.5.
     values = [0.0, 2.0, 1.0, 3.0, 2.0, 4.0, 3.0, 5.0, 4.0, 6.0]
-    found = stats.estimate(values, [name for name in "abcde" for _ in "12"], seed="s")
+    found = stats.estimate(values, [name for name in "abcde" for _ in "12"])
     half = reference.t.ppf(0.975, 4) * math.sqrt(0.5)
     assert (found.n, found.units, found.over) == (10, 5, IntervalScope.REPOSITORIES)
     assert (found.mean, found.mean_of_repositories) == (3.0, 3.0)
     assert found.low == pytest.approx(3 - half) and found.high == pytest.approx(3 + half)
-    assert found.bootstrap_low is not None and found.bootstrap_high is not None
-    assert 1 <= found.bootstrap_low < 3 < found.bootstrap_high <= 5
 
 
 @pytest.mark.parametrize(("repos", "over"), [("abcdef", IntervalScope.REPOSITORIES), ("aabbcd", IntervalScope.SAMPLES)])
@@ -52,26 +50,26 @@ def test_single_sample_repositories_and_few_repositories_give_the_ordinary_inter
     repos: str, over: IntervalScope
 ) -> None:
     values = [0.1, 0.5, 0.2, 0.9, 0.4, 0.7]
-    found = stats.estimate(values, list(repos), seed="s")
+    found = stats.estimate(values, list(repos))
     low, high = reference.t.interval(0.95, 5, loc=np.mean(values), scale=reference.sem(values))
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert found.over is over and (found.bootstrap_low is None) is (over is IntervalScope.SAMPLES)
+    assert found.over is over
 
 
 def test_the_two_means_differ_when_sizes_do() -> None:
-    found = stats.estimate([0.0, 0.0, 0.0, 1.0], ["big", "big", "big", "small"], seed="s")
+    found = stats.estimate([0.0, 0.0, 0.0, 1.0], ["big", "big", "big", "small"])
     assert (found.mean, found.mean_of_repositories) == (0.25, 0.5)
 
 
 def test_nothing_and_one() -> None:
-    nothing, one = stats.estimate([], [], seed="s"), stats.estimate([0.3], ["a"], seed="s")
+    nothing, one = stats.estimate([], []), stats.estimate([0.3], ["a"])
     assert (nothing.n, nothing.mean, nothing.low, nothing.over) == (0, None, None, IntervalScope.NONE)
     assert (one.n, one.mean, one.low, one.high, one.over) == (1, 0.3, None, None, IntervalScope.NONE)
 
 
 def test_all_on_one_bound_does_not_claim_certainty() -> None:
-    bottom = stats.estimate([0.0] * 50, [f"r{i % 10}" for i in range(50)], seed="s", bounds=(0.0, 100.0))
-    top = stats.estimate([100.0] * 50, ["a"] * 50, seed="s", bounds=(0.0, 100.0))
+    bottom = stats.estimate([0.0] * 50, [f"r{i % 10}" for i in range(50)], bounds=(0.0, 100.0))
+    top = stats.estimate([100.0] * 50, ["a"] * 50, bounds=(0.0, 100.0))
     wilson = reference.binomtest(0, 50).proportion_ci(method="wilson").high * 100
     assert (bottom.low, bottom.high, bottom.over) == (0.0, pytest.approx(wilson), IntervalScope.SAMPLES)
     assert (top.low, top.high) == (pytest.approx(100 - wilson), 100.0)
@@ -144,25 +142,12 @@ def test_columns_are_the_values_of_the_samples(seed: int, metric: str) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_estimates_of_many_are_those_of_each(seed: int) -> None:
     found = tables(seed)
-    many = stats.estimates([one.clustered for one in columns(found, "es", PERCENT)], seed="s", bounds=PERCENT.bounds)
+    many = [stats.estimate_of(one.clustered, PERCENT.bounds) for one in columns(found, "es", PERCENT)]
     for table, one in zip(found, many, strict=True):
         each = values(table, "es", PERCENT)
         repos = repositories(table)
-        assert one == stats.estimate(
-            list(each.values()), [repos[name] for name in each], seed="s", bounds=PERCENT.bounds
-        )
+        assert one == stats.estimate(list(each.values()), [repos[name] for name in each], bounds=PERCENT.bounds)
         assert one.mean == pytest.approx(statistics.fmean(each.values()))
-
-
-def test_the_bootstrap_is_that_of_its_definition() -> None:
-    table = tables(1)[0]
-    each, repos = values(table, "es", PERCENT), repositories(table)
-    names = sorted({repos[name] for name in each})
-    members = [[each[name] for name in each if repos[name] == one] for one in names]
-    drawn = stats.generator("bootstrap/s").integers(0, len(names), size=(2000, len(names)))
-    means = [statistics.fmean(value for place in line for value in members[place]) for line in drawn.tolist()]
-    found = stats.estimate(list(each.values()), [repos[name] for name in each], seed="s")
-    assert (found.bootstrap_low, found.bootstrap_high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])))
 
 
 @pytest.mark.parametrize(("repos", "whole"), [(4, False), (9, False), (9, True), (30, False)])
@@ -171,7 +156,7 @@ def test_differences_of_many_are_those_of_each(metric: str, repos: int, whole: b
     found = tables(7, repos=repos, whole=whole)
     scale = SCALES[metric]
     one, two, three = columns(found, metric, scale)
-    together = pairs.differences([align(one, two), align(one, three), align(two, three)], scale, seed="s")
+    together = pairs.differences([align(one, two), align(one, three), align(two, three)], scale)
     for (this, other), difference in zip(((0, 1), (0, 2), (1, 2)), together, strict=True):
         mine, its = (values(found[place], metric, scale) for place in (this, other))
         repos = {**repositories(found[this]), **repositories(found[other])}
@@ -179,7 +164,7 @@ def test_differences_of_many_are_those_of_each(metric: str, repos: int, whole: b
         left, right = (np.array([column[sample] for sample in common]) for column in (mine, its))
         gaps = stats.clustered(pairs.gap(left, right), stats.coded([repos[sample] for sample in common]))
         alone = pairs.Paired(left, right, gaps, np.arange(len(common)), one.samples)
-        assert [difference] == pairs.differences([alone], scale, seed="s")
+        assert [difference] == pairs.differences([alone], scale)
         assert difference.n_common == len(common) > 0
 
 

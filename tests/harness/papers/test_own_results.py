@@ -1,10 +1,9 @@
-"""Our own results beside a paper's table: columns, averages, who solves what, as text, JSON and picture."""
+"""Our own results beside a paper's table: columns, averages, who solves what, as text and JSON."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -13,7 +12,6 @@ from ctxbench.bench.home import Home
 from ctxbench.bench.languages.java import JAVA
 from ctxbench.harness import paper_tables
 from ctxbench.harness.papers import render, reproduce
-from ctxbench.harness.papers.render import MOST_REGIONS, picture
 from ctxbench.harness.papers.reproduce import (
     ComparedTable,
     OwnResult,
@@ -148,7 +146,6 @@ def test_the_head_says_what_is_not_the_papers() -> None:
         "generator: ours mine for every row; the paper CodeGen-350M",
         "encoder: ours minilm for every row; the paper codet5p-110m",
         "samples of the levels self_contained",
-        "our samples have no java",
         "icl.direct differs from the paper's: the instruction is the printed one without its words about context",
         "base.rlcoder differs from the paper's: the retriever's trained weights are the user's to give",
     ):
@@ -159,7 +156,7 @@ def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out(
     found = {"icl.direct": (functions(),)}
     text = " ".join(render.table(beside("icl-table3", None, found), ["python"]).split())
     assert "encoder: codet5p-110m as each row of the paper; unixcoder where the paper prints none" in text
-    assert "not shown: the paper's rows of java (--languages java)" in text
+    assert "not shown: the paper's rows of java, as our samples have none" in text
     times = " ".join(render.table(beside("infercom-table6", "minilm", {}), ["python"]).split())
     assert "encoder: ours minilm for every row; the paper prints none" in times and "not shown" not in times
     asked = "summariser: ours mine, as the generator (--summariser names another), also for functions of tests"
@@ -294,9 +291,6 @@ def test_a_missing_encoder_is_one_line_with_the_way_out() -> None:
     check_encoders(["icl.rag(encoder=hashed)", "icl.rag(encoder=bm25)", "lc.infile"])
 
 
-SVG = "{http://www.w3.org/2000/svg}"
-
-
 def charts(columns: dict[str, list[float]]) -> list[SolvedBy]:
     fields = {"repos": ["one"] * len(next(iter(columns.values()))), "profile": "infercom", "samples": "some"}
     return list(
@@ -323,33 +317,21 @@ def test_who_solves_what_stands_below_the_table() -> None:
     }  # fmt: skip
 
 
-def test_the_picture_has_a_bar_a_region_and_a_full_dot_for_each_strategy_that_solves_it() -> None:
-    drawn = charts({"a<b": [1.0, 0.0, 0.0, 1.0], "b": [1.0, 1.0, 1.0, 0.0], "c": [0.0, 1.0, 1.0, 0.0]})
-    root = ET.fromstring(render.figure(with_solved(*drawn), ["python"]))
-    bars = root.findall(f"{SVG}rect")[1:]
-    hovers = [bar.findtext(f"{SVG}title") for bar in bars]
-    assert hovers == ["only b and c: 2", "only a<b: 1", "only a<b and b: 1"]
-    heights = [float(bar.get("height", "")) for bar in bars]
-    assert heights[0] == pytest.approx(2 * heights[1], abs=0.1) and heights[1] == heights[2]
-    dots = [(dot.findtext(f"{SVG}title"), dot.get("fill") != "#ddd") for dot in root.findall(f"{SVG}circle")]
-    assert [full for region, full in dots if region == "only b and c: 2"] == [False, True, True]
-    texts = [text.text for text in root.findall(f"{SVG}text")]
-    assert texts[0] == "who solves what: some, python, mine, by em, 4 samples"
-    assert texts[-3:] == ["a<b: 2 solved", "b: 3 solved", "c: 2 solved"]
+def test_every_sample_that_all_completed_is_in_one_region() -> None:
+    fields = {"profile": "infercom", "samples": "some", "generator": "mine"}
+    status = [*[Status.SCORED] * 4, Status.INFRA_FAILED, Status.MODEL_FAILED]
+    late = make_table({"em": [1.0, 1.0, 0.0, 0.0, None, None]}, ["one"] * 6, strategy="a", status=status, **fields)
+    [by] = solved_by([late, make_table({"em": [1.0, 0.0, 1.0, 0.0, 1.0, 1.0]}, ["one"] * 6, strategy="b", **fields)])
+    # The machine's fault is in no region; the model's counts as not solved.
+    assert (by.n, list(by.regions.items())) == (
+        5, [(("b",), ("s00002", "s00005")), ((), ("s00003",)), (("a",), ("s00001",)), (("a", "b"), ("s00000",))]
+    )  # fmt: skip
 
 
-def test_a_picture_of_many_regions_draws_the_largest_and_says_so() -> None:
-    size = MOST_REGIONS + 3
-    columns = {f"s{bit}": [float(sample >> bit & 1) for sample in range(size)] for bit in range(6)}
-    text = picture(charts(columns))
-    root = ET.fromstring(text)
-    assert len(root.findall(f"{SVG}rect")) == MOST_REGIONS + 1
-    assert f"only the {MOST_REGIONS} largest of {size} regions are drawn" in text
-
-
-def test_without_two_strategies_there_is_no_picture() -> None:
-    with pytest.raises(InputFault, match="nothing to draw"):
-        render.figure(with_solved(*charts({"lc.infile": [1.0, 0.0]})), ["python"])
+def test_nothing_is_solved_by_one_strategy_or_by_a_metric_that_is_not_right_or_wrong() -> None:
+    assert charts({"lc.infile": [1.0, 0.0]}) == []
+    half = [make_table({"pass@1": [0.5, 1.0]}, ["one"] * 2, strategy=name) for name in "ab"]
+    assert list(solved_by(half)) == []
 
 
 @pytest.mark.parametrize(

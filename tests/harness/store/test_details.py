@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,10 @@ from ctxbench.bench.types import Kind, Place
 from ctxbench.harness.results import ACCESS, Status
 from ctxbench.harness.run.scoring import _blocks
 from ctxbench.harness.store import Store, notes, verdicts
-from ctxbench.harness.store.details import call_texts, completion_texts, detail, prompts_of, steps_of
+from ctxbench.harness.store.details import call_texts, detail, prompts_of, steps_of
 from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import add_gains
-from ctxbench.harness.store.shard import Shard, encode, unpack
+from ctxbench.harness.store.shard import Shard, read, write
 from ctxbench.harness.store.tables import delete_run
 from ctxbench.harness.store.write import Mark, StoredAccess, StoredBlock, StoredCompletion, StoredFault
 from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
@@ -111,7 +112,7 @@ def test_everything_of_a_line_is_read(store: Store) -> None:
     one = detail(store, run, "demo/0")
     assert (one.status, one.flags, one.prompt, one.kind) == (Status.SCORED, ("overflow",), PROMPT, "line")
     assert (one.repo, one.path, one.line, one.column) == ("demo", "shop/checkout.py", 3, 12)
-    similar, infile, api = one.pieces
+    similar, infile, api = one.blocks
     assert similar.places == (Place(path="shop/tax.py", start=0, end=2), Place(path="shop/use.py", start=4, end=5))
     assert one.prompt[similar.start : similar.end] == "# a\n" and one.prompt[infile.start : infile.end] == "x = "
     assert (similar.gain, infile.gain) == (3.0, None), "that of the run's own coder"
@@ -120,6 +121,7 @@ def test_everything_of_a_line_is_read(store: Store) -> None:
     assert (draft.role, draft.cached, draft.price, final.role, final.price) == ("draft", 1, 0.25, "final", None)
     [completion] = one.completions
     assert completion.scores == {("ctxbench", "em"): 1.0, ("crosscodeeval", "em"): 0.0, ("context", "bits"): 3.0}
+    assert (completion.text, completion.raw) == ("1", "1")
     assert completion.judged is None and not one.faults and not one.marks and not one.imported
 
 
@@ -139,17 +141,14 @@ def test_the_last_coder_stands_in_for_the_runs_own(store: Store) -> None:
     run = add_lines(store)
     add_gains(store, run, "demo/0", "a", {0: 9.0})
     add_gains(store, run, "demo/0", "b", {0: 4.0})
-    assert detail(store, run, "demo/0").pieces[0].gain == 4.0
+    assert detail(store, run, "demo/0").blocks[0].gain == 4.0
 
 
-def test_texts_are_read_when_they_are_asked_for(store: Store) -> None:
+def test_texts_of_calls_are_read_when_they_are_asked_for(store: Store) -> None:
     run = add_lines(store)
-    assert completion_texts(store, run, "demo/0", 0) is not None
-    found = completion_texts(store, run, "demo/0", 0)
-    assert found is not None and (found.text, found.raw, found.output) == ("1", "1", "")
     question = call_texts(store, run, "demo/0", 0)
     assert question is not None and (question.prompt, question.answer) == ("q", "raw")
-    assert completion_texts(store, run, "demo/0", 1) is None and call_texts(store, run, "demo/0", 2) is None
+    assert call_texts(store, run, "demo/0", 2) is None
 
 
 def test_verdicts_come_with_their_tests(store: Store) -> None:
@@ -158,8 +157,7 @@ def test_verdicts_come_with_their_tests(store: Store) -> None:
     assert first.judged is not None and (first.judged.verdict, first.judged.tests_run) == ("PASSED", 3)
     assert first.judged.peak_bytes == 1 << 40
     assert second.judged is not None and (second.judged.verdict, second.judged.reason) == ("FAILED", "1 of 3")
-    found = completion_texts(store, run, "demo/0", 1)
-    assert found is not None and found.output == "E  assert 1 == 2"
+    assert second.judged.output == "E  assert 1 == 2"
     assert [one.judged for one in detail(store, run, "demo/2").completions] == [None, None]
 
 
@@ -185,7 +183,7 @@ def test_a_missing_sample_says_why(store: Store) -> None:
     store.add_fault(store.start_attempt(other, "full"), StoredFault(sample_id="demo/2", kind="machine", message="x"))
     missing = detail(store, run, "demo/2")
     assert (missing.status, missing.faults) == (Status.INFRA_FAILED, ("lost", "lost again"))
-    assert (missing.prompt, missing.pieces, missing.calls, missing.completions) == (None, (), (), ())
+    assert (missing.prompt, missing.blocks, missing.calls, missing.completions) == (None, (), (), ())
     assert detail(store, run, "demo/1").faults == (), "it was done in the end"
 
 
@@ -203,7 +201,6 @@ def test_no_other_sample_is_read(store: Store) -> None:
         run = add_lines(store, samples) if samples == 3 else _more(store, samples)
         with statements(store) as sent:
             detail(store, run, "demo/0")
-            completion_texts(store, run, "demo/0", 0)
             call_texts(store, run, "demo/0", 0)
         counted.append(len(sent))
     assert counted[0] == counted[1] <= 12
@@ -255,13 +252,11 @@ def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Sto
         assert connection.scalar(text("SELECT count(*) FROM access")) == 0
 
 
-def test_a_shard_holds_it() -> None:
+def test_a_shard_holds_it(tmp_path: Path) -> None:
     alone = {("context", "definition_mrr"): 0.5}
     samples = (make_finished("demo/0", access=LOOKED), make_finished("demo/1", completions=(), scores=alone))
-    shard = Shard(
-        samples="demo", samples_digest="d" * 64, spec=make_spec(), generations=(make_generation(),), finished=samples
-    )
-    name, content = encode(shard)
-    finished = unpack(name, content).finished
+    shard = Shard(spec=make_spec(), generations=(make_generation(),), finished=samples)
+    write(tmp_path, shard)
+    finished = read(next(tmp_path.iterdir())).finished
     assert [sample.access for sample in finished] == [LOOKED, None]
     assert finished[1].all_scores == (alone,)

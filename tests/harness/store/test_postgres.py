@@ -11,12 +11,13 @@ from sqlalchemy import URL, inspect, text
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.formats.rows import open_tables
+from ctxbench.harness.exported import completed
 from ctxbench.harness.imported import import_results
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, database, open_store
 from ctxbench.harness.store.facts import append_finished
 from ctxbench.harness.store.notes import add_name, names
-from ctxbench.harness.store.runs import completed, run_tables
+from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.schema import METADATA, VIEWS
 from ctxbench.harness.store.store import open_reader
 from ctxbench.harness.store.tables import delete_run, delete_verdicts
@@ -333,7 +334,7 @@ def test_what_is_imported_is_as_in_sqlite(store: Store, tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path / 'a.db'}") as other:
         for _ in range(2):
             [one], [two] = (import_results(each, table, "codereval") for each in (store, other))
-            assert one == two and one.present == 2
+            assert one == two and one.planned == 2
         assert run_tables(store) == run_tables(other)
         assert completed(store, one.run) == completed(other, one.run)
     assert [table.metrics for table in run_tables(store)] == [{"pass@1": (0.5, 0.5)}]

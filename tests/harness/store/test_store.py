@@ -11,7 +11,7 @@ from ctxbench.bench.errors import MachineFault
 from ctxbench.harness.results import Status
 from ctxbench.harness.store import Store, samples, schema
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.work import works
+from ctxbench.harness.store.work import run_works
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
 
@@ -127,7 +127,7 @@ def test_tables_show_what_is_missing(store: Store) -> None:
     assert (table.context_tokens[1], table.calls[1], table.seconds[1]) == (2, 1, 0.75)
     assert run_tables(store, profile="crosscodeeval")[0].metrics["em"] == (None, 0.0, None)
     assert run_tables(store, samples="other") == []
-    assert [(row.planned, row.finished) for row in works(store)] == [(3, 1)]
+    assert [(row.planned, row.finished) for row in run_works(store)] == [(3, 1)]
 
 
 def test_a_number_stored_with_the_results_is_a_cost_of_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

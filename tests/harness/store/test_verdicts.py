@@ -62,7 +62,6 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
     )
     assert store.link_verdicts(run, "demo/0", {0: passed, 1: failed}) == 2
     assert store.link_verdicts(run, "demo/0", {0: failed, 1: failed}) == 0
-    assert verdicts.passes(store, run, 2) == [1]
     [table] = run_tables(store)
     assert table.status == (Status.SCORED, Status.INFRA_FAILED, Status.INFRA_FAILED)
     assert table.metrics["pass@1"] == (0.5, None, None)
@@ -72,13 +71,13 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
 def test_verdicts_are_found_by_what_they_are_on(store: Store) -> None:
     first = verdicts.add(store, make_verdict())
     content = first.sample_digest, first.text_digest
-    assert verdicts.on(store, [content, ("another", first.text_digest)], "a run") == {content: first}
+    assert verdicts.find_by_text(store, [content, ("another", first.text_digest)], "a run") == {content: first}
 
 
 def test_lines_lack_nothing(store: Store) -> None:
     run = add_run(store, kind=Kind.LINE)
     finish(store, run, "demo/0", completion("a", em=1.0))
-    assert verdicts.unjudged(store, run) == [] and verdicts.passes(store, run, 1) == []
+    assert verdicts.unjudged(store, run) == []
     [table] = run_tables(store)
     assert table.status[0] is Status.SCORED and set(table.metrics) == {"em"} and not table.run.functions
 
@@ -131,7 +130,7 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
     assert strict.metrics["pass@1"] == (0.0, 0.0, 1.0)
     assert facets(store, run).flags == ("not plain",)
     measure = Measure(profile="ctxbench", metric="pass", worst=0.0)
-    _, found = search(store, SampleFilter(run=run, measure=measure, flag="not plain"), order="plan")
+    found = search(store, SampleFilter(run=run, measure=measure, flag="not plain"), order="plan")
     assert [one.id for one in found] == ["demo/0", "demo/1"]
     judged = detail(store, run, "demo/0").completions[0].judged
     assert judged is not None and judged.flags == ("frames", "gc")

@@ -11,7 +11,7 @@ from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Load, Status
 from ctxbench.harness.store import Store, notes, open_store
 from ctxbench.harness.store.runs import run_tables
-from ctxbench.harness.store.work import ConstructionTime, construction_times, faults_of, watched, works
+from ctxbench.harness.store.work import ConstructionTime, construction_times, faults_of, run_works, watched
 from ctxbench.harness.store.write import StoredConstruction, StoredFault
 from tests.harness.store.making import make_finished, make_generation, make_samples, make_spec
 
@@ -37,33 +37,33 @@ def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
     store.start_attempt(going, "process")
     store.add_finished(going, "", make_finished("demo/2"))
     notes.add_remarks(store, ended, ["Beware."])
-    first, second = works(store)
+    first, second = run_works(store)
     assert (first.id, first.planned, first.finished, first.statuses) == (going, 4, 1, {"scored": 1})
     assert (first.attempts[0].ended, first.attempts[0].reason, first.attempts[0].finished) == (None, "", None)
     assert (second.id, second.statuses, second.remarks) == (ended, {"model-failed": 1, "scored": 1}, ("Beware.",))
     assert second.attempts[0].reason == "interrupted" and second.attempts[0].missing == 2
     assert second.attempts[0].started <= (second.attempts[0].ended or 0)
     assert (second.attempts[0].sandbox, first.attempts[0].sandbox) == ("docker", "")
-    assert first.versions == {"ctxbench": "0", "strategy": "1", "generator": "1", "tokenizer": "t"}
-    assert [one.id for one in works(store, [ended])] == [ended]
+    assert first.choices.versions == {"ctxbench": "0", "strategy": "1", "generator": "1", "tokenizer": "t"}
+    assert [one.id for one in run_works(store, [ended])] == [ended]
 
 
 def test_whether_a_process_works_at_a_run(store: Store) -> None:
     run = begun(store)
     unlocked = store.start_attempt(run, "process")
-    assert works(store)[0].alive is None
+    assert run_works(store)[0].alive is None
     with store.run_lock(run) as locked:
         first = store.start_attempt(run, "process", locked=locked)
-        (work,) = works(store)
+        (work,) = run_works(store)
         assert work.alive and [attempt.locked for attempt in work.attempts] == [False, True]
     # Its process is gone, and no end was noted.
-    (work,) = works(store)
+    (work,) = run_works(store)
     assert work.alive is False and watched(store, [work]) == [work]
     with store.run_lock(run) as locked:
         second = store.start_attempt(run, "process", locked=locked)
-        assert works(store)[0].alive
+        assert run_works(store)[0].alive
         store.end_attempt(second, reason="done", finished=0, missing=4)
-    assert works(store)[0].alive is None, "the last attempt has an end"
+    assert run_works(store)[0].alive is None, "the last attempt has an end"
     assert second > first > unlocked
 
 
@@ -71,7 +71,7 @@ def test_what_is_kept_of_a_run_goes_stale_and_is_looked_at_again(store: Store) -
     run = begun(store)
     with store.run_lock(run) as locked:
         store.start_attempt(run, "process", locked=locked)
-        (kept,) = works(store)
+        (kept,) = run_works(store)
     assert kept.alive and [one.alive for one in watched(store, [kept])] == [False]
 
 
@@ -81,7 +81,7 @@ def test_how_much_was_done_at_once(store: Store) -> None:
     for number, one in enumerate((load, load, None)):
         store.end_attempt(store.start_attempt(run, "process", load=one), reason="done", finished=number, missing=0)
     store.start_attempt(run, "tests in docker")
-    assert [one.load for one in works(store)[0].attempts] == [load, load, None, None]
+    assert [one.load for one in run_works(store)[0].attempts] == [load, load, None, None]
     [table] = run_tables(store)
     # The first stored nothing, and the last only judged.
     assert table.run.loads == (load, None)
@@ -105,14 +105,14 @@ def test_the_command_that_repeats_a_run_judges_as_it_did(
     run = store.add_run(make_spec(samples_digest="f" * 64), samples)
     for isolation in isolations:
         store.start_attempt(run, isolation)
-    assert works(store)[0].choices.sandbox == sandbox
+    assert run_works(store)[0].sandbox == sandbox
 
 
 def test_completions_without_a_verdict_are_counted_where_tests_judge(store: Store) -> None:
     samples = [replace(sample, kind=Kind.FUNCTION, subkind="self_contained") for sample in make_samples(3)]
     run = store.add_run(make_spec(samples="functions", samples_digest="f" * 64), samples)
     store.add_finished(run, "", make_finished("demo/0"))
-    (one,) = works(store)
+    (one,) = run_works(store)
     assert one.functions and one.unjudged == 1
 
 
@@ -128,7 +128,7 @@ def test_equal_faults_stand_together_with_the_latest_detail(store: Store) -> Non
     assert (error.kind, error.count, error.attempt, error.detail) == ("strategy", 2, second, "new")
     assert error.samples == ("demo/1", "demo/2")
     assert (down.count, len(down.samples), down.attempt) == (25, 20, first)
-    assert works(store)[0].attempts[0].faults == 26
+    assert run_works(store)[0].attempts[0].faults == 26
 
 
 def test_the_number_of_statements_does_not_grow_with_the_runs(store: Store) -> None:
@@ -139,7 +139,7 @@ def test_the_number_of_statements_does_not_grow_with_the_runs(store: Store) -> N
         run = begun(store, strategy=f"s{number}")
         store.start_attempt(run, "process")
         statements.clear()
-        works(store)
+        run_works(store)
         counted.append(len(statements))
     assert counted[0] == counted[1] == counted[2]
 

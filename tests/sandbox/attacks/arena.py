@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from ctxbench.sandbox.types import Call, Command, Ended, Environment, Job, Limits, Outcome, Pool
 from tests.helpers import ports
@@ -54,7 +55,6 @@ class Arena:
     seen: host.Seen = field(default_factory=host.Seen)
 
     def run(self, case: Case) -> Outcome:
-        """Run a case's first job."""
         return self.job(case.code, call=case.call, seconds=case.seconds)
 
     def job(self, code: str, *, call: bool = False, seconds: float = 20.0) -> Outcome:
@@ -73,7 +73,6 @@ class Arena:
         return outcome
 
     def fill(self, text: str) -> str:
-        """Put this run's names into a text."""
         return re.sub(r"@([A-Z_]+)@", lambda found: self.names[found[1]], text)
 
     def honest(self) -> None:
@@ -99,7 +98,7 @@ def arena(name: str, folder: Path) -> Iterator[Arena]:
         library={path.name: path.read_bytes() for path in sorted(INSIDE.glob("*.py"))},
         variables=(("CTXBENCH_ATTACK", token),),
     )
-    with server(token, banner) as port, free_port() as free, _variable(f"SECRET_{token}", variable):
+    with server(token, banner) as port, free_port() as free, patch.dict(os.environ, {f"SECRET_{token}": variable}):
         before = host.fingerprint(canary)
         sandbox = real(name)
         sandbox.prepare(environment, print)
@@ -163,12 +162,3 @@ def free_port() -> Iterator[int]:
         done.set()
         thread.join()
     assert reached == []
-
-
-@contextlib.contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        del os.environ[name]

@@ -66,7 +66,6 @@ def lines(text: str) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether an output is what a case expects."""
     whole, ranges = "", []
     for index, part in enumerate(re.split(r"<([\w.-]+)>", lines(pattern))):
         if not index % 2:

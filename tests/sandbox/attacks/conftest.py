@@ -10,6 +10,5 @@ from tests.sandbox.attacks.arena import Arena, arena
 
 @pytest.fixture(scope="module", params=BACK_ENDS)
 def ring(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    """Give the pool of a back end."""
     with arena(request.param, tmp_path_factory.mktemp("arena")) as here:
         yield here

@@ -31,7 +31,6 @@ class Seen:
     containers: set[str] = field(default_factory=set)
 
     def look(self, token: str) -> None:
-        """Note what runs now."""
         for pid in processes(token):
             self.boxes.add(pid)
             with contextlib.suppress(OSError):
@@ -88,7 +87,6 @@ def fingerprint(canary: Path) -> dict[str, str]:
 
 
 def leftovers() -> list[str]:
-    """Return temporary folders that name this process."""
     temporary = Path(tempfile.gettempdir())
     return [str(path) for path in temporary.iterdir() if re.search(rf"ctxbench.*\b{os.getpid()}\b", path.name)]
 

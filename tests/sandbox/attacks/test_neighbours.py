@@ -172,7 +172,6 @@ def draining(pool: Pool, program: str, name: str) -> Iterator[None]:
 
 
 def named(name: str) -> bool:
-    """Return whether a process of this machine is called so."""
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             with contextlib.suppress(OSError):

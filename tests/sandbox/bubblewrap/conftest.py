@@ -26,8 +26,6 @@ _CONFORMANCE = Path(__file__).parents[1] / "conformance"
 
 @dataclass(frozen=True)
 class Driver:
-    """Runs the driver as one user."""
-
     root: bool
     argv: tuple[str, ...]
     folder: Path
@@ -38,7 +36,6 @@ class Driver:
 
     @contextmanager
     def begin(self, **asked: Any) -> Iterator[subprocess.Popen[str]]:
-        """Start the driver; it is killed at the end."""
         text = json.dumps({"cache": str(self.cache), **asked})
         environment = {**os.environ, "PYTHONPATH": str(self.folder), "HOME": str(self.folder), "SECRET": "of-the-host"}
         for name in ("CTXBENCH_HOME", "TMPDIR"):

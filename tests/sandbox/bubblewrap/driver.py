@@ -33,7 +33,6 @@ def launcher(asked: dict[str, Any]) -> BubblewrapLauncher:
 
 
 def listen(box: BubblewrapBox, seconds: float) -> str:
-    """Return all that a box says until it ends."""
     said = b""
     deadline = time.monotonic() + seconds
     try:
@@ -46,7 +45,6 @@ def listen(box: BubblewrapBox, seconds: float) -> str:
 
 
 def raw(asked: dict[str, Any]) -> dict[str, Any]:
-    """Run Python code as the first process of a box, without a guest."""
     box = launcher(asked).start()
     try:
         said = listen(box, 60)
@@ -72,7 +70,6 @@ def hold(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def jobs(asked: dict[str, Any]) -> dict[str, Any]:
-    """Run jobs in a pool."""
     environment = Environment(name="jobs", **asked.get("environment", {}))
     sandbox = BubblewrapSandbox(Path(asked["cache"]))
     digest = sandbox.prepare(environment, quiet)

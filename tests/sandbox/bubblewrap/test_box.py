@@ -40,7 +40,6 @@ def soon(seconds: float = 30.0) -> float:
 
 
 def with_word(word: str) -> list[int]:
-    """Return the processes of this machine that have a word in their arguments."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

@@ -161,7 +161,7 @@ def test_no_bwrap_is_told_with_what_installs_it(tmp_path: Path, monkeypatch: pyt
 def test_a_stage_hides_nothing_that_is_bound(tmp_path: Path) -> None:
     image = make(Environment(name="a"), tmp_path, quiet)
     made = layout(Environment(name="a"), image, Limits())
-    assert not any(host.within(Path(source), [made.stage]) for source, _ in made.binds)
+    assert not any(host.is_within(Path(source), [made.stage]) for source, _ in made.binds)
     assert host.stage([Path("/mnt/home/cache"), Path("/media/x")]) in ("/srv", "/opt")
     with pytest.raises(SandboxUnavailable, match="empty /mnt"):
         host.stage([Path("/mnt/a"), Path("/media/a"), Path("/srv/a"), Path("/opt/a")])

@@ -25,7 +25,7 @@ def test_a_plain_user_gets_what_root_gets(run_as: Driver) -> None:
 def test_a_plain_users_box_takes_no_more_of_what_all_boxes_share(run_as: Driver) -> None:
     cases = [case for case in CASES["Taking what all boxes share"] if case.name not in _AS_ROOT_ONLY]
     lines = [line for case in cases for line in case.code.splitlines() if line.startswith("from attack_tools")]
-    assert set(lines) == {"from attack_tools import apart, kernel, tried, word"}
+    assert set(lines) == {"from attack_tools import in_child, kernel, tried, word"}
     code = [_TOOLS + case.code.replace(lines[0], "") for case in cases]
     outcomes = run_as(jobs=[["python3", "-c", program] for program in code])["outcomes"]
     for case, outcome in zip(cases, outcomes, strict=True):

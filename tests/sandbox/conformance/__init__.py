@@ -40,8 +40,6 @@ _MANY = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """The result of one check."""
-
     name: str
     passed: bool
     detail: str

@@ -89,7 +89,6 @@ while True:
 
 
 def python(pool: Pool, program: str, *, seconds: float = SECONDS, files: Mapping[str, bytes] | None = None) -> Outcome:
-    """Run a Python program in a box."""
     return pool.run(Job(action=Command(argv=("python3", "-c", program)), seconds=seconds, files=files or {}))
 
 

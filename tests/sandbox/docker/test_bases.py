@@ -18,8 +18,6 @@ class Image:
 
 @dataclass
 class Images:
-    """The engine's images and its registry's."""
-
     here: dict[str, str]
     there: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)

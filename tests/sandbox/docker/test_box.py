@@ -24,8 +24,7 @@ pytestmark = pytest.mark.slow
 SOON = 30.0
 
 
-def gone(client: Client, name: str, seconds: float = SOON) -> bool:
-    """Return whether a container is gone, in time."""
+def wait_until_removed(client: Client, name: str, seconds: float = SOON) -> bool:
     deadline = time.monotonic() + seconds
     while client.api.containers(all=True, filters={"id": name}):
         if time.monotonic() > deadline:
@@ -187,7 +186,7 @@ def test_ending_leaves_nothing_and_may_be_repeated(engine: Client, launcher: Doc
     box = launcher.start()
     assert run(box, "value = 1") == 1
     assert box.end() == ""
-    assert gone(engine, box.name, 0)
+    assert wait_until_removed(engine, box.name, 0)
     assert box.end() == ""
     for use in (lambda: box.send(b"x", time.monotonic() + 1), lambda: box.receive(time.monotonic() + 1)):
         with pytest.raises(SandboxLost):
@@ -247,7 +246,7 @@ def test_a_start_that_fails_is_a_lost_box_and_leaves_none(
     with pytest.raises(SandboxLost, match="no such file"):
         launcher.start()
     assert made and made[0]["Id"] not in before
-    assert gone(engine, made[0]["Id"], 0)
+    assert wait_until_removed(engine, made[0]["Id"], 0)
 
 
 KILLED = """
@@ -277,4 +276,4 @@ def test_a_harness_that_is_killed_leaves_no_container(
         labels = [engine.api.inspect_container(name)["Config"]["Labels"]["ctxbench.owner"] for name in names]
         assert {label.partition(":")[0] for label in labels} == {str(harness.pid)}
         os.kill(harness.pid, signal.SIGKILL)
-    assert all(gone(engine, name) for name in names)
+    assert all(wait_until_removed(engine, name) for name in names)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tarfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +184,15 @@ DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!r}).pr
     until(lambda: not building(), 120)
 
 
+def run_in(sandbox: DockerSandbox, environment: Environment, code: str) -> Any:
+    with sandbox.launcher(environment, Limits()) as launcher:
+        box = launcher.start()
+        try:
+            return run(box, code)
+        finally:
+            box.end()
+
+
 @pytest.mark.slow
 @pytest.mark.network
 def test_requirements_and_a_project_s_metadata_are_there_and_its_code_is_not(docker_sandbox: DockerSandbox) -> None:
@@ -197,12 +206,9 @@ try:
 except ImportError:
     value.append("its code is not there")
 """
-    with docker_sandbox.launcher(environment, Limits()) as launcher:
-        box = launcher.start()
-        try:
-            assert run(box, code) == ["2.0.0", "1.17.0", "/ctxbench/site/six.py", True, "its code is not there"]
-        finally:
-            box.end()
+    assert run_in(docker_sandbox, environment, code) == [
+        "2.0.0", "1.17.0", "/ctxbench/site/six.py", True, "its code is not there",
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -210,12 +216,8 @@ except ImportError:
 def test_programs_are_installed(docker_sandbox: DockerSandbox) -> None:
     environment = fresh(programs=("hello",))
     docker_sandbox.prepare(environment, lambda _: None)
-    with docker_sandbox.launcher(environment, Limits()) as launcher:
-        box = launcher.start()
-        try:
-            assert run(box, "import subprocess; value = subprocess.check_output('hello').decode()") == "Hello, world!\n"
-        finally:
-            box.end()
+    code = "import subprocess; value = subprocess.check_output('hello').decode()"
+    assert run_in(docker_sandbox, environment, code) == "Hello, world!\n"
     with pytest.raises(SandboxUnavailable, match="no-such-package-of-debian"):
         docker_sandbox.prepare(fresh(programs=("no-such-package-of-debian",)), lambda _: None)
 
@@ -232,41 +234,40 @@ for _ in range(300):
 """
 
 
+@contextlib.contextmanager
+def built(engine: Client, sandbox: DockerSandbox, target: str) -> Iterator[str]:
+    """Give the image of a target of the Dockerfile; it is gone afterwards."""
+    base, tag = images.base_id(engine, sandbox.base_image, lambda _: None), f"{NAME}:{target}"
+    named: dict[str, Any] = {"target": target, "tag": tag, "buildargs": {"BASE_IMAGE": base}}
+    engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
+    try:
+        yield tag
+    finally:
+        engine.api.remove_image(tag, force=True)
+
+
 @pytest.mark.slow
 def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engine: Client) -> None:
-    base = images.base_id(engine, docker_sandbox.base_image, lambda _: None)
-    made, _ = engine.images.build(
-        path=str(ROOT), target="sandbox", tag=f"{NAME}:plain", buildargs={"BASE_IMAGE": base}, rm=True, forcerm=True
-    )
-    try:
+    with built(engine, docker_sandbox, "sandbox") as image:
         check = ["-c", "import sandbox.guest, sandbox.errors; print(6)"]
-        said = engine.containers.run(made.id, check, entrypoint=["python3"], remove=True, network_mode="none")
+        said = engine.containers.run(image, check, entrypoint=["python3"], remove=True, network_mode="none")
         assert said == b"6\n"
-    finally:
-        engine.api.remove_image(f"{NAME}:plain", force=True)
 
 
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
 def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, engine: Client) -> None:
-    base = images.base_id(engine, docker_sandbox.base_image, lambda _: None)
-    named: dict[str, Any] = {"target": "dashboard", "tag": f"{NAME}:dashboard", "buildargs": {"BASE_IMAGE": base}}
-    engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
     docker = importlib.import_module("docker")
-    try:
+    with built(engine, docker_sandbox, "dashboard") as image:
         with pytest.raises(docker.errors.ContainerError, match="no runs are stored"):
-            engine.containers.run(f"{NAME}:dashboard", ["leaderboard"], remove=True, network_mode="none")
+            engine.containers.run(image, ["leaderboard"], remove=True, network_mode="none")
         served = f"ctxbench run --help >/dev/null && python3 -c '{_EMPTY}' && exec ctxbench dashboard --host 0.0.0.0"
-        container = engine.containers.run(
-            f"{NAME}:dashboard", ["-c", served], entrypoint=["sh"], detach=True, network_mode="none"
-        )
+        container = engine.containers.run(image, ["-c", served], entrypoint=["sh"], detach=True, network_mode="none")
         try:
             assert container.exec_run(["python3", "-c", _HEALTH]).output == b"ok\n", container.logs()
         finally:
             container.remove(force=True)
-    finally:
-        engine.api.remove_image(f"{NAME}:dashboard", force=True)
 
 
 @pytest.mark.long
@@ -275,21 +276,16 @@ def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, eng
 def test_parts_of_a_run_in_containers_that_share_nothing_make_one_run(
     docker_sandbox: DockerSandbox, engine: Client, tmp_path: Path
 ) -> None:
-    base = images.base_id(engine, docker_sandbox.base_image, lambda _: None)
-    named: dict[str, Any] = {"target": "worker", "tag": f"{NAME}:worker", "buildargs": {"BASE_IMAGE": base}}
-    engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
     home, command = Home(tmp_path / "home"), ["--samples", "demo", "--strategy", "lc.infile", "--generator"]
     make_set(home, per_repo=3)
-    try:
+    with built(engine, docker_sandbox, "worker") as image:
         for index in range(2):
             parts = tmp_path / f"parts{index}"
             parts.mkdir()
             parts.chmod(0o777)
             mounts = [f"{home.root}:/data:ro", f"{parts}:/parts"]
             part = ["run", *command, "scripted(text=x)", "--shard", f"{index}/2", "--out", "/parts"]
-            said = engine.containers.run(f"{NAME}:worker", part, remove=True, network_mode="none", volumes=mounts)
+            said = engine.containers.run(image, part, remove=True, network_mode="none", volumes=mounts)
             assert b"scored 3  model-failed 0  missing 0" in said
         merged = run_cli("merge", "--home", str(home.root), str(tmp_path / "parts0"), str(tmp_path / "parts1"))
         assert merged.code == 0 and "new 6  already there 0  faults 0  missing 0" in merged.out
-    finally:
-        engine.api.remove_image(f"{NAME}:worker", force=True)

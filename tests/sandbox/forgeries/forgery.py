@@ -20,8 +20,6 @@ _CORPUS = Path(__file__).parent / "corpus"
 
 @dataclass(frozen=True)
 class Forgery:
-    """One attempt."""
-
     name: str
     text: str
     says: tuple[str, ...]

@@ -433,7 +433,6 @@ _DECLARED = 2
 
 
 def sample(target: str = "total") -> Sample:
-    """Return the sample that asks for a target."""
     declaration, docstring = TARGETS[target].split("\n")[:_DECLARED]
     lines = PRICES.split("\n")
     start = next(number for number, line in enumerate(lines) if line.strip() == declaration)
@@ -459,7 +458,6 @@ def sample(target: str = "total") -> Sample:
 
 
 def reference(target: str = "total") -> Reference:
-    """Return a target's answer and tests."""
     return Reference(id=f"shop/{target}", target=TARGETS[target], tests=TESTS[target])
 
 

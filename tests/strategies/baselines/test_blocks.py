@@ -155,10 +155,3 @@ def test_repocoder_keeps_an_empty_draft_and_says_so(monkeypatch: pytest.MonkeyPa
     ranked(monkeypatch, "load_cart")
     assert made("base.repocoder_fn", model=Model("")).flags == ("empty_draft",)
     assert made("base.repocoder_fn(iterations=1)").flags == ()
-
-
-def test_real_rankings_hold_together() -> None:
-    """The search of the view and an encoder that needs nothing."""
-    prompt = made("base.rlcoder(encoder=hashed)")
-    assert prompt.text.endswith(f"{PATH}{HEAD}") and "# file path: shop/store.py" in prompt.text
-    assert "secret" not in prompt.text

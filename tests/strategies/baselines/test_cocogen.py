@@ -5,8 +5,7 @@ import pytest
 from ctxbench.bench.repository import View
 from ctxbench.bench.types import Cursor
 from ctxbench.strategies.api import BlockKind
-from ctxbench.strategies.baselines.cocogen import Category, Checker, DraftFault, Symbols, placed
-from ctxbench.strategies.layout import RepositoryFiles
+from ctxbench.strategies.baselines.cocogen import Category, Checker, Symbols, placed
 from tests.strategies.baselines.shop import made, view
 from tests.strategies.icl.shop import PYTHON, Model, query
 
@@ -158,10 +157,12 @@ def found(body: str, head: str = HEAD, files: dict[str, str] | None = None) -> l
 
 def test_good_code_has_no_faults() -> None:
     assert found("    import math\n    tax = apply_tax(store[user], rate)\n    return math.floor(tax)\n") == []
+    assert found("    return '\\d' is store\n") == [], "what warns is read in silence"
     assert found("    global RATE\n    RATE = [x for x in store]\n    return lambda y: (y, __file__, RATE)\n") == []
 
 
 def test_undefined_names_and_members_of_the_project() -> None:
+    assert len(found("    return nothing + nothing\n")) == 1
     body = "    from shop import rules\n    a = rules.round_up(rate)\n    b = rules.RATE\n    return load_cart(a) + b\n"
     assert found(body) == [
         (Category.MEMBER, "rules.round_up", "a = rules.round_up(rate)"),
@@ -201,23 +202,11 @@ def test_faults_outside_the_function_are_the_files_own() -> None:
     assert found("    return 1\n", f"def checkout():\n    pass\n\n\n{HEAD}") == []
 
 
-def test_code_that_warns_is_read_in_silence() -> None:
-    assert found("    return '\\d' is store\n") == []
-
-
 def test_methods_are_judged_by_their_class() -> None:
     head = "class Till:\n    def __init__(self):\n        self.sum = 0\n\n    def checkout(self, rate):\n"
     assert found("        return self.sum + self.total(rate)\n", head) == [
         (Category.MEMBER, "self.total", "return self.sum + self.total(rate)")
     ]
-
-
-def test_files_are_read_when_they_are_asked_for() -> None:
-    files = RepositoryFiles(view(query(), FILES))
-    assert set(files) == set(FILES) and len(files) == 4 and "shop/rules.py" in files and "no.py" not in files
-    assert "secret" not in files["shop/checkout.py"]
-    with pytest.raises(KeyError):
-        files["no.py"]
 
 
 def symbols(name: str, line: str = "", repo: View | None = None) -> list[str]:
@@ -240,8 +229,3 @@ def test_where_no_name_is_equal_the_most_similar_are_found() -> None:
 
 def test_the_target_is_no_symbol() -> None:
     assert all("checkout(" not in one for one in symbols("chekout", "chekout(store, user, rate)"))
-
-
-def test_a_fault_is_told_once_a_line() -> None:
-    assert len(found("    return nothing + nothing\n")) == 1
-    assert DraftFault(category=Category.OTHER, line=1, name="", message="m").line == 1

@@ -150,7 +150,6 @@ class Rules {
 
 
 def query(**changes: object) -> Query:
-    """Return the query about ``checkout``."""
     before, after = CHECKOUT.split("    secret = store.load(user)\n    return secret\n")
     made = Query(
         id="shop/shop/checkout.py::checkout",
@@ -171,7 +170,6 @@ def query(**changes: object) -> Query:
 
 
 def java_query(**changes: object) -> Query:
-    """Return the query about ``Till.pay``."""
     before, after = JAVA["src/Till.java"].split("        double secret = rules.tax(amount);\n        return secret;\n")
     made = query(
         id="shop/src/Till.java::Till.pay",
@@ -228,7 +226,7 @@ class Model:
         return self.answers.pop(0)
 
 
-def made(
+def prompt_of(
     spec: str, about: Query | None = None, files: dict[str, str] | None = None, model: Model | None = None
 ) -> Prompt:
     """Return the prompt that a strategy makes of a query; by default of the Python repository."""

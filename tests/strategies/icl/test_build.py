@@ -5,13 +5,12 @@ import textwrap
 
 import pytest
 
-from ctxbench.bench.errors import InputFault
 from ctxbench.bench.types import Kind
 from ctxbench.strategies.api import BlockKind, Prompt
 from ctxbench.strategies.conformance import check
 from ctxbench.strategies.icl.prompts import INSTRUCTIONS
 from ctxbench.strategies.registry import names, resolve
-from tests.strategies.icl.shop import JAVA, PYTHON, Model, Shelf, java_query, made, query
+from tests.strategies.icl.shop import JAVA, PYTHON, Model, Shelf, java_query, prompt_of, query
 
 ICL = [name for name in names() if name.startswith("icl.")]
 RETRIEVING = [name for name in ICL if name not in ("icl.direct", "icl.infile", "icl.selfdoc")]
@@ -51,7 +50,7 @@ def test_they_conform(name: str) -> None:
 @pytest.mark.parametrize("about", [query(), java_query()])
 def test_no_prompt_holds_the_answer_or_a_made_up_place(name: str, instructs: bool, about) -> None:
     asked = model(instructs=instructs)
-    prompt = made(name, about, model=asked)
+    prompt = prompt_of(name, about, model=asked)
     files = PYTHON if about == query() else JAVA
     repo = Shelf(about, files)
     for role, text in [("final", prompt.text), *((role, text) for role, _, text in asked.asked)]:
@@ -77,34 +76,34 @@ def test_what_is_looked_for() -> None:
 def test_functions_of_the_current_file_are_found_unless_it_is_shown(name: str) -> None:
     about = query(docstring="Close the store.")
     steps = Model(*["1. Close the store."] * 3)
-    paths = shown(made(name, about, model=steps))
+    paths = shown(prompt_of(name, about, model=steps))
     assert paths[-1] == "shop/checkout.py" and len(paths) == 1 + ("infile" in name)
 
 
 def test_the_retrieved_current_file_lacks_the_function() -> None:
     about = query(docstring="Close the store.")
-    prompt = made("icl.filerag", about)
+    prompt = prompt_of("icl.filerag", about)
     assert shown(prompt) == ["shop/checkout.py"] and "Takes the money" not in prompt.text
     assert len(prompt.blocks[3].places) == 2  # around what was taken out
 
 
 def test_more_than_one() -> None:
-    both = made("icl.rag(k=3)", query(docstring="Return the cart of a user. Add the tax to an amount."))
+    both = prompt_of("icl.rag(k=3)", query(docstring="Return the cart of a user. Add the tax to an amount."))
     assert both.text.count("#####\nFILE ") == 3
     scores = [block.score or 0 for block in both.blocks if block.kind is BlockKind.SIMILAR]
     assert scores == sorted(scores, reverse=True)
-    scopes = made("icl.rag_s(k=3)", query(docstring="Add the tax to an amount. Take a discount off an amount."))
+    scopes = prompt_of("icl.rag_s(k=3)", query(docstring="Add the tax to an amount. Take a discount off an amount."))
     rules = next(block.text for block in scopes.blocks if "import math" in block.text)
     assert "def apply_tax" in rules and "def apply_discount" in rules and "def step" not in rules
     assert len(shown(scopes)) == len(set(shown(scopes)))
-    files = made("icl.filerag(k=3)", query(docstring="Add the tax. Return the cart. Close the store."))
+    files = prompt_of("icl.filerag(k=3)", query(docstring="Add the tax. Return the cart. Close the store."))
     assert sorted(shown(files)) == sorted(PYTHON)
 
 
 @pytest.mark.parametrize("name", ["icl.ragot", "icl.ragot_s", "icl.fileragot"])
 def test_what_an_earlier_step_brought_is_not_repeated(name: str) -> None:
     steps = "1. Return the cart of a user.\n2. The cart of a user.\n3. Add the tax to an amount."
-    prompt = made(name, model=Model(steps))
+    prompt = prompt_of(name, model=Model(steps))
     assert shown(prompt) == ["shop/store.py", "shop/rules.py"]
     assert "FILE 2\n" in prompt.text and "FILE 3" not in prompt.text and "3. Add the tax" in prompt.text
 
@@ -112,9 +111,9 @@ def test_what_an_earlier_step_brought_is_not_repeated(name: str) -> None:
 def test_no_candidates_is_direct() -> None:
     about = about_empty(ALONE)
     for name in ("icl.rag", "icl.rag_s", "icl.filerag"):
-        prompt = made(name, about, ALONE)
-        assert prompt.flags == ("no_candidates",) and prompt.text == made("icl.direct", about, ALONE).text
-    planned = made("icl.ragot", about, ALONE, Model("1. Pay."))
+        prompt = prompt_of(name, about, ALONE)
+        assert prompt.flags == ("no_candidates",) and prompt.text == prompt_of("icl.direct", about, ALONE).text
+    planned = prompt_of("icl.ragot", about, ALONE, Model("1. Pay."))
     assert planned.flags == ("no_candidates",) and planned.text.startswith(INSTRUCTIONS["direct"])
     assert "Here are the steps to implement it:\n1. Pay.\n" in planned.text
 
@@ -133,62 +132,48 @@ def test_no_candidates_is_direct() -> None:
 )
 def test_a_current_file_without_functions(name: str, other: str) -> None:
     about = about_empty()
-    kept = made(name, about, EMPTY, model())
+    kept = prompt_of(name, about, EMPTY, model())
     assert kept.flags == ("empty_current_file", f"fallback:{other}")
     assert "#####\nimport log\n\n" in kept.text and shown(kept)[-1] == "shop/checkout.py"
     files = {**ALONE, "shop/store.py": PYTHON["shop/store.py"]}
-    blank = made(name, about_empty(ALONE), files, model())
+    blank = prompt_of(name, about_empty(ALONE), files, model())
     assert "shop/checkout.py" not in shown(blank)
-    assert blank.text == made(other, about_empty(ALONE), files, model()).text
+    assert blank.text == prompt_of(other, about_empty(ALONE), files, model()).text
 
 
 def test_selfdoc_of_a_file_without_functions() -> None:
-    prompt = made("icl.selfdoc", about_empty(), EMPTY, Model("DOCUMENT"))
+    prompt = prompt_of("icl.selfdoc", about_empty(), EMPTY, Model("DOCUMENT"))
     assert prompt.flags == ("empty_current_file", "fallback:icl.selfdoc") and shown(prompt) == ["shop/store.py"]
-    more = made("icl.selfdoc(extra_files=2)", about_empty(), EMPTY, Model("ONE", "TWO"))
+    more = prompt_of("icl.selfdoc(extra_files=2)", about_empty(), EMPTY, Model("ONE", "TWO"))
     assert more.flags == ("empty_current_file",) and len(shown(more)) == 2
-    alone = made("icl.selfdoc", about_empty(ALONE), ALONE, Model())
+    alone = prompt_of("icl.selfdoc", about_empty(ALONE), ALONE, Model())
     assert "no_candidates" in alone.flags and alone.text.startswith(INSTRUCTIONS["direct"])
 
 
 def test_empty_answers() -> None:
-    prompt = made("icl.ragot_s(instruction=default)", model=Model(" \n"))
-    assert prompt.flags == ("fallback:icl.rag",) and prompt.text == made("icl.rag").text
-    silent = made("icl.selfdoc(extra_files=1)", query(docstring="Return the cart."), model=Model("", "DOCUMENT"))
+    prompt = prompt_of("icl.ragot_s(instruction=default)", model=Model(" \n"))
+    assert prompt.flags == ("fallback:icl.rag",) and prompt.text == prompt_of("icl.rag").text
+    silent = prompt_of("icl.selfdoc(extra_files=1)", query(docstring="Return the cart."), model=Model("", "DOCUMENT"))
     assert silent.flags == ("empty_documentation",) and shown(silent) == ["shop/checkout.py"]
 
 
 def test_a_model_that_cannot_plan() -> None:
     about = query(docstring="Return the cart of a user. Add the tax to an amount.\n\n>>> x")
-    prompt = made("icl.ragot(max_steps=1)", about, model=Model(instructs=False))
+    prompt = prompt_of("icl.ragot(max_steps=1)", about, model=Model(instructs=False))
     assert prompt.flags == ("plain_steps",) and shown(prompt) == ["shop/store.py"]
     assert "implement it:\n1. Return the cart of a user.\n\n###" in prompt.text
-    both = made("icl.selfdoc_ragot_s", about, model=Model(instructs=False))
+    both = prompt_of("icl.selfdoc_ragot_s", about, model=Model(instructs=False))
     assert both.flags == ("plain_steps",) and shown(both) == ["shop/store.py", "shop/rules.py"]
 
 
 def test_a_file_that_does_not_parse_gives_the_function_alone() -> None:
     files = {**PYTHON, "shop/store.py": PYTHON["shop/store.py"] + "\n\nx = (\n"}
     about = query(docstring="Return the cart of a user.")
-    prompt = made("icl.rag_s", about, files)
-    assert prompt.flags == ("parse_failed",) and prompt.text == made("icl.rag", about, files).text
+    prompt = prompt_of("icl.rag_s", about, files)
+    assert prompt.flags == ("parse_failed",) and prompt.text == prompt_of("icl.rag", about, files).text
 
 
 def test_nothing_to_look_for() -> None:
     bare = dataclasses.replace(query(), signature=None, docstring=None, name=None)
     repo = Shelf(bare, PYTHON)
     assert resolve("icl.rag")(bare, repo, Model()).flags == ("no_candidates",) and not repo.asked
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ("icl.direct(k=2)", "no parameter 'k'"),
-        ("icl.rag(docstring=human)", "no parameter 'docstring'"),
-        ("icl.rag(k=0)", "at least 1"),
-        ("icl.rag(instruction=C)", "A or B"),
-    ],
-)
-def test_parameters_are_checked(spec: str, words: str) -> None:
-    with pytest.raises(InputFault, match=words):
-        resolve(spec)

@@ -2,15 +2,15 @@
 
 import pytest
 
+from ctxbench.bench.types import Query
 from ctxbench.strategies.api import Block, BlockKind
 from ctxbench.strategies.icl.prompts import (
     INSTRUCTIONS,
-    numbered_list,
     parse_steps,
     plain_steps,
     with_section,
 )
-from tests.strategies.icl.shop import JAVA, PYTHON, Model, java_query, made, query
+from tests.strategies.icl.shop import JAVA, PYTHON, Model, java_query, prompt_of, query
 
 A = (
     "You are an expert developer. You must write a function or method based on the function signature, docstring and "
@@ -86,27 +86,30 @@ class Rules:
 STEPS = "1. **Load**: Return the cart of a user.\n2) **Tax**: Add the tax to an amount, amount and rate.\n"
 
 
+def asked(docstring: str) -> tuple[Query, str]:
+    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", docstring)
+    return query(docstring=docstring), end
+
+
 def test_the_instructions_are_the_papers() -> None:
     assert {"A": A, "B": B, "direct": DIRECT} == INSTRUCTIONS
 
 
 def test_direct() -> None:
-    assert made("icl.direct").text == f"{DIRECT}\n\n{PYTHON_END}"
-    assert made("icl.direct", java_query()).text == f"{DIRECT}\n\n{JAVA_END}"
+    assert prompt_of("icl.direct").text == f"{DIRECT}\n\n{PYTHON_END}"
+    assert prompt_of("icl.direct", java_query()).text == f"{DIRECT}\n\n{JAVA_END}"
 
 
 def test_rag() -> None:
-    about = query(docstring="Return the cart of a user.")
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
-    assert made("icl.rag", about).text == (
+    about, end = asked("Return the cart of a user.")
+    assert prompt_of("icl.rag", about).text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{LOAD}\n\n{end}"
     )
 
 
 def test_rag_s() -> None:
-    about = query(docstring="Add the tax to an amount.")
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Add the tax to an amount.")
-    assert made("icl.rag_s", about).text == (
+    about, end = asked("Add the tax to an amount.")
+    assert prompt_of("icl.rag_s", about).text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{TAX_SCOPE}\n\n{end}"
     )
 
@@ -139,16 +142,15 @@ class Rules {
 
     enum Coin { CENT, EURO; int worth() { return 1; } }
 }"""
-    assert made("icl.rag_s", java_query()).text == (
+    assert prompt_of("icl.rag_s", java_query()).text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{scope}\n\n{JAVA_END}"
     )
 
 
 def test_filerag_shows_the_file_as_it_is() -> None:
     rules = PYTHON["shop/rules.py"].removesuffix("\n")
-    about = query(docstring="Add the tax to an amount.")
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Add the tax to an amount.")
-    assert made("icl.filerag(k=2)", about).text == (
+    about, end = asked("Add the tax to an amount.")
+    assert prompt_of("icl.filerag(k=2)", about).text == (
         f"{B}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{rules}\n\n"
         f"#####\nFILE 2\n#####\n{CURRENT}\n\n{end}"
     )
@@ -156,7 +158,7 @@ def test_filerag_shows_the_file_as_it_is() -> None:
 
 def test_ragot_s_plans_then_shows_a_scope_for_each_step() -> None:
     model = Model(STEPS)
-    prompt = made("icl.ragot_s", model=model)
+    prompt = prompt_of("icl.ragot_s", model=model)
     assert prompt.text == (
         f"{B}\n\n### Context with implementations:\n"
         f'#####\nFILE 1\n#####\n"""Where carts are kept."""\n\n{LOAD}\n\n'
@@ -179,9 +181,8 @@ def test_ragot_s_plans_then_shows_a_scope_for_each_step() -> None:
 
 
 def test_infile_filerag_ends_with_the_current_file() -> None:
-    about = query(docstring="Return the cart of a user.")
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
-    assert made("icl.infile_filerag", about).text == (
+    about, end = asked("Return the cart of a user.")
+    assert prompt_of("icl.infile_filerag", about).text == (
         f"{B}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{STORE}\n\n"
         f"#####\nFILE 2\n#####\n{CURRENT}\n\n{end}"
     )
@@ -204,15 +205,15 @@ class Till {
         return 0;
     }
 }"""
-    assert made("icl.infile", java_query()).text == (
+    assert prompt_of("icl.infile", java_query()).text == (
         f"{B}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{current}\n\n{JAVA_END}"
     )
 
 
 def test_selfdoc_shows_documentation_and_no_code() -> None:
+    about, end = asked("Return the cart of a user.")
     model = Model("load_cart(user): the cart.\n", "refund(store, user): money.\n\nclose(store): nothing.")
-    prompt = made("icl.selfdoc(extra_files=1)", query(docstring="Return the cart of a user."), model=model)
-    end = PYTHON_END.replace("Take the money of a user.\n\n    Add the tax to the cart.", "Return the cart of a user.")
+    prompt = prompt_of("icl.selfdoc(extra_files=1)", about, model=model)
     assert prompt.text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\nload_cart(user): the cart.\n\n"
         f"#####\nFILE 2\n#####\nrefund(store, user): money.\n\nclose(store): nothing.\n\n{end}"
@@ -227,7 +228,7 @@ def test_selfdoc_shows_documentation_and_no_code() -> None:
 
 
 def test_selfdoc_of_a_model_that_cannot_describe() -> None:
-    prompt = made("icl.selfdoc", model=Model(instructs=False))
+    prompt = prompt_of("icl.selfdoc", model=Model(instructs=False))
     documentation = (
         'def refund(store, user):\n    """Give the money back."""\ndef close(store):\n    """Close the store."""'
     )
@@ -239,47 +240,47 @@ def test_selfdoc_of_a_model_that_cannot_describe() -> None:
 
 def test_selfdoc_ragot_s_plans_with_documentation_that_the_last_prompt_lacks() -> None:
     model = Model("DOCUMENT 1", "DOCUMENT 2", STEPS)
-    prompt = made("icl.selfdoc_ragot_s", model=model)
+    prompt = prompt_of("icl.selfdoc_ragot_s", model=model)
     assert [role for role, _, _ in model.asked] == ["documentation", "documentation", "steps"]
     assert model.asked[2][2].endswith(
         "before or after the list.\n\n### Documentation of the repository:\nDOCUMENT 1\n\nDOCUMENT 2\n\n" + PYTHON_END
     )
     assert "DOCUMENT" not in prompt.text
-    assert prompt.text == made("icl.ragot_s(instruction=A)", model=Model(STEPS)).text
+    assert prompt.text == prompt_of("icl.ragot_s(instruction=A)", model=Model(STEPS)).text
 
 
 def test_one_more_section_stands_before_the_steps() -> None:
     prompt = with_section(
-        made("icl.ragot_s", model=Model(STEPS)),
+        prompt_of("icl.ragot_s", model=Model(STEPS)),
         "APIS THAT MAY BE USED",
         Block(kind=BlockKind.API, text="def a()"),
         Block(kind=BlockKind.API, text="\n\ndef b()"),
     )
     section = "#####\nAPIS THAT MAY BE USED\n#####\ndef a()\n\ndef b()\n\n"
     assert f"    places = 2\n\n{section}Here are the steps to implement it:\n" in prompt.text
-    bare = with_section(made("icl.direct"), "MORE", Block(kind=BlockKind.API, text="x"))
+    bare = with_section(prompt_of("icl.direct"), "MORE", Block(kind=BlockKind.API, text="x"))
     assert bare.text == f"{DIRECT}\n\n### Context with implementations:\n#####\nMORE\n#####\nx\n\n{PYTHON_END}"
 
 
 def test_styles_and_instructions() -> None:
-    assert made("icl.direct(target_style=clean)").text.endswith(
+    assert prompt_of("icl.direct(target_style=clean)").text.endswith(
         '### Function docstring:\ndef checkout(store, user, rate):\n    """\n    Take the money of a user.\n\n'
         '    Add the tax to the cart.\n    """'
     )
     bare = query(docstring="")
-    assert made("icl.direct(target_style=clean)", bare).text.endswith(":\ndef checkout(store, user, rate):")
-    assert made("icl.direct", bare).text.endswith(':\ndef checkout(store, user, rate): """\n    """\n    """')
+    assert prompt_of("icl.direct(target_style=clean)", bare).text.endswith(":\ndef checkout(store, user, rate):")
+    assert prompt_of("icl.direct", bare).text.endswith(':\ndef checkout(store, user, rate): """\n    """\n    """')
     whole = java_query(docstring="/**\n     * Take it.\n     */", signature="double pay(double amount) {")
-    assert made("icl.direct", whole).text.endswith(":\n/**\n     * Take it.\n     */\ndouble pay(double amount)")
-    assert made("icl.infile(instruction=A)").text.startswith(f"{A}\n\n###")
-    assert made("icl.infile", java_query(), JAVA).text.count("FILE") == 1
+    assert prompt_of("icl.direct", whole).text.endswith(":\n/**\n     * Take it.\n     */\ndouble pay(double amount)")
+    assert prompt_of("icl.infile(instruction=A)").text.startswith(f"{A}\n\n###")
+    assert prompt_of("icl.infile", java_query(), JAVA).text.count("FILE") == 1
 
 
 def test_rag_before_the_current_file_asks_for_a_plan_as_figure_9_does() -> None:
     for spec in ("icl.infile_rag", "icl.infile_rag_s", "icl.rag", "icl.rag_s", "icl.selfdoc"):
-        assert made(spec, model=Model("It pays.")).text.startswith(f"{A}\n\n###")
+        assert prompt_of(spec, model=Model("It pays.")).text.startswith(f"{A}\n\n###")
     for spec in ("icl.infile", "icl.infile_filerag", "icl.infile_ragot_s"):
-        assert made(spec, model=Model(STEPS)).text.startswith(f"{B}\n\n###")
+        assert prompt_of(spec, model=Model(STEPS)).text.startswith(f"{B}\n\n###")
 
 
 METHOD = """\
@@ -301,7 +302,7 @@ at the margin
 def test_a_function_is_shown_at_the_margin() -> None:
     files = {"shop/checkout.py": PYTHON["shop/checkout.py"], "shop/rules.py": f"class Rules:\n{METHOD}"}
     about = query(docstring="Rounds up property cached seconds step self take money of a user text at margin return.")
-    text = made("icl.rag", about, files=files).text.partition("FILE 1\n#####\n")[2]
+    text = prompt_of("icl.rag", about, files=files).text.partition("FILE 1\n#####\n")[2]
     dedented = "\n".join(line.removeprefix("    ") for line in METHOD.rstrip("\n").split("\n"))
     assert "\nat the margin\n" in dedented
     assert text.partition("\n\n### Function docstring")[0] == dedented
@@ -324,12 +325,6 @@ def test_steps_are_numbered_lines_and_what_follows_them(answer: str, steps: tupl
     assert parse_steps(answer) == steps
 
 
-def test_they_are_shown_numbered_from_one() -> None:
-    assert (
-        numbered_list(parse_steps("4. **A**: a\n7) b")) == "Here are the steps to implement it:\n1. **A**: a\n2. b\n\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("docstring", "steps"),
     [
@@ -346,7 +341,4 @@ def test_they_are_shown_numbered_from_one() -> None:
 )
 def test_plain_steps_are_the_first_sentences(docstring: str, steps: tuple[str, ...]) -> None:
     assert plain_steps(query(docstring=docstring, name="Shop.checkOut(int)"), 3) == steps
-
-
-def test_nothing_to_plan_with_gives_no_steps() -> None:
     assert plain_steps(query(docstring="", name=None), 3) == ()

@@ -90,7 +90,7 @@ public final class Probe implements TestExecutionListener {
 
     @Override
     public void testPlanExecutionFinished(TestPlan plan) {
-        try (PrintWriter out = new PrintWriter(System.getProperty("ctxbench.survey"), "UTF-8")) {
+        try (PrintWriter out = new PrintWriter(System.getProperty("ctxbench.coverage"), "UTF-8")) {
             out.print(lines);
         } catch (IOException error) {
             throw new IllegalStateException(error);

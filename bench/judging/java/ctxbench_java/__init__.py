@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import judging, programs, surveying
+from . import coverage, judging, programs
 from .programs import MissingProgram, settle
 
-__all__ = ["build", "judge", "survey"]
+__all__ = ["build", "judge", "measure_coverage"]
 
 
 def build(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -16,9 +16,9 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
     return _answered(programs.build, arguments)
 
 
-def survey(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run every test with probes (see `surveying.survey`)."""
-    return _answered(surveying.survey, arguments)
+def measure_coverage(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run every test with probes (see `coverage.measure_coverage`)."""
+    return _answered(coverage.measure_coverage, arguments)
 
 
 def judge(arguments: dict[str, Any]) -> dict[str, Any]:

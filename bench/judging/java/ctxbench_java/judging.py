@@ -37,7 +37,7 @@ def test_id(owner: str, name: str) -> str:
     return f"{owner}#{match.group(1) if match else plain}{WHOLE}"
 
 
-def of_test(reports: Mapping[str, T], test: str) -> T | None:
+def entry_of_test(reports: Mapping[str, T], test: str) -> T | None:
     """Return a test's entry, under its id or its id without `WHOLE`."""
     return reports.get(test, reports.get(test.removesuffix(WHOLE)))
 
@@ -99,7 +99,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         ``tests``: id -> [state, message].
     """
     main, overlay = OWN / "main.jar", OWN / "overlay"
-    without(main, set(arguments["classes"]))
+    remove_entries(main, set(arguments["classes"]))
     # The file needs neither JUnit nor the tests.
     status, output = compile_files(
         [arguments["path"]],
@@ -111,7 +111,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     )
     if status:
         return {"compiled": False, "messages": output, **_end(status)}
-    strange = foreign(overlay, arguments["types"])
+    strange = unexpected_class(overlay, arguments["types"])
     if strange:
         return {"compiled": True, "messages": output, "foreign": strange}
     places = [overlay, main, *arguments["resources"], OWN / "test.jar", OWN / "tools.jar"]
@@ -124,7 +124,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
         seconds=arguments["processor_seconds"],
     )
     outcomes = read_reports(OWN / "reports")
-    expected = {name: of_test(outcomes, name) for name in arguments["tests"]}
+    expected = {name: entry_of_test(outcomes, name) for name in arguments["tests"]}
     return {
         "compiled": True,
         "messages": output,
@@ -148,7 +148,7 @@ def guarded(secret: str) -> list[str]:
     ]
 
 
-def foreign(overlay: Path, types: Sequence[str]) -> str:
+def unexpected_class(overlay: Path, types: Sequence[str]) -> str:
     """Return a class that would hide another file's class, or ""."""
     for path in sorted(overlay.rglob("*.class")):
         name = path.relative_to(overlay).as_posix().removesuffix(".class")
@@ -188,7 +188,7 @@ def selectors(tests: Iterable[str]) -> list[str]:
     return [*(f"--select-class={name}" for name in sorted(whole)), *single]
 
 
-def without(jar: Path, names: set[str]) -> None:
+def remove_entries(jar: Path, names: set[str]) -> None:
     """Remove entries from a jar: the original file's classes contain the answer."""
     beside = jar.with_suffix(".new")
     with zipfile.ZipFile(jar) as old, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as new:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import covering, parent
-from .options import late
+from .options import import_late_modules
 
-late()
+import_late_modules()
 
 
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:

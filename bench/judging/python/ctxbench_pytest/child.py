@@ -34,7 +34,7 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
     tests: list[str] = arguments["tests"]
     watcher = Watcher(channel, arguments)
     bases = dict.fromkeys(test.split("[", 1)[0] for test in tests)
-    plugins = [Opening(watcher), Warnings(), watcher]
+    plugins = [EarlyCheck(watcher), Warnings(), watcher]
     settle()
     code = int(pytest.main(with_options(arguments["arguments"], bases), plugins=plugins))
     sys.stdout.flush()
@@ -43,7 +43,7 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
     return code
 
 
-class Opening:
+class EarlyCheck:
     """A plugin that checks pytest before other plugins can change it."""
 
     __slots__ = ("_watcher",)

@@ -23,7 +23,7 @@ _LATE = """
 """
 
 
-def late() -> None:
+def import_late_modules() -> None:
     """Import what pytest imports late, so that a job starts in 80 ms instead of 300 ms."""
     for name in _LATE.split():
         try:

@@ -12,9 +12,9 @@ from ctxbench.bench.judging.python.plain.definitions import (
     classes,
     decorators,
     dropped,
+    faults_outside_function,
     is_changed,
     members,
-    outermost,
     shown,
     written_annotations,
 )
@@ -105,7 +105,7 @@ class CompletionReader:
             ast.Constant: self._constant,
             ast.MatchClass: self._pattern,
         }
-        yield from outermost(self._tree, self._file, self._own, self._repository)
+        yield from faults_outside_function(self._tree, self._file, self._own, self._repository)
         yield from classes(self._tree, self._names, self._repository)
         for node in ast.walk(self._tree):
             if id(node) in self._unread:

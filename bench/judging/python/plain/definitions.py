@@ -68,7 +68,7 @@ _COMMON = frozenset(["name", "value", "key", "text", "data", "count", "index"])
 Findings = Iterator[tuple[ast.AST, str]]
 
 
-def outermost(tree: ast.Module, file: BoundNames, own: str, repository: RepositoryWords) -> Findings:
+def faults_outside_function(tree: ast.Module, file: BoundNames, own: str, repository: RepositoryWords) -> Findings:
     """Yield faults outside the function: names that hide others, and code that runs on import."""
     leaf = own.rpartition(".")[2]
     found = 0

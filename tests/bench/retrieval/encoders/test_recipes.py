@@ -1,7 +1,6 @@
 """How a published model becomes an encoder, with a model object of ours in torch's place."""
 
 import importlib.util
-import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from ctxbench.bench.code_tokens import utf8
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.encoders import get, names, weights
-from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, RecipeEncoder, batches, framed, unit_length
+from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, RecipeEncoder, unit_length
 from tests.helpers.extras import needed
 
 RECIPE = EncoderRecipe(model="someone/something", limit=8, architecture="BertModel")
@@ -47,23 +46,6 @@ def made(
     (tmp_path / "config.json").write_text(json.dumps({"hidden_size": 3} if config is None else config))
     fake = Fake()
     return RecipeEncoder("fake", recipe, tmp_path, batch=batch, load=lambda: fake), fake
-
-
-def test_texts_are_framed_and_cut_at_their_end() -> None:
-    assert framed([5, 6], [1], [2], 8) == [1, 5, 6, 2]
-    assert framed(range(10, 30), [1], [2], 5) == [1, 10, 11, 12, 2]
-    assert framed(range(10, 30), [1, 3, 2], [2], 6) == [1, 3, 2, 10, 11, 2]
-    assert framed([], [1], [2], 8) == [1, 2]
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(1, 9), max_size=40), st.integers(1, 5))
-def test_batches_hold_each_text_once_and_one_length(lengths: list[int], most: int) -> None:
-    found = batches(lengths, most)
-    assert sorted(at for batch in found for at in batch) == list(range(len(lengths)))
-    assert all(len({lengths[at] for at in batch}) == 1 and len(batch) <= most for batch in found)
-    # None could be joined with the next.
-    assert all(len(left) == most or lengths[left[0]] != lengths[right[0]] for left, right in itertools.pairwise(found))
 
 
 def test_vectors_come_in_order_and_have_length_one(tmp_path: Path) -> None:

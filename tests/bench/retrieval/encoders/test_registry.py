@@ -1,6 +1,5 @@
 """Encoders by name: one instance a spec, one-line faults, outside packages by the same door."""
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.retrieval import encoders
 from ctxbench.bench.retrieval.encoders import canonical, get, names, summary
+from tests.helpers.threads import together
 
 
 class Letters:
@@ -53,11 +53,7 @@ def test_the_spelling_does_not_matter(letters: None) -> None:
 
 def test_threads_share_one_instance(letters: None) -> None:
     found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(get("letters(width=5)"))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(8, lambda: found.append(get("letters(width=5)")))
     assert len(found) == 8
     assert len(set(map(id, found))) == 1
 

@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import signal
 import sqlite3
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.bench.retrieval.encoders import get, vectors
 from ctxbench.bench.retrieval.encoders.vectors import VectorFile, Vectors
+from tests.helpers.threads import together
 
 
 class Counting:
@@ -95,11 +95,7 @@ def test_threads_encode_a_text_once(folder: Path | None) -> None:
     encoder, vectors = Counting(pause=0.02), Vectors(folder)
     texts = [f"text {number}" for number in range(40)]
     found: list[np.ndarray] = []
-    threads = [threading.Thread(target=lambda: found.append(vectors.of(encoder, "x", texts))) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(6, lambda: found.append(vectors.of(encoder, "x", texts)))
     assert len(found) == 6
     assert all((one == found[0]).all() for one in found)
     assert sorted(encoder.asked) == sorted(texts)
@@ -144,9 +140,6 @@ def some(*numbers: int) -> dict[bytes, np.ndarray]:
     return {digest(number): vector(number) for number in numbers}
 
 
-open_file = VectorFile
-
-
 def numbers(found: dict[bytes, np.ndarray]) -> list[int]:
     for one, row in found.items():
         assert (row == vector(int.from_bytes(one, "big"))).all()
@@ -159,11 +152,11 @@ def path(tmp_path: Path) -> Path:
 
 
 def asked(path: Path, upto: int = 12) -> list[int]:
-    return numbers(open_file(path).read([digest(number) for number in range(upto)]))
+    return numbers(VectorFile(path).read([digest(number) for number in range(upto)]))
 
 
 def test_what_was_added_is_read_by_others_also_later(path: Path) -> None:
-    first, second = open_file(path), open_file(path)
+    first, second = VectorFile(path), VectorFile(path)
     assert second.read([digest(1)]) == {}
     assert not path.parent.exists()
     first.add(some(1, 2))
@@ -177,22 +170,22 @@ def test_a_file_that_is_no_file_of_vectors_is_replaced(path: Path, raw: bytes) -
     path.parent.mkdir()
     path.write_bytes(raw)
     assert asked(path) == []
-    open_file(path).add(some(1))
+    VectorFile(path).add(some(1))
     assert asked(path) == [1]
 
 
 def test_a_damaged_vector_is_none_whatever_bit_was_flipped(path: Path) -> None:
-    open_file(path).add(some(1, 2))
+    VectorFile(path).add(some(1, 2))
     whole = path.read_bytes()
     for where in range(0, len(whole), 37):
         raw = bytearray(whole)
         raw[where] ^= 0x10
         path.write_bytes(raw)
         assert set(asked(path)) <= {1, 2}
-        open_file(path).add(some(1, 2, 3))
+        VectorFile(path).add(some(1, 2, 3))
         assert asked(path) in ([1, 2, 3], [])  # a file whose damage only the writing shows is gone
     path.unlink(missing_ok=True)
-    open_file(path).add(some(5))
+    VectorFile(path).add(some(5))
     assert asked(path) == [5]
 
 
@@ -205,17 +198,17 @@ def test_a_full_disk_is_a_fault_of_the_machine(path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(vectors.sqlite3, "connect", functools.partial(sqlite3.connect, factory=Full))
     with pytest.raises(MachineFault, match="database or disk is full; free space"):
-        open_file(path).add(some(1))
+        VectorFile(path).add(some(1))
 
 
 def test_a_folder_that_cannot_be_made_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputFault, match="is a file, not a folder"):
-        open_file(tmp_path / "file" / "one.vectors").add(some(1))
+        VectorFile(tmp_path / "file" / "one.vectors").add(some(1))
 
 
 def add_for_ever(path: Path, start: int, step: int) -> None:
-    file = open_file(path)
+    file = VectorFile(path)
     for number in range(start, 100_000, step):
         file.add(some(number))
 
@@ -234,5 +227,5 @@ def test_processes_add_at_once_and_are_killed(path: Path) -> None:
         os.kill(worker.pid, signal.SIGKILL)
         worker.join()
     assert len(asked(path, 300)) >= 100
-    open_file(path).add(some(99_999))
-    assert numbers(open_file(path).read([digest(99_999)])) == [99_999]
+    VectorFile(path).add(some(99_999))
+    assert numbers(VectorFile(path).read([digest(99_999)])) == [99_999]

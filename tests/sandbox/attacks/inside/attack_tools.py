@@ -91,7 +91,7 @@ def tried(what, act):
     print(f"{what}: {word(act)}", flush=True)
 
 
-def apart(what, act):
+def in_child(what, act):
     """Do an act in a child, which it may kill, and print what came of it."""
     child = os.fork()
     if not child:
@@ -105,4 +105,4 @@ def apart(what, act):
 def calls(names, *arguments):
     """Make system calls, each with the same arguments, and print one line each."""
     for name in names.split():
-        apart(name, lambda name=name: kernel(name, *(arguments or (0, 0, 0, 0, 0, 0))))
+        in_child(name, lambda name=name: kernel(name, *(arguments or (0, 0, 0, 0, 0, 0))))

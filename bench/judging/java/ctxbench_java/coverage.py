@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .judging import FAILED, PASSED, SKIPPED, WHOLE, of_test, selectors, test_id
+from .judging import FAILED, PASSED, SKIPPED, WHOLE, entry_of_test, selectors, test_id
 from .programs import JARS, OWN, TOOLS, class_path, compile_files, copy_rest, java_files, program, run, virtual_machine
 
 UNSELECTABLE = "unselectable"
@@ -19,7 +19,7 @@ _CLASSES = (r"[^$]*", r".+\$Test.*|.*\$.*Tests?")
 _HEAP = 640
 
 
-def survey(arguments: dict[str, Any]) -> dict[str, Any]:
+def measure_coverage(arguments: dict[str, Any]) -> dict[str, Any]:
     """Compile the main classes with probes, run every test, then run passing tests alone.
 
     Args:
@@ -31,7 +31,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
         ``tests``: [id, state, milliseconds, probes] for each run of each test, with ``exit`` and ``messages``. Or
         ``fault``.
     """
-    classes, log = OWN / "probed", OWN / "survey.tsv"
+    classes, log = OWN / "probed", OWN / "coverage.tsv"
     sources = [*java_files(arguments["main"]), str(TOOLS / "Probe.java")]
     options = {"encoding": arguments["encoding"], "release": arguments["release"]}
     jars = [*arguments["jars"], *JARS]
@@ -50,7 +50,7 @@ def survey(arguments: dict[str, Any]) -> dict[str, Any]:
             return {"fault": output}
     # Classes with probes come before the same classes without.
     places = [classes, tests, *arguments["resources"], test_jar]
-    defined = [f"-Dctxbench.survey={log}", f"-Dctxbench.probes={int(arguments['probes'])}"]
+    defined = [f"-Dctxbench.coverage={log}", f"-Dctxbench.probes={int(arguments['probes'])}"]
     argv = [*_java(arguments, places), *defined, "org.junit.platform.console.ConsoleLauncher"]
     argv += ["--disable-banner", "--disable-ansi-colors", "--details=none", f"--scan-classpath={test_jar}"]
     argv += [f"--include-classname={pattern}" for pattern in _CLASSES]
@@ -111,7 +111,7 @@ def _run_alone(tests: set[str], arguments: Mapping[str, Any]) -> set[str]:
     for line in _lines(log):
         number, owner, name, state = line.split("\t")
         states[options[int(number)]].setdefault(test_id(owner, name), set()).add(_STATES[state])
-    return {test for test in tests if of_test(states[option_of[test]], test) == {PASSED}}
+    return {test for test in tests if entry_of_test(states[option_of[test]], test) == {PASSED}}
 
 
 def _lines(log: Path) -> list[str]:

@@ -21,7 +21,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256_file
 from ctxbench.bench.retrieval.encoders import weights
 from ctxbench.harness.generators.base import MOST_TOKENS, Request
-from ctxbench.harness.generators.fitting import priced_pieces
+from ctxbench.harness.generators.fitting import rolling_windows
 from ctxbench.harness.generators.openai import wire
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.harness.generators.openai.wire import Body, Garbled, choice, dig, see_whole, with_extra
@@ -233,8 +233,8 @@ class Counter:
         """Return a lower bound of the text's tokens that the model must read, because templates strip blanks."""
         return max(0, len(self._tokenizer.encode(utf8(text), add_special_tokens=False).ids) - _SLACK)
 
-    def pieces(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:
-        """Yield the parts that the server reads to measure a text, as (prompt, measured text); see `priced_pieces`."""
+    def windows(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:
+        """Yield what the server reads to measure a text, as (prompt, measured text); see `rolling_windows`."""
         whole = prompt + text
         encoding = self._tokenizer.encode(utf8(whole), add_special_tokens=False)
         # The server adds its special tokens, and generates one token.
@@ -245,9 +245,9 @@ class Counter:
             return
         ends = [0, *(end for _, end in encoding.offsets)]
         ends[-1] = len(whole)
-        priced = min(max(1, tokens + 1 - bisect_right(ends, len(prompt))), tokens - 1)
+        targets = min(max(1, tokens + 1 - bisect_right(ends, len(prompt))), tokens - 1)
         begin = len(prompt)
-        for numbers, _ in priced_pieces(range(tokens), priced, max(2, room - _SLACK)):
+        for numbers, _ in rolling_windows(range(tokens), targets, max(2, room - _SLACK)):
             end = ends[numbers[-1] + 1]
             yield whole[ends[numbers[0]] : begin], whole[begin:end]
             begin = end

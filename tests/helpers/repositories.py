@@ -1,0 +1,27 @@
+"""Git repositories that tests make, and manifests of sources on this machine."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from ctxbench.bench.repositories import manifest
+from ctxbench.bench.repositories.manifest import RepoManifest
+
+_OWN = ("user.name=a", "user.email=a@example.org", "commit.gpgsign=false", "protocol.file.allow=always")
+
+
+def git(folder: Path, *arguments: str, **variables: str) -> str:
+    """Run git by our own settings alone; return what it prints."""
+    settings = [word for setting in (*_OWN, "init.defaultBranch=main") for word in ("-c", setting)]
+    environment = {**os.environ, **variables}
+    command = ["git", *settings, *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def manifest_of(folder: Path, source: str, *, name: str = "demo", version: str = "1.0", head: str = "") -> RepoManifest:
+    """Write the manifest of a Python repository with such tables of sources; read it."""
+    path = folder / f"{name}.toml"
+    text = f'name = "{name}"\nlanguage = "python"\nlicense = "MIT"\nversion = "{version}"\n{head}{source}'
+    path.write_text(text)
+    return manifest.load(str(path))
