@@ -40,7 +40,7 @@ _RETRIEVED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CandidateBlock:
     """A definition or chunk of another file, as a candidate for the prompt."""
 
     kind: BlockKind
@@ -89,7 +89,7 @@ def repofuse(  # noqa: PLR0913 - one keyword for each choice that a run can make
     return Prompt(blocks=(*blocks, file_block), dropped=tuple(dropped), flags=tuple(flags))
 
 
-def _analogy(query: Query, repo: Repository, most: int) -> Iterator[Candidate]:
+def _analogy(query: Query, repo: Repository, most: int) -> Iterator[CandidateBlock]:
     lines = [line for line in query.prefix.split("\n") if line.strip()][-CHUNK:]
     hits = repo.search("\n".join(lines), unit=f"chunk(lines={CHUNK})", ranker="bm25", top=_RETRIEVED)
     for hit in [hit for hit in hits if hit.place.path != query.path][:most]:
@@ -98,18 +98,18 @@ def _analogy(query: Query, repo: Repository, most: int) -> Iterator[Candidate]:
         # The last chunk of a file has no successor: show the chunk itself.
         place = Place(path=hit.place.path, start=after[0], end=after[-1] + 1) if after else hit.place
         text = "\n".join(row for row in rows[place.start : place.end] if row.strip())
-        yield Candidate(kind=BlockKind.SIMILAR, path=place.path, text=text, places=filled_stretches(repo, place))
+        yield CandidateBlock(kind=BlockKind.SIMILAR, path=place.path, text=text, places=filled_stretches(repo, place))
 
 
 def _ranked(
-    query: Query, repo: Repository, candidates: Sequence[Candidate], encoder: str, tokens: int
-) -> list[tuple[float, Candidate]]:
+    query: Query, repo: Repository, candidates: Sequence[CandidateBlock], encoder: str, tokens: int
+) -> list[tuple[float, CandidateBlock]]:
     text = last_tokens(query.prefix, tokens)
     scores = repo.similarity(text, [candidate.text for candidate in candidates], ranker=encoder) if candidates else ()
     return sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
 
 
-def _pack(ranked: Sequence[tuple[float, Candidate]], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
+def _pack(ranked: Sequence[tuple[float, CandidateBlock]], mark: str, budget: int) -> tuple[list[Block], list[Dropped]]:
     header = f"{mark} Here are some relevant code fragments from other files of the repo:\n\n"
     blocks = [
         Block(
@@ -135,7 +135,7 @@ def _pack(ranked: Sequence[tuple[float, Candidate]], mark: str, budget: int) -> 
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
-def definitions(query: Query, repo: Repository) -> list[Candidate]:
+def definitions(query: Query, repo: Repository) -> list[CandidateBlock]:
     """Return the definitions in other files that the shown part of the target file refers to, without duplicates.
 
     Functions are complete. Python classes and modules, and Java types, are stubs. Variables are left out.
@@ -146,7 +146,7 @@ def definitions(query: Query, repo: Repository) -> list[Candidate]:
     return list(dict.fromkeys(other for other in others if other is not None and other.text))
 
 
-def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str], Outline]) -> Candidate | None:
+def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str], Outline]) -> CandidateBlock | None:
     text = repo.read(name.path)
     if name.kind == "module":
         spans = [(0, len(split_lines(text)))]
@@ -163,9 +163,9 @@ def _definition(name: DefinitionName, repo: Repository, outline: Callable[[str],
     if name.kind == "function":
         code = "\n".join(line for line in code.split("\n") if line.strip())
         places = filled_stretches(repo, place)
-        return Candidate(kind=BlockKind.SIMILAR, path=name.path, text=code, places=places)
+        return CandidateBlock(kind=BlockKind.SIMILAR, path=name.path, text=code, places=places)
     shown = stub(textwrap.dedent(code) if name.kind == "class" else text, repo.language)
-    return Candidate(kind=BlockKind.API, path=name.path, text=shown, places=(place,))
+    return CandidateBlock(kind=BlockKind.API, path=name.path, text=shown, places=(place,))
 
 
 def stub(text: str, language: Language) -> str:

@@ -1,5 +1,6 @@
 """What must not change a number: order, names, neighbours, interrupts."""
 
+import json
 import random
 import shutil
 import sqlite3
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.independent.drawing import Made
-from tests.independent.inserting import Done, Planned, Rows
+from tests.independent.inserting import GREEDY, Done, Planned, Rows
 from tests.independent.test_recomputed import Record, board
 
 SEEDS = (3, 5, 9)
@@ -103,7 +104,7 @@ def test_runs_over_other_sets_by_other_models_or_with_the_rest_of_the_file(befor
     def add(db: sqlite3.Connection) -> None:
         for id_, column, value in (
             ("other1", "generator", "another"),
-            ("other2", "sampling", '{"fim": true, "temperature": 0.0}'),
+            ("other2", "sampling", json.dumps({**GREEDY, "fim": True})),
             ("other3", "sample_limit", 7),
         ):
             [(run, other)] = db.execute("SELECT number, (SELECT max(number) + 1 FROM run) FROM run WHERE id = 'run0'")
