@@ -129,7 +129,7 @@ def check(run: Completed, shape: str) -> None:
     if not run.run.n:
         raise InputFault(
             f"the run {run.run.id} has no completions, as no model was asked",
-            cure="choose --format inspect, parquet or every-eval-ever",
+            cure="choose --format inspect or every-eval-ever",
         )
     if form.single and run.run.n > 1:
         others = (name for name in formats.prediction_names() if _takes_several(formats.predictions(name), form.kind))

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -44,25 +43,20 @@ class FormatChoice(click.types.StringParamType):
 
     name = "format"
 
-    def __init__(
-        self, files: Literal["samples", "predictions"], also: Mapping[str, str] = MappingProxyType({})
-    ) -> None:
-        """Accept the installed formats for `files`, and those in `also` (name -> its fields)."""
-        self.files, self._also = files, also
+    def __init__(self, files: Literal["samples", "predictions"]) -> None:
+        """Accept the installed formats for `files`."""
+        self.files = files
 
     def names(self) -> tuple[str, ...]:
         """Return the names to choose from, sorted."""
         from ctxbench.bench import formats
 
-        names = formats.sample_names() if self.files == "samples" else formats.prediction_names()
-        return tuple(sorted({*names, *self._also}))
+        return tuple(sorted(formats.sample_names() if self.files == "samples" else formats.prediction_names()))
 
     def shape(self, name: str) -> str:
         """Return the description of a format's fields."""
         from ctxbench.bench import formats
 
-        if name in self._also:
-            return self._also[name]
         return (formats.samples(name) if self.files == "samples" else formats.predictions(name)).shape
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:

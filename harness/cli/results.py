@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 DIFFERS = 10
 """Exit code of `results verify` if a derived value differs from the package."""
 _SHAPES = FormatChoice("predictions")
-_PARQUET = "parquet"
-_EXPORTED = ExportChoice(
-    "predictions",
-    {_PARQUET: "a row per sample and profile: status, metrics, tokens and seconds, for notebooks (needs pyarrow)"},
-)
+_EXPORTED = ExportChoice("predictions")
 
 
 @click.group()
@@ -178,8 +174,8 @@ def export(
     """Write the stored RUN (an id, its beginning, a name, or the folder of a package) for other tools.
 
     `every-eval-ever` and `inspect` contain the whole run: prompts, answers, scores, means. `ctxbench` writes a line per
-    completion, with labels and verdicts. `parquet` contains the scores, including missing samples. The benchmarks' own
-    scorers read the other formats.
+    completion, with labels and verdicts. The benchmarks' own scorers read the other formats. `ctxbench scores` writes
+    the scores.
     """
     from ctxbench.bench import formats
     from ctxbench.bench.errors import InputFault
@@ -195,11 +191,6 @@ def export(
         url, [run, *others] = click.get_current_context().with_resource(open_in_database(package))
         also = f", and the first of {len(others) + 1} repetitions is written" * bool(others)
         click.echo(f"a package has no prompts, so they are left out{also}", err=True)
-    if shape == _PARQUET:
-        if repeat > 1 or samples is not None or partial:
-            raise click.UsageError("--format parquet exports every sample; leave out --repeat, --samples and --partial")
-        _write_scores(run, out, url)
-        return
     if repeat > 1 and (shape in RUN_FORMATS or not formats.predictions(shape).repeats):
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
         raise click.UsageError(f"--repeat needs --format {' or '.join(repeated)}")
@@ -224,23 +215,6 @@ def export(
     click.echo(f"{out}: {len(stored.texts)} samples, {sum(map(len, stored.texts.values()))} completions")
     if stored.missing:
         click.echo(f"{lacking}: {', '.join(stored.missing)}", err=True)
-
-
-def _write_scores(run_id: str, out: Path, url: str) -> None:
-    from ctxbench.harness import frames
-    from ctxbench.harness.store.runs import RunFilter, find_run, profiles_of, run_tables
-    from ctxbench.harness.store.store import open_reader
-
-    with open_reader(url) as store:
-        run = find_run(store, run_id).id
-        tables = [
-            table
-            for profile in profiles_of(store, run)
-            for table in run_tables(store, profile=profile, selection=RunFilter(id=run))
-        ]
-    frame = frames.of_runs(tables)
-    frame.write_parquet(out)
-    click.echo(f"{out}: {frame.height} rows")
 
 
 def _export_run(

@@ -36,7 +36,6 @@ from ctxbench.harness.store.scores import (
     EngineCosts,
     costs_of,
     engine_costs,
-    kinds_of,
     mean_gains,
     pass_columns,
     verdict_counts,
@@ -94,13 +93,6 @@ def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
     with store.reading() as connection:
         runs = [_stored_run(row) for row in connection.execute(query) if samples == spec_of(row).shown_samples]
     return sorted(runs, key=lambda run: (run.strategy, run.label, run.id))
-
-
-def profiles_of(store: Store, run: str) -> list[str]:
-    """Return the profiles of a run's scores, sorted; always includes ``ctxbench``."""
-    with store.reading() as connection:
-        profiles = {profile for profile, _ in connection.execute(kinds_of(run))}
-    return sorted(profiles - {CONTEXT} | {"ctxbench"})
 
 
 def whole_id(run_id: str, ids: Collection[str]) -> str:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import text as sql
 
@@ -367,24 +366,10 @@ def test_a_damaged_archive_and_a_missing_file(home: Home) -> None:
     )
 
 
-def test_the_scores_of_a_run_go_into_a_notebook(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_as_parquet_need_pyarrow(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_store(home.database) as store:
         store.add_generations([make_generation()])
-        for strategy in ("lc.infile", "other"):
-            run = store.add_run(make_spec(strategy=strategy), make_samples(2))
-            store.add_finished(run, "c", make_finished("demo/1"))
-    out = home.root / "scores.parquet"
-    export = ("export", run, "--format", "parquet", "--out", out)
-    assert "4 rows" in results(home, *export).out
-    rows = pq.read_table(out).to_pylist()
-    shown = [(row["run"], row["profile"], row["sample"], row["status"], row["em"], row["bits"]) for row in rows]
-    assert shown == [
-        (run, "crosscodeeval", "demo/0", "infra-failed", None, None),
-        (run, "crosscodeeval", "demo/1", "scored", 0.0, 3.0),
-        (run, "ctxbench", "demo/0", "infra-failed", None, None),
-        (run, "ctxbench", "demo/1", "scored", 1.0, 3.0),
-    ]
-    assert "leave out --repeat" in results(home, *export, "--repeat", "2").err
-    assert_fault(results(home, "export", "unheard", "--format", "parquet", "--out", out), "unheard", "ctxbench runs")
+        store.add_finished(store.add_run(make_spec(), make_samples(2)), "c", make_finished("demo/1"))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert_fault(results(home, *export), "pyarrow", "pip install 'ctxbench[parquet]'")
+    export = ("scores", "--home", home.root, "--out", home.root / "scores.parquet")
+    assert_fault(run_cli(*map(str, export)), "pyarrow", "pip install 'ctxbench[parquet]'")
