@@ -31,9 +31,10 @@ def image(engine: Client) -> Iterator[str]:
 
 
 def test_opening_a_pool_removes_stopped_boxes_of_killed_processes_and_no_others(
-    image: str, engine: Client, docker_sandbox: DockerSandbox
+    image: str, engine: Client, docker_sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Its image is not prepared: what is swept is swept before.
+    # No environment is prepared under this name: what is swept is swept before.
+    monkeypatch.setattr(images, "REPOSITORY", f"ctxbench-test-{uuid.uuid4().hex[:12]}")
     unprepared = Environment(name="never built")
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
         labels = {"dead": owner(child.pid), "ours": owner(), "unreadable": "none", "another's": ""}
