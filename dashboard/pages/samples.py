@@ -396,7 +396,7 @@ def _context(side: Side, others: Sequence[Side]) -> None:
         is_only_here = bool(elsewhere) and not any(prompt[block.start : block.end] in text for text in elsewhere)
         label = f"{view.block_label(number, block)}{f' · only {key}' * is_only_here}"
         with st.expander(show.plain(label), key=f"block-{key}-{number}"):
-            show.text(prompt[block.start : block.end], language=side.detail.language, key=f"block-{key}-{number}")
+            show.text(prompt[block.start : block.end], language=side.detail.language, key=f"block-text-{key}-{number}")
     if len(inside) > BLOCKS:
         show.note(f"{len(inside) - BLOCKS} more blocks are in the whole prompt.")
     with st.expander("The whole prompt", key=f"prompt-{key}"):
