@@ -59,7 +59,7 @@ _DIGEST = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
 _PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 """GPT-2's pattern for splitting a text before byte pairs are merged, as in tiktoken."""
 _MOST = 1 << 23
-"""Most bytes to read. OpenAI's file has 836,186."""
+"""Maximum number of bytes to read. OpenAI's file has 836,186."""
 _CURE = f"give OpenAI's {_FILE}, or encoders/p50k_base.json of the npm package tiktoken (npm pack tiktoken)"
 
 

@@ -34,7 +34,7 @@ def last_day(text: str) -> date:
     """Parse a day, ``YYYY-MM-DD``, or return the last day of a month, ``YYYY-MM``.
 
     Raises:
-        ValueError: as `read_date`.
+        ValueError: if the text is neither. The message quotes it.
     """
     month = _MONTH.fullmatch(text)
     if month is None or month[1] == "0000":

@@ -15,7 +15,7 @@ _ATANH = tuple(2 / (2 * k + 1) for k in range(11, -1, -1))
 EXP2 = tuple(LN2**k / math.factorial(k) for k in range(13, -1, -1))
 """Series of the power of two, highest power first. Accurate for exponents from -1/2 to 1/2."""
 LEAST = -1100.0
-"""Smaller exponents of two give 0."""
+"""Lower bound of exponents of two. There and below, the power is 0."""
 
 
 def log(number: float) -> float:

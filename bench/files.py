@@ -26,7 +26,7 @@ MAX_TEXT = 64 << 20
 MAX_RATIO = 200
 """Largest ratio of unpacked to packed size of a gzip file. Code packs to a tenth, zeros to a thousandth."""
 MAX_JSON_MEMORY = 640 << 20
-"""Most bytes of memory for a JSON text and its values, estimated before parsing."""
+"""Maximum memory in bytes for a JSON text and its values, estimated before parsing."""
 MAX_DEPTH = 100
 """Deepest nesting of JSON values. Validation and writing are recursive."""
 _MEMORY_OF = {"{": 250, "[": 100, ",": 60}
@@ -109,7 +109,7 @@ def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
 
 
 def dump_line(record: object) -> str:
-    """Return a value as one line of JSON. Equal data gives equal bytes."""
+    """Return a value as one line of JSON. Equal values produce equal bytes."""
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": ")) + "\n"
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.types import Use
 
 CERTAIN = 8
-"""Fewest words of a sequence that does not recur by chance."""
+"""Minimum number of words in a sequence that does not recur by chance."""
 _NO_WORD = bytes(b if b >= 128 or chr(b).isalnum() or chr(b) == "_" else 32 for b in range(256))
 _WORD = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")

@@ -105,7 +105,7 @@ class EngineSearch(Protocol):
 
         Args:
             text: query, usually the target file up to the cursor.
-            top: most places.
+            top: maximum number of places.
             before: first line of the target file that the prompt shows. Code before it may be returned too.
 
         Raises:
@@ -147,7 +147,7 @@ class Repository(Protocol):
 
         Args:
             text: code. Empty text matches nothing.
-            top: most windows.
+            top: maximum number of windows.
             size: lines of a window.
             stride: lines from one window to the next.
             before: first line of the target file that the prompt shows. Windows before it may be returned too. A
@@ -168,7 +168,7 @@ class Repository(Protocol):
             unit: kind of unit: ``function``, ``chunk(lines=10)``, ``mini-block(lines=15)``, ``words(count=300)``,
                 ``usage`` (APIs by usage example) or ``summary`` (APIs by summary).
             ranker: ``bm25``, ``jaccard``, or an encoder's spec.
-            top: most units.
+            top: maximum number of units.
 
         Raises:
             InputFault: if unit or ranker is unknown or cannot be used here, or a number is out of range.
@@ -180,7 +180,7 @@ class Repository(Protocol):
 
         Args:
             pattern: text. ``|`` separates alternatives, ``.*`` matches anything (see `bench.grep`).
-            top: most lines.
+            top: maximum number of lines.
 
         Raises:
             InputFault: if the pattern contains no text, or `top` is out of range.
@@ -192,10 +192,10 @@ class Repository(Protocol):
         ...
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
-        """Return the similarity of `text` to each candidate, in order; more is more similar.
+        """Return the similarity of `text` to each candidate, in order; higher is more similar.
 
         Args:
-            ranker: as for `search`. Word statistics are the candidates'.
+            ranker: as for `search`. Word statistics come from the candidates.
 
         Raises:
             InputFault: if the ranker is unknown or cannot be used here.

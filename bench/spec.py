@@ -135,7 +135,7 @@ def nested_specs(text: str) -> Iterator[str]:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Expand braces as a shell does: ``x(a={1,2}, b={3,4})`` gives four specs. Braces in quotes stay."""
+    """Expand braces as a shell does: ``x(a={1,2}, b={3,4})`` becomes four specs. Braces in quotes stay."""
     variants = _variants(text)
     if any(piece in ("{", "}") for variant in variants for piece in _PIECE.findall(variant)):
         raise InputFault(f"the braces in {redacted(text)!r} do not match", cure="write them as {first,second}")

@@ -85,12 +85,12 @@ class StoredContext:
     """Text as the authors rendered it; empty if they store only snippets."""
     snippets: tuple[StoredSnippet, ...] = ()
     oracle: bool = False
-    """Whether the answer was used to retrieve it. Queries contain no such context."""
+    """Whether the answer was used to retrieve this context. Queries contain no such context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What a strategy gets of a sample: no reference, no tests, no answer in the file."""
+    """The part of a sample that a strategy receives: no reference, no tests, no answer in the file."""
 
     id: str
     benchmark: str
@@ -157,7 +157,7 @@ class Sample:
 
     @property
     def stored_prompt(self) -> str:
-        """The part of `prefix` in the benchmark's own prompt."""
+        """The end of `prefix` that the benchmark's own prompt shows: from line `context_start` to the cursor."""
         return "\n".join(self.prefix.split("\n")[max(0, self.context_start - self.first_line) :])
 
     def query(self, *, seed: int = 0) -> Query:

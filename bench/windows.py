@@ -60,7 +60,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The effect of a `Target` on an index."""
+    """The parts of an index that a search for one `Target` may return, and their order."""
 
     hidden: Ints
     order: Ints
@@ -138,7 +138,7 @@ class WindowIndex:
         self._order = np.arange(len(self.texts), dtype=np.int64)
 
     def scope(self, target: Target) -> Scope:
-        """Return a target's scope. Call it once per sample."""
+        """Return the units and places that a search for `target` may return. Call it once per sample."""
         import numpy as np  # noqa: PLC0415
 
         order, hidden, visible_places = self._order, [], {}

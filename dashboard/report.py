@@ -65,7 +65,7 @@ def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) ->
 
 
 def html(report: Report) -> str:
-    """Return the report as HTML. Equal reports give equal HTML."""
+    """Return the report as HTML. Equal reports produce equal HTML."""
     return page("report.html", title=report.title, report=report)
 
 

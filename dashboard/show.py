@@ -36,7 +36,7 @@ _JOINER = "\u2060"
 """Word joiner: invisible, and prevents Streamlit's Markdown from finding shortcodes, arrows or links."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _REPLACED = re.compile(r"(?<=:)(?=\S)|(?<=@)(?=\S+\.\w)|(?<=www)(?=\.)|(?<=[-<>=~])(?=[-<>=~])", re.IGNORECASE)
-"""Positions at which Streamlit's Markdown would find an emoji, icon, colour, link or arrow in escaped text."""
+"""Positions where Streamlit's Markdown would find an emoji, icon, colour, link or arrow in escaped text."""
 
 HELP: Mapping[str, str] = {
     **{

@@ -42,15 +42,15 @@ _LETTER = 7
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a submission's mark says."""
+    """The verification state of a submission, as its mark shows it."""
 
     kind: str
-    """Its class in the style sheet."""
+    """Class of the mark in the style sheet."""
     text: str
     says: str = ""
-    """A sentence."""
+    """The state in one sentence."""
     parts: tuple[tuple[str, str], ...] = ()
-    """What was checked, and how it came out."""
+    """(part of the package, result of its check) for each part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class BoardScore:
     value: str
     """The mean with its interval."""
     rank: str
-    """Empty for a submission that is not ranked."""
+    """Possible ranks; empty for a submission that is not ranked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,41 +80,41 @@ class EntryView:
 
     @property
     def manifest(self) -> Manifest:
-        """What the package says of itself."""
+        """The package's manifest."""
         return self.entry.package.manifest
 
     @property
     def run(self) -> RunInfo:
-        """Its first run, with the labels of its sample set and of its model."""
+        """The submission's first run, with the labels of its sample set and its model."""
         return self.entry.tables[0].run
 
     @property
     def page(self) -> str:
-        """Path of its page."""
+        """Path of the submission's page."""
         return f"submissions/{self.entry.id}.html"
 
     @property
     def state(self) -> State:
-        """Its mark on the first page."""
+        """The submission's state on the first page."""
         if self.manifest.withdrawn is not None:
             return State("withdrawn", "withdrawn")
         return State("unverified", "superseded") if self.entry.successor else self.verified
 
     @property
     def updated(self) -> str:
-        """The day of its last change."""
+        """Day of the submission's last change."""
         withdrawn = self.manifest.withdrawn
         return max(self.manifest.date, withdrawn.date if withdrawn else "")
 
     @property
     def filters(self) -> dict[str, list[str]]:
-        """What the filters select it by."""
+        """Values by which the first page's filters select the submission."""
         languages = sorted({table.run.language for table in self.entry.tables})
         return _keys(self.run.samples, self.run.generator, *languages)
 
 
 def pages(entries: Sequence[Entry], *, title: str, url: str = "") -> dict[str, str]:
-    """Return path -> text of every file of the site; equal entries give equal texts.
+    """Return path -> text of every file of the site; equal entries produce equal texts.
 
     Args:
         entries: the submissions, oldest first.
@@ -314,7 +314,7 @@ def _badge(view: EntryView) -> str:
 
 
 def _verified(entry: Entry) -> State:
-    """Return what a verification says. A part that nobody can derive is the author's word."""
+    """Return the state that a verification shows. A part that was not derived again is the author's claim."""
     checks = entry.verification
     if checks is None:
         return State("unverified", "not verified", "Nobody verified it: its scores are the authors' claims.")

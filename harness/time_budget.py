@@ -63,12 +63,12 @@ class TimeBudget:
 
     @property
     def pilot_end(self) -> float:
-        """Time at which the pilot is stopped."""
+        """Time when the pilot is stopped."""
         return self.began + _PILOT_SHARE * (self.seconds or math.inf)
 
     @property
     def end(self) -> float:
-        """Time at which the run is stopped."""
+        """Time when the run is stopped."""
         return self.began + _RUN_SHARE * (self.seconds or math.inf)
 
     def start(self, now: float, samples: int) -> None:

@@ -384,7 +384,7 @@ _DECLARES_TEST = re.compile(
 
 
 def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
-    """Guess how a Java project's tests run. In a multi-module project, choose the module with most tests."""
+    """Guess how a Java project's tests run. In a multi-module project, choose the module with the most tests."""
     is_testng = any(b"import org.testng." in content for content in tree.values())
     doubts = ["tests of TestNG are not run: only those of JUnit can be"] if is_testng else []
     source_dir = ""

@@ -279,5 +279,5 @@ def with_pytest(tests: TestSuite) -> TestSuite:
 
 
 def is_unmet(text: str) -> bool:
-    """Return whether pip's message reports requirements that cannot be met, with any network."""
+    """Return whether pip's message reports requirements that no package index can meet."""
     return bool(_CONFLICT.search(text) or _UNREADABLE.search(text))

@@ -43,7 +43,7 @@ class Trial:
     """The result of running a guessed suite."""
 
     tests: TestSuite
-    """The suite that passed most tests; if no test ran, the last suite."""
+    """The suite that passed the most tests; if no test ran, the last suite."""
     search: Search | None
     """Outcomes and coverage of the tests; None if no test ran."""
     fault: CtxbenchError | None = None

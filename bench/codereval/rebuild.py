@@ -266,7 +266,7 @@ class _Rebuilding:
     prepared: PreparedRepository
     coverage: SuiteCoverage
     references: dict[str, Reference]
-    """Shared with the judge. Each thread writes only its own task's."""
+    """References, shared with the judge. Each thread writes only the reference of its own task."""
     judge: Judge
     certificates: Certificates
 

@@ -236,7 +236,7 @@ class RemoteTalk:
         Args:
             url: address that receives all questions.
             tree: path -> text; sent with the first question.
-            most: most bytes of an answer.
+            most: maximum bytes of an answer.
         """
         self._url, self._most, self._id = url, most, uuid.uuid4().hex
         self._files: Mapping[str, str] | None = tree
@@ -247,7 +247,7 @@ class RemoteTalk:
         Raises:
             Overdue: if the answer does not arrive in time.
             Flooded: if the answer is longer than the limit.
-            SandboxLost: if the server gives no answer.
+            SandboxLost: if the server does not answer.
         """
         question: dict[str, Any] = {**json.loads(message), "tree": self._id}
         if self._files is not None:

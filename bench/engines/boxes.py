@@ -276,11 +276,11 @@ class Engines:
         if never_answers or room.losses[recipe.spec] >= GIVE_UP_AFTER:
             room_name = sample.repo if self._shared else sample.path
             raise EngineLost(
-                f"the engine was lost {NEVER_ANSWERS} times and has not answered once: it is not started any more"
+                f"the engine was lost {NEVER_ANSWERS} times before its first answer: it is not started again"
                 if never_answers
-                else f"the engine was lost {GIVE_UP_AFTER} times in a row: it is not started for {room_name} any more",
+                else f"the engine was lost {GIVE_UP_AFTER} times in a row: it is not started again for {room_name}",
                 where=f"{recipe.spec} on {sample.id}",
-                cure=f"mend it (`ctxbench engine check {recipe.spec!r}`), then {_AGAIN}",
+                cure=f"repair it (`ctxbench engine check {recipe.spec!r}`), then {_AGAIN}",
             )
         self._spare()
         with explained(recipe.spec):

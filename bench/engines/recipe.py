@@ -177,7 +177,7 @@ def _from_toml(spec: Spec) -> Recipe:
     try:
         config = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # invalid TOML, a number of thousands of digits, deeply nested lists
-        raise InputFault(f"is no TOML ({error})", where=spec.name, cure="mend it") from None
+        raise InputFault(f"is not valid TOML ({error})", where=spec.name, cure="correct the file") from None
     protocol = str(config.get("protocol", "mcp"))
     if protocol not in (*_PROTOCOLS, _HTTP):
         raise InputFault(
@@ -274,7 +274,7 @@ def _module(source: bytes, place: str) -> ast.Module:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputFault(f"is no Python ({error})", where=place, cure="mend the file") from None
+        raise InputFault(f"is not valid Python ({error})", where=place, cure="correct the file") from None
 
 
 def _header(source: bytes, place: str) -> dict[str, Any]:
@@ -285,7 +285,9 @@ def _header(source: bytes, place: str) -> dict[str, Any]:
     try:
         return tomllib.loads("".join(line[2:] if line.startswith("# ") else line[1:] for line in lines))
     except tomllib.TOMLDecodeError as error:
-        raise InputFault(f"its `# /// script` comment is no TOML ({error})", where=place, cure="mend it") from None
+        raise InputFault(
+            f"the `# /// script` comment is invalid TOML ({error})", where=place, cure="correct it"
+        ) from None
 
 
 def _texts(table: Mapping[str, Any], key: str, place: str) -> Sequence[str]:

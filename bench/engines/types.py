@@ -43,7 +43,7 @@ class Engine(Protocol):
             text: usually the target file up to the cursor.
             path: the target file.
             line: cursor line, 0-based.
-            top: most places. Further ones are ignored.
+            top: maximum number of places. Further ones are ignored.
         """
         ...
 

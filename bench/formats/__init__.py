@@ -67,8 +67,8 @@ class SampleFiles:
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
     """Reads and joins tables. Raises `InputFault` at the first malformed record."""
     records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]] | None = None
-    """Converts samples and their references to records. Reading these gives equal samples. None if the format is only
-    read."""
+    """Converts samples and their references to records that `read` converts back. None if the format cannot be
+    exported."""
     in_repository: Callable[[Task, str], Task | None] | None = None
     """Rebuilds a task from its file's content; None if prompt or answer differ. None without repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None

@@ -238,9 +238,9 @@ class RecordedTask:
     record: Mapping[str, Any]
     language: Language
     raw: PromptRecord | None = None
-    """Its prompt with the original docstring, if the files contain it."""
+    """The task's prompt with the original docstring, if the files contain it."""
     human: PromptRecord | None = None
-    """Its prompt with the docstring that a person wrote."""
+    """The task's prompt with the docstring that a person wrote."""
 
     @property
     def question(self) -> PromptRecord | None:

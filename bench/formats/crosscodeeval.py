@@ -87,7 +87,7 @@ def in_repository(task: Task, text: str) -> Task | None:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of line samples. Reading them gives equal samples.
+    """Yield the records of line samples. `read` converts them back.
 
     Raises:
         InputFault: if a sample is a function or has masked imports, which the format cannot express.

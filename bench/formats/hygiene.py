@@ -14,7 +14,7 @@ from ctxbench.bench.types import Kind
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SHORTEST_REST = 10
-"""Fewest characters in the rest of a line that reveal an answer. ``= Cart()`` recurs by chance."""
+"""Minimum number of characters in the rest of a line that reveal an answer. ``= Cart()`` recurs by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

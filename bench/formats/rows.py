@@ -19,9 +19,9 @@ _ENDINGS = (".gz", ".jsonl", ".json", ".parquet")
 _AS_LINES = "write it as JSON Lines (.jsonl), one record per line"
 _BATCH = 256
 _BATCH_BYTES = 256 << 20
-"""Most bytes for the rows read at once, if all values are as large as their column allows."""
+"""Maximum bytes of the rows read at once, if all values are as large as their column allows."""
 MAX_COLUMN = 512 << 20
-"""Most unpacked bytes of a column in a row group."""
+"""Maximum unpacked bytes of a column in a row group."""
 
 
 def open_tables(refs: Sequence[str]) -> list[Table]:

@@ -71,7 +71,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     Args:
         manifests: repositories with unique names and ``[tests]``.
         lock: resolves test requirements.
-        per_repo: most samples per repository.
+        per_repo: maximum number of samples per repository.
         workers: number of concurrent tests.
         force: replace a set with the same name.
 

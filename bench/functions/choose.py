@@ -16,13 +16,13 @@ from ctxbench.bench.types import Reference, Sample
 
 MOST_TESTS = 20
 MOST_TRIED = 150
-"""Most tests tried on a function's faulty versions."""
+"""Maximum number of tests to try on a function's faulty versions."""
 TWICE = 2
 """Number of selected tests that should detect each faulty version."""
 SLOW = 4.0
 """Seconds of processor time, under coverage, from which a test is unusable."""
 SLOW_TOGETHER = 20.0
-"""Most seconds of processor time, under coverage, for all selected tests of a function."""
+"""Maximum processor seconds, under coverage, of all selected tests of a function together."""
 MEASURING = 2
 """Number of a function's faulty versions that only measure the selected tests."""
 CHOOSING = 6
@@ -49,7 +49,7 @@ def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) 
 def ranked(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
     """Select at most `MOST_TESTS` tests by coverage, best first.
 
-    First come tests that together run every covered line, then the narrowest tests. Cases of a parametrized test
+    Tests that together run every covered line come first, then the narrowest tests. Cases of a parametrized test
     alternate with other tests.
     """
     picked: list[str] = []
@@ -140,7 +140,7 @@ class Draft:
     """Further tests that run the function, directly or on import."""
     blank: str
     mutants: Callable[[int], tuple[str, ...]]
-    """Returns up to that many faulty versions."""
+    """Returns at most the given number of faulty versions."""
     clocks: frozenset[str] = frozenset()
 
     def judged_by(self, tests: tuple[str, ...]) -> Reference:

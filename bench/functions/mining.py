@@ -95,7 +95,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteCoverage:
-    """Which tests of a repository run a function, for any function."""
+    """Looks up the tests of a repository that run a given function."""
 
     hidden: tuple[str, ...]
     runs: Mapping[str, TestRun]

@@ -118,7 +118,7 @@ class Judge:
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.
-            MachineFault: if no box can be started. A lost box gives `Verdict.BROKEN`.
+            MachineFault: if no box can be started. A lost box results in `Verdict.BROKEN`.
         """
         reference = self._set.references[sample.id]
         if not reference.tests:

@@ -29,7 +29,7 @@ _CURES = {
     "`ctxbench results export --format codereval`"
 }
 MAX_BYTES = 48 << 20
-"""Most bytes of all files. A box's working folder has at most 64 MiB, and tests write files too."""
+"""Maximum bytes of all files. A box's working folder has at most 64 MiB, and tests write files too."""
 PULSE = 20.0
 ADDED = "ctxbench_tests/"
 """Folder of ctxbench's added tests, beside the repository's."""

@@ -9,7 +9,7 @@ from typing import Protocol
 _STEP = "    "
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[^\n`]*)$", re.M)
 _DEEPER = 3
-"""Most columns that a closing fence may be indented deeper than the opening fence, as in CommonMark."""
+"""Maximum number of columns that a closing fence may be indented deeper than the opening fence, as in CommonMark."""
 _WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
 

@@ -21,7 +21,7 @@ class FunctionParameter:
     default_name: str = ""
     """Default value if it is a name (``rate=DEFAULT``); otherwise empty."""
     starred: bool = False
-    """Whether it is ``*args``, ``**kwargs``, or Java's ``String... tags``."""
+    """Whether the parameter is ``*args``, ``**kwargs``, or Java's ``String... tags``."""
     annotated: bool = False
 
 
@@ -66,7 +66,7 @@ class Function:
     docstring: str
     """Python's docstring, cleaned, or Javadoc without comment marks; empty if missing."""
     constructor: bool
-    """Whether it is a class's ``__init__``, or a Java constructor."""
+    """Whether the function is a class's ``__init__``, or a Java constructor."""
     has_body: bool
     header: str = ""
     """Header as written: from ``def``, ``async`` or annotations to the return type or ``throws``."""

@@ -80,8 +80,8 @@ def sample_repository(
 
     Args:
         facts: results of `bench.lines.candidates.analyse`.
-        excluded: whether a path gives no samples. Its text is still searched for leaks.
-        added: only these lines give samples.
+        excluded: returns whether a path is excluded from samples. Its text is still searched for leaks.
+        added: samples are drawn only from these lines.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     loads = snapshot.language.resolve(facts)

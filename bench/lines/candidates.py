@@ -204,7 +204,7 @@ def _draw(*key: str | int) -> Random:
 
 
 def fault(line_cut: Cut, index: VerbatimIndex, protocol: LineProtocol = OURS) -> str:
-    """Return why a line gives no sample: ``verbatim`` (it occurs elsewhere), ``near_empty``, or empty if it does."""
+    """Return why a line cannot be a sample: ``verbatim`` (it occurs elsewhere) or ``near_empty``; empty if it can."""
     text, tokens = line_cut.candidate.text, line_cut.candidate.tokens
     if not protocol.filtered:
         return "verbatim" if index.in_another_file(line_cut.target, line_cut.candidate.path) else ""

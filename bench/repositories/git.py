@@ -149,7 +149,8 @@ class _Newer:
 class History:
     """A commit's history, and the point after which lines are new.
 
-    White space, moves and copies do not make a line new. Its day is the earlier one of writing and committing, in UTC.
+    White space, moves and copies do not make a line new. A line's day is the earlier of its author date and its commit
+    date, in UTC.
     """
 
     bare: Path

@@ -27,9 +27,9 @@ Report = Callable[[str], None]
 MAX_BYTES = 1 << 30
 MAX_MEMBERS = 100_000
 _MAX_HEADER = 1 << 20
-"""Most bytes of a member's long name or extended header, which `tarfile` reads into memory."""
+"""Maximum bytes of a member's long name or extended header, which `tarfile` reads into memory."""
 _MAX_DICTIONARY = 256 << 20
-"""Most bytes of memory for an xz stream. ``xz -9`` needs 65 MiB."""
+"""Maximum memory in bytes for an xz stream. ``xz -9`` needs 65 MiB."""
 _LONG_HEADERS = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -52,7 +52,7 @@ class Check:
     check: Callable[[Any], Any]
     """Returns the value, or raises a ValueError that describes the error."""
     first: bool = False
-    """Whether it runs before the value is converted to its type."""
+    """Whether the check runs before the value is converted to its type."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read

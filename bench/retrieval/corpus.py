@@ -96,7 +96,7 @@ def search(
         shared: units of a snapshot.
         own: units that replace those of the file `path`.
         name: identifies the ranker.
-        top: most units. Units of score 0 complete the list.
+        top: maximum number of units. Units of score 0 complete the list.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def search(
 
 
 def similarity(text: str, candidates: Sequence[str], ranker: Ranker) -> tuple[float, ...]:
-    """Return the similarity of a text to each candidate; 0 for a blank text. Word statistics are the candidates'."""
+    """Return the similarity of a text to each candidate; 0 for a blank text. Words are counted in the candidates."""
     query = ranker.query(text) if text.strip() else None
     if query is None or not candidates:
         return (0.0,) * len(candidates)

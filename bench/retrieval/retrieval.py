@@ -35,7 +35,7 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 _KEPT_CORPORA = 32
 """Number of cached corpora. Samples are processed repository by repository."""
 _KEPT_CHARACTERS = 32_000_000
-"""Most characters of all cached corpora. An index needs about 15 bytes per character."""
+"""Maximum characters of all cached corpora. An index needs about 15 bytes per character."""
 _KEPT_OWN = 256
 _KEPT_RANKERS = 16
 _MANY = 1000

@@ -77,7 +77,7 @@ class VisibleTarget:
 
 
 MOST_LINES = 5000
-"""Most lines of a file to split into mini-blocks, as in RLCoder's release."""
+"""Maximum lines of a file to split into mini-blocks, as in RLCoder's release."""
 _MOST = 100_000
 Size = Annotated[int, AtLeast(1), AtMost(_MOST)]
 _WORD = re.compile(r"\S+")

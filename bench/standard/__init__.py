@@ -24,7 +24,7 @@ class StandardSet:
 
     name: str
     per_repo: Mapping[str, int]
-    """Kind of sample -> most samples per repository."""
+    """Kind of sample -> maximum number of samples per repository."""
     seed: int
     domains: Mapping[str, str]
     """Repository name -> subject of its project, in the set's order."""

@@ -164,7 +164,7 @@ def style() -> str:
 
 
 def markup(table: DrawnTable) -> str:
-    """Return a table as HTML, without its style sheet. Equal tables give equal texts."""
+    """Return a table as HTML, without its style sheet. Equal tables produce equal texts."""
     module = environment().get_template("table.html").module
     return str(module.drawn_table(table))  # type: ignore[attr-defined]
 

@@ -132,10 +132,10 @@ def attempt_rows(attempts: Sequence[Attempted]) -> list[dict[str, object]]:
 
 ATTEMPT_HELP: Mapping[str, str] = {
     "began": "Start of the attempt, in UTC.",
-    "took": "Time until its end; unknown for an attempt without an end.",
+    "took": "Duration of the attempt; unknown for an attempt without an end.",
     "end": "faults: some samples failed; interrupted: the user stopped it; failed: a fault ended it.",
     "finished": "Samples stored by the attempt.",
-    "missing": "Samples planned for the attempt but not done.",
+    "missing": "Samples that the attempt planned and did not finish.",
     "faults": "Faults of the attempt.",
     "load": "How much ran at the same time, which affects measured seconds; empty if not recorded.",
     "isolation": "How strategies were isolated from the answers, and where tests ran.",

@@ -83,16 +83,15 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     "--budget",
     metavar="TIME",
     callback=_budget,
-    help="Draw as many samples as the command can do in TIME (90s, 10m, 1h): a few are timed first, and the number is "
-    "kept.",
+    help="Draw as many samples as fit into TIME (90s, 10m, 1h). The command times a few first and stores the number.",
 )
 @since_option
-@click.option("--metric", metavar="METRIC", help="What decides; default: the one that ranks on a board.")
+@click.option("--metric", metavar="METRIC", help="The metric that decides; default: the board's ranking metric.")
 @click.option(
     "--max-cost",
     type=Finite(min=0, min_open=True),
     metavar="DOLLARS",
-    help="Begin no more samples once the new answers cost so much (see docs/board.md#costs).",
+    help="Start no more samples once the new answers cost this much (see docs/board.md#costs).",
 )
 @run_workers_option
 @strategy_seconds_option
@@ -116,12 +115,12 @@ def decide(
     db: str | None,
     **choices: Any,
 ) -> int:
-    """Say whether a strategy helps on your repository: are B, C, … better than A, by how much, at which cost?
+    """Test whether a strategy helps on your repository: are B, C, … better than A, by how much, at which cost?
 
-    A, B, … are strategies as `ctxbench run --strategy` takes them, engines among them. Samples are drawn from the one
-    repository, and the answer holds for it alone. The same command goes on where it stopped, and on a later commit asks
-    the model only about what changed. Exit code: 0 if one is better than A, 10 if that is not shown, 11 if all are
-    worse; 1 and 2 are errors.
+    A, B, … are strategies as `ctxbench run --strategy` takes them, engines among them. All samples
+    are from this repository, and the answer holds only for it. Run the same command again to continue; on a later
+    commit, it asks the model only about what changed. Exit code: 0 if at least one is better than A, 10 if that is not
+    shown, 11 if all are worse; 1 and 2 are errors.
     """
     from ctxbench.bench.spec import expand
     from ctxbench.harness.decision import Prospect, answer_of

@@ -114,7 +114,7 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     metavar="FOLDER",
     help="Folder of the manifest NAME.toml; default: manifests in the home folder.",
 )
-@click.option("--no-tests", is_flag=True, help="Skip its tests; the repository then gives only line samples.")
+@click.option("--no-tests", is_flag=True, help="Skip the repository's tests; only line samples can then be built.")
 @click.option("--force", is_flag=True, help="Replace a manifest with that name.")
 @sandbox_option
 @home_option

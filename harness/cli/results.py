@@ -46,7 +46,7 @@ def results() -> None:
 
 @results.command("import", cls=WithShapes)
 @click.argument("files", nargs=-1, metavar="FILE...")
-@click.option("--format", "shape", type=_SHAPES, help="Shape of the files.")
+@click.option("--format", "shape", type=_SHAPES, help="Format of the files.")
 @click.option(
     "--reference",
     metavar="S",
@@ -155,7 +155,7 @@ def _say_imported(summary: ImportSummary) -> ImportSummary:
 
 @results.command(cls=WithShapes)
 @click.argument("run")
-@click.option("--format", "shape", type=_EXPORTED, required=True, help="Shape of the file.")
+@click.option("--format", "shape", type=_EXPORTED, required=True, help="Format of the file.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write.")
 @click.option("--samples", metavar="NAME", help="The run's sample set, if its name has changed.")
 @click.option(
@@ -262,9 +262,9 @@ def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> 
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The package's folder.")
 @click.option(
-    "--author", "authors", multiple=True, required=True, metavar="NAME", help="Who answers for it; repeatable."
+    "--author", "authors", multiple=True, required=True, metavar="NAME", help="Author of the package; repeatable."
 )
-@click.option("--title", default="", metavar="TEXT", help="Default: the strategy and the model.")
+@click.option("--title", default="", metavar="TEXT", help="Title of the package; default: the strategy and the model.")
 @click.option("--license", default="CC-BY-4.0", show_default=True, metavar="SPDX", help="Licence of the data.")
 @click.option("--supersedes", metavar="ID", help="The package that this one corrects.")
 @home_option
@@ -272,8 +272,8 @@ def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> 
 def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, **words: Any) -> None:
     """Write RUN as a package that others can verify: prompts' digests, completions, scores, the strategy's source.
 
-    Several RUNs are repetitions that differ only in the seed. The same runs give the same bytes. The package holds no
-    path and no name of this machine; look at `submission.toml` before you publish it.
+    Several RUNs are repetitions that differ only in the seed. Equal runs produce equal packages. A package contains
+    no path and no name of this machine; read `submission.toml` before you publish it.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.harness.store.runs import check_set, find_run
@@ -304,10 +304,10 @@ def verify(*, folder: Path, whole: bool, sandbox: str | None, workers: int, form
     """Derive the package in FOLDER again, and compare each value.
 
     Runs the strategy in a cell and compares the digest of each prompt, scores each completion, runs the tests of
-    functions in a box, and computes the means. Says for each part how far it was checked: re-derived, rescored only
-    (without the strategy), or trusted (the author's word). Needs the repositories of the sample set; a standard set is
-    built if the home has none. Nothing of the package is stored. Exit code: 0 if all is equal, 10 if something
-    differs; 1 if the package is refused or this machine cannot check it.
+    functions in a box, and computes the means. Prints for each part how far it was checked: re-derived, rescored only
+    (without the strategy), or trusted (the author's claim). Needs the repositories of the sample set. A standard set is
+    built if the home folder lacks it. Nothing of the package is stored. Exit code: 0 if all values are equal, 10 if a
+    value differs, 1 if the package is refused or this machine cannot check it.
     """
     from ctxbench.bench.escaping import visible
     from ctxbench.harness.submissions.format import read, verification_text

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fim",
     is_flag=True,
-    help="Fill in the middle: show the model the code after the cursor too, between the marks of its training. "
+    help="Fill in the middle: show the model the code after the cursor too, with the model's special tokens. "
     "Lines only; strategies do not see that code. Default: only the text before the cursor, as in the papers.",
 )
 @run_workers_option

@@ -118,7 +118,7 @@ def list_sets(home: Home) -> None:
     "--per-repo",
     type=click.IntRange(1),
     metavar="N",
-    help="Most samples per repository; default: 50, or 200 with --protocol projbench.",
+    help="Maximum number of samples per repository; default: 50, or 200 with --protocol projbench.",
 )
 @click.option(
     "--protocol",
@@ -154,8 +154,8 @@ def build(
 
     A line sample is a line that uses what the repository's files import from each other, as in ProjBench; --protocol
     projbench applies only the paper's rules. A function sample (--kind function) is a documented function that the
-    repository's own tests cover. It runs in the sandbox: its reference must pass, and an empty body must fail. The same
-    seed gives the same bytes.
+    repository's own tests cover. It runs in the sandbox: its reference must pass, and an empty body must fail. Equal
+    seeds produce equal sets.
     """
     _refuse_options(kind, since=since, sandbox=sandbox, protocol=protocol, set_name=set_name)
     from ctxbench.bench import samples as sets

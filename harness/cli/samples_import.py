@@ -37,7 +37,7 @@ _SHAPES = FormatChoice("samples")
 
 @click.command("import", cls=WithShapes)
 @click.argument("files", nargs=-1, required=True)
-@click.option("--format", "shape", type=_SHAPES, required=True, help="Shape of the files.")
+@click.option("--format", "shape", type=_SHAPES, required=True, help="Format of the files.")
 @click.option("--name", required=True, help="Name of the new set.")
 @click.option(
     "--repos",
@@ -159,7 +159,7 @@ def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mappi
 
 @click.command(cls=WithShapes)
 @click.argument("name")
-@click.option("--format", "shape", type=_SHAPES, required=True, help="Shape of the file.")
+@click.option("--format", "shape", type=_SHAPES, required=True, help="Format of the file.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
 @home_option
 def export(name: str, shape: str, out: Path, home: Home) -> None:

@@ -138,13 +138,13 @@ class Capabilities:
     thinking: int = 0
     """Maximum tokens that the model writes in addition to the answer."""
     tools: bool = False
-    """Whether it accepts chats with tools in `Request.chat`. Otherwise tool calls are written and parsed as text."""
+    """Whether `Request.chat` may contain tools. Otherwise tool calls are written and parsed as text."""
     weights: bool = False
-    """Whether it loads the model's weights into ctxbench's process."""
+    """Whether the generator loads the model's weights into ctxbench's process."""
     service: bool = False
     """Whether a service runs the model. `served` then names the model, and a long prompt is tried before a run."""
     writes: bool = True
-    """Whether it writes answers. Otherwise a run stores only prompts and their diagnostics."""
+    """Whether the generator writes answers. Otherwise a run stores only prompts and their diagnostics."""
 
 
 class Generator(ABC):

@@ -176,8 +176,8 @@ class VLLM(Local):
         """Return minus log2 of the probability of each text and a newline after its prompt; see `rolling_windows`.
 
         Raises:
-            InputFault: as `generate`.
-            MachineFault: as `generate`, and if a probability is not a number.
+            InputFault: if the model cannot be loaded, or vLLM finds no GPU.
+            MachineFault: if the engine does not start or has crashed, or a probability is not a number.
         """
         costs = [cost for cost, _ in self._costs(prompts, texts)]
         if not all(map(math.isfinite, costs)):

@@ -1,7 +1,7 @@
-"""Store what was made elsewhere as runs: files of recorded predictions and verdicts, and the records of packages.
+"""Stores results from elsewhere as runs: files of recorded predictions and verdicts, and the records of packages.
 
 Everything of a file is read and checked before anything is stored. A run's id depends on the file's digest, so
-importing a file again gives the same run; after an interrupt, it stores what is missing.
+importing a file again continues the same run: after an interrupt, only what is missing is stored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _Scored = tuple[AnsweredSample, Finished]
 SANDBOX = "imported"
 """Name of the sandbox of verdicts that come from a file."""
 _UNKNOWN: dict[str, Any] = {"context_tokens": 0, "flags": (), "strategy_seconds": 0.0, "generator_seconds": 0.0}
-"""Costs of a sample of which a file says nothing."""
+"""Costs of a sample that a file does not state."""
 _PROMPT = Prompt(blocks=())
 """An empty prompt, as files do not contain prompts."""
 

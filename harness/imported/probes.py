@@ -102,5 +102,5 @@ def _task(language: Language, head: str) -> Sample:
 
 
 def metrics_digest(languages: Sequence[str]) -> str:
-    """Return the digest of what all metrics say of fixed texts: another one means other metrics."""
+    """Return a digest of all metrics' values for fixed texts. It changes if a metric changes."""
     return sha256(json.dumps(probes_of([Language(name) for name in languages]), sort_keys=True))

@@ -194,7 +194,7 @@ class Plan:
     """`needed` computed from the pairs that vary least and most."""
 
     def answer(self) -> str:
-        """Return a sentence: how many repositories show the effect."""
+        """Return a sentence that states how many repositories are needed to show the effect."""
         size = "1 sample" if self.samples_each == 1 else f"{self.samples_each} samples"
         pair = "" if self.rows == 2 else f", corrected for {self.rows - 1} rows against the baseline"
         effect = scales.written(self.effect, self.effect)
@@ -207,7 +207,7 @@ class Plan:
         )
 
     def basis(self) -> str:
-        """Return a sentence: which runs the estimate is from, and how far the pairs differ."""
+        """Return a sentence that names the runs behind the estimate, and how much their pairs differ."""
         between, within = (scales.written(deviation, deviation) for deviation in (self.between, self.within))
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
         span = f"; the pair that varies least gives {low}, the pair that varies most {high}"
@@ -222,7 +222,7 @@ class Plan:
 def plans(
     tables: Sequence[RunTable], *, baseline: str, effect: float, metric: str | None = None, rows: int = 2
 ) -> tuple[list[Plan], list[InputFault]]:
-    """Estimate what shows a difference from a baseline, for each group of stored runs with the baseline.
+    """Estimate how many repositories show a difference from a baseline, for each group of runs with the baseline.
 
     Args:
         baseline: a strategy (spec or name), or a run id.

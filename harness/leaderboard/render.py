@@ -72,7 +72,7 @@ def table(
     Args:
         width: maximum characters per line. Columns that do not fit are dropped from the right, except the ranking
             metric and its test.
-        terminal: print headings in bold; False gives plain text.
+        terminal: print headings in bold; False prints plain text.
         columns: names of columns and metrics that replace the default columns.
         explain: add all notes.
         diagnostics: add a table of what each context contributed and which names the answers invented.

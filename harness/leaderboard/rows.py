@@ -138,7 +138,7 @@ class Family:
         return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
-        """Return a sentence: how many differences are significant, and what more would need. Empty without tests."""
+        """Return, as a sentence, how many differences are significant, and what others need. Empty without tests."""
         if not self.pairs:
             return ""
         if self.unit.refusal:
@@ -160,7 +160,7 @@ class Family:
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:
-        """Return a phrase: which pairs were tested together. Empty without tests."""
+        """Return a phrase that names the pairs tested together. Empty without tests."""
         if not self.pairs:
             return ""
         if self.against is None:
@@ -179,7 +179,7 @@ class Family:
         return f"; it would take about {self.needed} {self.unit.plural} to separate {this} from {other}"
 
     def sight(self, unit: str) -> str:
-        """Return a sentence: which difference the tests would detect. Empty if unknown."""
+        """Return a sentence that states which difference the tests would detect. Empty if unknown."""
         if self.visible is None:
             return ""
         median = "; the median over the pairs" if self.pairs > 1 else ""

@@ -178,7 +178,7 @@ def half_width(low: float | None, high: float | None) -> float | None:
 
 
 def written(number: float | None, half: float | None, *, sign: bool = False) -> str:
-    """Format a number with the decimals that its interval's half width needs: 0 from 10 on, 1 from 1 on, else 2."""
+    """Format a number with as many decimals as its interval's half width needs: 0 from 10 on, 1 from 1 on, or 2."""
     if number is None:
         return UNKNOWN
     decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2

@@ -98,7 +98,7 @@ class Profile:
         """Score one completion.
 
         Raises:
-            InputFault: if a value is infinite, which means, intervals and files cannot represent.
+            InputFault: if a value is infinite. Means, intervals and files cannot represent infinity.
         """
         values = self.score(case.language, case.prompt, case.prediction, case.ground_truth)
         for name, value in values.items():

@@ -217,7 +217,7 @@ class Cluster:
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
-    """Return a node's next unit: of a repository in `mine`, else of one not in `others`; large repositories first."""
+    """Return a node's next unit: from a repository in `mine`, or from one not in `others`; large repositories first."""
     left: dict[str, list[WorkUnit]] = defaultdict(list)
     for unit in waiting:
         left[unit.repo].append(unit)
@@ -251,7 +251,7 @@ def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) 
     """Call a function on each node of a cluster; return (name, cores, answer or error text) per node.
 
     Raises:
-        InputFault: as `open_cluster`.
+        InputFault: if Ray is not installed, or no cluster answers at the address.
     """
     ray = connect(address)
     try:

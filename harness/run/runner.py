@@ -155,8 +155,8 @@ def open_runs(
 ) -> Iterator[Runs]:
     """Provide the resources of runs over a sample set, which compute nothing before their first use.
 
-    Without `snapshots`, the repositories of all planned samples are read on first use. Tests replace `parts` of
-    `open_resources`.
+    Without `snapshots`, the repositories of all planned samples are read on first use. `parts` are passed to
+    `open_resources`; only tests use them.
 
     Raises:
         InputFault: if a spec is wrong, or the options do not fit the set.
@@ -396,7 +396,8 @@ def prompt_of(
 ) -> Prompt:
     """Return the exact prompt of a strategy for one sample, without storing a run.
 
-    If the strategy asks the model first, these answers are stored. Tests replace `parts` of `open_resources`.
+    If the strategy asks the model first, these answers are stored. `parts` are passed to `open_resources`; only tests
+    use them.
 
     Raises:
         InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not accept such samples.

@@ -314,7 +314,7 @@ class Bits:
         return self._costs([self._pairs_of(sample) for sample in answered])
 
     def of_prompts(self, prompts: Sequence[tuple[Sample, Prompt]]) -> list[tuple[StoredBits, ...]]:
-        """Return the bits for stored samples, as `of`.
+        """Return the same bits as `of`, for stored samples with their prompts.
 
         Raises:
             MachineFault: if the coder was lost.

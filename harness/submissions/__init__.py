@@ -1,4 +1,4 @@
-"""Packages of results: a folder says what a run was and what a model wrote, so that others can derive the rest again.
+"""Packages of results: folders with a run's settings and answers, from which others can derive its scores again.
 
 `records` are a package's contents, `format` reads and writes its files, `stored` turns stored runs into packages and
 packages into stored runs, `verify` derives a package again, and `boards` ranks packages.

@@ -32,7 +32,7 @@ from ctxbench.harness.submissions.records import Manifest, PackageVerification, 
 from ctxbench.harness.submissions.stored import add
 
 TELLING = 12
-"""Most samples that a submission's page shows."""
+"""Maximum number of samples on a submission's page."""
 _LIMITS = (-1e6, 1e6)
 """Range of metrics without bounds, such as bits."""
 _ROUNDING = 1e-9
@@ -40,7 +40,7 @@ _CURE = "make the package with `ctxbench results pack`"
 
 
 class BoardKey(NamedTuple):
-    """What the rows of one table share; two versions of a set or of the metrics differ in it."""
+    """The settings that all rows of a table share, including the versions of the sample set and the metrics."""
 
     set: SetPart
     metrics: str
@@ -62,12 +62,12 @@ class Entry:
 
     package: Submission
     folder: str
-    """Name of its folder."""
+    """Name of the submission's folder."""
     tables: tuple[RunTable, ...]
-    """Its scores: one table per language and repetition."""
+    """The submission's scores: one table per language and repetition."""
     verification: PackageVerification | None = None
     successor: str = ""
-    """Id of the submission that replaces it; empty without one."""
+    """Id of the submission that replaces this one; empty without one."""
 
     @property
     def id(self) -> str:
@@ -76,12 +76,12 @@ class Entry:
 
     @property
     def verified(self) -> bool:
-        """Whether somebody checked it, and nothing differs."""
+        """Whether the submission was verified without a difference."""
         return self.verification is not None and self.verification.equal
 
     @property
     def counts(self) -> bool:
-        """Whether it is ranked."""
+        """Whether the submission is ranked."""
         return not self.successor and self.package.manifest.withdrawn is None
 
 
@@ -93,7 +93,7 @@ class Ranking:
     section: BoardSection
     group: Group
     entries: tuple[Entry, ...]
-    """The submission of each row of the group."""
+    """Submissions, in the order of the group's rows."""
 
 
 def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry], list[InputFault]]:
@@ -227,7 +227,7 @@ def _rankings(key: BoardKey, entries: Sequence[Entry]) -> Iterator[Ranking]:
 def compared_with(
     ranking: Ranking, entry: Entry
 ) -> tuple[Entry | None, list[tuple[SampleRecord, list[tuple[float, str]]]]]:
-    """Return the submission to compare an entry with, and the samples on which they differ most, each way.
+    """Return the submission to compare an entry with, and the samples on which they differ most in each direction.
 
     The other one is the baseline's, or for the baseline the first other row's. Without another submission the samples
     are those with the highest and the lowest values. A sample has a value in the unit shown and a completion of each.

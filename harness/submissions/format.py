@@ -47,39 +47,39 @@ from ctxbench.harness.submissions.records import (
 
 MANIFEST, SAMPLES, COMPLETIONS, SCORES = "submission.toml", "samples.jsonl", "completions.jsonl", "scores.jsonl"
 VERIFICATION = "verification.json"
-"""What `ctxbench results verify --format json` printed; anyone may write it, so it is not part of the package."""
+"""Output of `ctxbench results verify --format json`. It is not part of the package: anyone may write it."""
 STRATEGY_FOLDER = "strategy"
 MAX_BYTES = 64 << 20
 """Largest size of a package. Packages of lite sets take at most 10 MB."""
 MAX_MANIFEST, MAX_SOURCE, MAX_LINE = 128 << 10, 1 << 20, 4 << 20
 """Largest sizes in bytes of a manifest, of a strategy's source and of a line of the other files."""
 MAX_TOML_LINE = 4_000
-"""Most characters of a manifest's line: reading a key takes time by the square of its parts."""
+"""Maximum characters of a manifest's line. The time to read a key is quadratic in the number of its parts."""
 MAX_COLUMNS = 300
-"""Most metrics of all profiles together."""
+"""Maximum number of metrics of all profiles together."""
 _FILE = re.compile(r"[/\\@]|\.(py|toml)\b")
-"""What a part of a spec has if it names a file."""
+"""Matches a part of a spec that names a file."""
 _CURE = "make the package with `ctxbench results pack`"
 R = TypeVar("R")
 
 
 def is_package(folder: Path) -> bool:
-    """Return whether a folder holds a package."""
+    """Return whether a folder contains a package."""
     return (folder / MANIFEST).is_file()
 
 
 def sealed(submission: Submission) -> Submission:
-    """Return a submission with the digests of its files, and the id that follows from them."""
+    """Return a submission with the digests of its files, and the id computed from them."""
     digests = {path: sha256(content) for path, content in _contents(submission).items()}
     manifest = replace(submission.manifest, files=digests)
     return replace(submission, manifest=replace(manifest, id=digest_of(manifest)[:12]))
 
 
 def write(folder: Path, submission: Submission) -> None:
-    """Write a package into an empty folder, or again where it is. Equal submissions give equal bytes.
+    """Write a package into an empty folder, or over the same package. Equal submissions produce equal bytes.
 
     Raises:
-        InputFault: if the folder holds anything else, or a package whose manifest differs or was edited.
+        InputFault: if the folder contains anything else, or a package whose manifest differs or was edited.
     """
     text = manifest_text(submission.manifest)
     with explained(folder):

@@ -17,10 +17,10 @@ from ctxbench.bench.files import sha256
 FORMAT: Literal[1] = 1
 """Version of the format."""
 MAX_RECORDS = 200_000
-"""Most lines of a file."""
+"""Maximum number of lines in a file."""
 
 Label = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
-"""A text on one line. It may hold markup: escape it where it is shown."""
+"""A text on one line. It may contain markup, so escape it before display."""
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Id = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
@@ -36,7 +36,7 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}\.py$")]
 
 
 class Record:
-    """What every part of a package is: known fields of the exact types, and finite numbers."""
+    """Base class of a package's parts. Unknown fields, other types and infinite numbers are errors."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
@@ -44,7 +44,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPart(Record):
-    """The sample set, and the part of it that was run."""
+    """The sample set, and the part of the set that was run."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
     digest: Digest
@@ -56,7 +56,7 @@ class SetPart(Record):
     """Number of samples that were run."""
     limit: Count | None = None
     after: Day | None = None
-    """Only samples dated after that day; None for all."""
+    """Only samples dated after this day were run; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +66,15 @@ class ModelPart(Record):
     spec: Name
     """The generator, without paths."""
     version: Label
-    """What identifies its weights or its service."""
+    """Identifies the model's weights or its service."""
     service_date: Day | None = None
     """The day on which a service answered; None for weights on the author's machine."""
     instructs: bool = False
-    """Whether it follows instructions, so that strategies may ask it for more than a continuation."""
+    """Whether the model follows instructions, so that strategies may ask it for more than a continuation."""
     tools: bool = False
-    """Whether it takes chats with tools."""
+    """Whether the model accepts chats with tools."""
     summaries: bool = False
-    """Whether a model summarised APIs; a package does not hold the summaries, so nobody can derive the prompts."""
+    """Whether a model summarised APIs. A package lacks the summaries, so the prompts cannot be derived again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,17 +84,17 @@ class StrategyPart(Record):
     spec: Name
     """The strategy, without paths: ``lc.infile`` or ``mine.py@mine(top=3)``."""
     version: Label
-    """Digest of the files that define it."""
+    """Digest of the files that define the strategy."""
     source: Literal["built-in", "file", "package"]
     file: FileName | None = None
-    """For ``file``: the name of its source in ``strategy/``."""
+    """For ``file``: name of the source file in ``strategy/``."""
     package: Pinned | None = None
     """For ``built-in`` and ``package``: ``NAME==VERSION``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingPart(Record):
-    """How the model decoded."""
+    """Decoding parameters of the model."""
 
     max_tokens: Count
     temperature: Amount
@@ -102,26 +102,26 @@ class SamplingPart(Record):
     stop: Annotated[tuple[Label, ...], Field(max_length=100)] = ()
     fim: bool = False
     completions: Annotated[int, Field(ge=0, le=1000)]
-    """Completions of a sample; 0 if no model was asked."""
+    """Completions per sample; 0 if no model was asked."""
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1, max_length=100)]
     """The seed of each repetition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionsPart(Record):
-    """What the prompts and scores depend on."""
+    """Versions of everything that prompts and scores depend on."""
 
     ctxbench: Name
     metrics: Digest
-    """Digest of all metrics' values of fixed texts."""
+    """Digest of all metrics' values for fixed texts."""
     tokenizer: Name
     coder: Label
-    """What measured costs in bits; empty if nothing did."""
+    """Spec and version of the coder that measured costs in bits; empty if none were measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPart(Record):
-    """What the run took, over all samples and repetitions."""
+    """Costs of the run, over all samples and repetitions."""
 
     strategy_seconds: Amount
     generator_seconds: Amount
@@ -142,7 +142,7 @@ class MeanPart(Record):
     mean: float
     low: float | None = None
     high: float | None = None
-    """The ends of the 95 % interval; None without one."""
+    """Upper end of the 95% interval; None without an interval. `low` is the lower end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,18 +155,18 @@ class Withdrawal(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest(Record):
-    """What a package says of itself."""
+    """Manifest of a package: what was run, by whom, at which cost."""
 
     format: Literal[1]
     id: Id
-    """The beginning of `digest_of`."""
+    """First twelve digits of `digest_of`."""
     title: Name
     authors: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
     license: Name
     """Licence of the data, as an SPDX expression."""
     date: Day
     supersedes: Id | None = None
-    """The submission that this one corrects."""
+    """Id of the submission that this one corrects."""
     set: SetPart
     model: ModelPart
     strategy: StrategyPart
@@ -190,17 +190,17 @@ class SampleRecord(Record):
     repo: Name
     path: Name
     line: Count
-    """Line of the cursor, 0-based; `column` is too."""
+    """Line of the cursor, 0-based like `column`."""
     column: Count
     day: Day | None = None
-    """The day of its code, if known."""
+    """Day on which the code was written, if known."""
     marks: Annotated[tuple[Literal["broken", "vacuous"], ...], Field(max_length=2)] = ()
-    """Why no score is to rest on it."""
+    """Why the sample is excluded from scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerUsage(Record):
-    """How an answer of the model ended, and what it took."""
+    """How an answer of the model ended, and its cost."""
 
     finish: Label = "stop"
     tokens_in: Count = 0
@@ -210,7 +210,7 @@ class AnswerUsage(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord(AnswerUsage):
-    """A question to the model before the final prompt."""
+    """A model call before the final prompt."""
 
     role: Name
     prompt: Digest
@@ -231,7 +231,7 @@ class AnswerRecord(AnswerUsage):
     text: Text
     """The completion that is scored."""
     answer: Text | None = None
-    """What the model wrote; None if that is `text`."""
+    """The model's whole answer; None if it equals `text`."""
 
     @property
     def written(self) -> str:
@@ -250,7 +250,7 @@ class AnsweredRecord(Record):
     """Digest of the final prompt's text."""
     context_tokens: Count
     flags: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
-    """Flags of the prompt; `overflow_trimmed`: it was cut to the model's window in the model's own tokens."""
+    """Flags of the prompt. `overflow_trimmed`: it was truncated to the model's window, in the model's tokens."""
     strategy_seconds: Amount
     generator_seconds: Amount
     calls: Annotated[tuple[CallRecord, ...], Field(max_length=1000)] = ()
@@ -266,9 +266,9 @@ class ScoreRecord(Record):
     repetition: Annotated[int, Field(ge=0, le=99)] = 0
     completion: Count = 0
     scores: Mapping[Name, Mapping[Name, Score | None]]
-    """Profile -> metric -> value in the profile's own scale; None if it is undefined."""
+    """Profile -> metric -> value in the profile's own scale; None if undefined."""
     verdict: Literal["PASSED", "FAILED", "TIMED_OUT", "NO_TESTS"] | None = None
-    """What the tests said; None for lines. It has no reason: reasons quote times and places, which nobody can check."""
+    """Verdict of the tests; None for lines. The reason is left out: it may quote a machine's times and paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,69 +292,69 @@ class PartState(StrEnum):
     """How far a part of a package was checked."""
 
     DERIVED = "re-derived"
-    """Made again from the sample set, the strategy and the answers."""
+    """Computed again from the sample set, the strategy and the answers."""
     RESCORED = "rescored only"
     """Computed again from the completions, without the strategy."""
     TRUSTED = "trusted"
-    """The author's word."""
+    """Not checked: the author's claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueDifference(Record):
-    """The first value of a part that is not the package's."""
+    """The first value of a part that differs from the package's."""
 
     sample: Label
-    """Empty if it is of the whole package."""
+    """Id of the sample; empty for a value of the whole package."""
     what: Label
     expected: Text
-    """The package's value."""
+    """Value in the package."""
     got: Text
-    """The value here."""
+    """Value computed on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartCheck(Record):
-    """What was checked of one part of a package."""
+    """Result of checking one part of a package."""
 
     name: PartName
     state: Annotated[PartState, Field(strict=False)]
     checked: Count
-    """Number of values that were compared, out of `of`."""
+    """Number of compared values, out of `of`."""
     of: Count
     note: Text = ""
-    """Why it was not checked further."""
+    """Why the part was not checked further."""
     differing: Count = 0
     difference: ValueDifference | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageVerification(Record):
-    """What `ctxbench results verify` found; also the content of ``verification.json``."""
+    """Result of `ctxbench results verify`, and the content of ``verification.json``."""
 
     id: Id
     digest: Digest
-    """`digest_of` the package: a verification of another package says nothing of this one."""
+    """`digest_of` the package, so that a verification cannot be used for another package."""
     ctxbench: Name
     samples: Count
-    """Number of samples that were drawn."""
+    """Number of samples that were checked, out of `of`."""
     of: Count
     parts: Annotated[tuple[PartCheck, ...], Field(max_length=20)]
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs from what the package says."""
+        """Whether all compared values equal the package's."""
         return not any(part.differing for part in self.parts)
 
 
 def digest_of(manifest: Manifest) -> str:
-    """Return the digest of what a submission claims: everything but its id, its title and later corrections."""
+    """Return the digest of a submission's claims: everything but its id, its title and later corrections."""
     later = ("id", "title", "supersedes", "withdrawn")
     claims = {name: value for name, value in asdict(manifest).items() if name not in later}
     return sha256(json.dumps(claims, sort_keys=True))
 
 
 def plain(record: Record) -> dict[str, Any]:
-    """Return a record as JSON would have it, without the fields that have their default values."""
+    """Return a record as JSON data, without fields that have their default values."""
     value: dict[str, Any] = adapter(type(record)).dump_python(record, mode="json", exclude_defaults=True)
     return value
 

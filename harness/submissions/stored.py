@@ -53,11 +53,11 @@ _PROBLEM = "a package says how its run was made"
 def packed(
     store: Store, runs: Sequence[RunWork], sample_set: SampleSet, *, title: str = "", **words: Any
 ) -> form.Submission:
-    """Return the package of a run, or of its repetitions with other seeds. The same runs give the same package.
+    """Return the package of a run, or of its repetitions with other seeds. Equal runs produce equal packages.
 
     Args:
         store: the store of the runs.
-        runs: all samples of each have a result.
+        runs: ids of runs; every sample must have a result.
         sample_set: the runs' samples.
         title: by default the names of the strategy and the model.
         words: the manifest's authors, license and supersedes.
@@ -176,7 +176,7 @@ def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
 
 
 def _unfiled(spec: str) -> str:
-    """Return a spec that nobody takes for one that names files."""
+    """Return a spec changed so that it cannot be read as naming a file."""
     return re.sub(r"[@/\\]", " ", re.sub(r"\.(py|toml)\b", "", spec))
 
 

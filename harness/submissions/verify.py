@@ -1,7 +1,7 @@
-"""Verify a package: derive a package again from its sample set, and compare every value with the package's.
+"""Verifies a package: derives it again from its sample set, and compares every value.
 
-The strategy runs in its cell as in any run. A model that replays the package's answers takes the place of the model, so
-prompts after drafts are derived too. Everything is stored in a temporary database.
+The strategy runs in its cell as in any run. `Replay` returns the package's answers in place of the model, so prompts
+after drafts are derived too. Everything is stored in a temporary database.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from ctxbench.harness.submissions.records import PackageVerification, PartCheck,
 from ctxbench.strategies.api import FAILED, TRIMMED
 
 DRAWN = 30
-"""Samples of the first check."""
+"""Number of samples that the first check draws."""
 _NEAR = 1e-9
 """Relative difference allowed between values of two machines, whose libraries add in different orders."""
 _SHOWN = 300
@@ -58,7 +58,7 @@ _SHOWN = 300
 
 
 class Replay(Generator):
-    """A model that gives the answers of a package, and an empty one to a prompt that the package does not have."""
+    """A model that returns the answers in a package, and an empty answer to a prompt that the package lacks."""
 
     version = "1"
 
@@ -85,7 +85,7 @@ class Replay(Generator):
 
 
 def same(expected: object, got: object) -> bool:
-    """Return whether two values are equal, numbers but for the order in which a machine adds."""
+    """Return whether two values are equal. Numbers may differ by rounding errors of another machine."""
     if isinstance(expected, dict) and isinstance(got, dict):
         return expected.keys() == got.keys() and all(same(expected[name], got[name]) for name in expected)
     if isinstance(expected, float) and isinstance(got, float | int):
@@ -94,7 +94,7 @@ def same(expected: object, got: object) -> bool:
 
 
 def not_derivable(manifest: form.Manifest) -> str:
-    """Return why nobody here can derive the prompts of a package; empty if one can try."""
+    """Return why this machine cannot derive the prompts of a package; empty if it can try."""
     strategy = manifest.strategy
     if manifest.model.summaries:
         return "a model summarised APIs, and the package does not hold the summaries"
@@ -128,7 +128,7 @@ class Verifier:
     workers: int
     progress: Progress
     replaced: Mapping[str, Any] = field(default_factory=dict)
-    """Parts of `open_resources` to replace; for tests."""
+    """Parts of `open_resources` that tests replace."""
 
     @property
     def _manifest(self) -> form.Manifest:
@@ -187,7 +187,7 @@ class Verifier:
         self._parts[name] = replace(self._parts[name], **changes)
 
     def _trust(self, name: PartName, note: str) -> None:
-        """Say that nobody can check a part here, and why."""
+        """Record that a part cannot be checked here, and why."""
         self._put(name, state=PartState.TRUSTED, note=note)
 
     def _compare(

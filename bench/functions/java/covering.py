@@ -1,4 +1,4 @@
-"""Measures which blocks, and whether a clock, each test of a Java suite runs, with probes in a box."""
+"""Measures, with probes in a box, which blocks each test of a Java suite runs, and whether it reads a clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
 SECONDS = 1800.0
-"""Time limit, each, for compiling, for the suite, and for the tests one by one."""
+"""Time limit in seconds of each step: compiling, the whole suite, the tests one by one."""
 UNSELECTABLE = "unselectable"
 """State of a test that passes only with the whole suite. It cannot judge."""
 _WHOLE = "[*]"

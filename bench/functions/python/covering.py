@@ -1,4 +1,4 @@
-"""Measures which lines, and whether a clock, each test of a Python suite runs, under coverage in the sandbox."""
+"""Measures, under coverage in a box, which lines each test of a Python suite runs, and whether it reads a clock."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Canary:
 
     name: str
     unittest: bool
-    """Whether it becomes a method of a TestCase, if a real test is one."""
+    """Whether the canary becomes a method of a TestCase, if a real test is one."""
     place: float
     left: int
     right: int

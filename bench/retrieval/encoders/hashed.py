@@ -70,7 +70,7 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
 
 @encoder("hashed")
 def hashed(*, width: Annotated[int, AtLeast(16), AtMost(4096)] = 512) -> Hashed:
-    """Hashed words: needs nothing and knows spelling only; a stand-in, no paper's encoder.
+    """Hashed words: compares spelling only and needs no weights; for tests and first tries.
 
     Args:
         width: the length of a vector, from 16 to 4096.

@@ -43,7 +43,7 @@ class EncoderRecipe:
 
     model: str
     limit: int
-    """Most tokens of a text, with special tokens. Longer texts are truncated at the end."""
+    """Maximum tokens of a text, with special tokens. Longer texts are truncated at the end."""
     architecture: Architecture
     pooling: Literal["mean", "first"] = "mean"
     """How token vectors, including special tokens', are combined: ``mean``, or the ``first``."""

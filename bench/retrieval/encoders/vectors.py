@@ -24,9 +24,9 @@ T = TypeVar("T")
 Progress = Callable[[int, int], None]
 
 _MEMORY = 256 << 20
-"""Most bytes of vectors in memory, for all encoders together."""
+"""Maximum bytes of vectors in memory, for all encoders together."""
 _WRITTEN = 4 << 30
-"""Most bytes of vectors that a run may add to the files. Strategies can request any number of texts."""
+"""Maximum bytes of vectors that a run may add to the files. Strategies can request any number of texts."""
 _PART = 128
 """Number of texts that are encoded and stored together. A killed process loses at most these."""
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, vector BLOB, crc32 INTEGER) WITHOUT ROWID"
@@ -43,7 +43,7 @@ class Vectors:
 
         Args:
             folder: folder for vectors, shared with other processes; None for memory only.
-            most: most bytes to store. Further vectors are computed each time.
+            most: maximum bytes to store. Further vectors are computed each time.
         """
         self._folder = folder
         self._left = most if most is not None else _MEMORY if folder is None else _WRITTEN

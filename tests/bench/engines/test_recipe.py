@@ -47,7 +47,7 @@ WRONG = [
     ('protocol = "lines"\n' + MCP, "search: is not a key", "known keys"),
     ('protocol = "http"\nurls = "http://h/"\n', "urls: is not a key", "did you mean 'url'"),
     ('protocol = "MCP"\n', "protocol = 'MCP' is unknown", "mcp or lines or http"),
-    ("command = [\n", "is no TOML", "mend it"),
+    ("command = [\n", "is not valid TOML", "correct the file"),
 ]
 
 
