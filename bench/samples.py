@@ -214,7 +214,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         )
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(isinstance(files.get(file), str) for file in (SAMPLES, REFERENCES)):
-        raise InputFault("field files lacks the digests of both files", where=str(path), cure=cure)
+        raise InputFault("the field `files` lacks the digest of a file", where=str(path), cure=cure)
     repositories = manifest.get("repositories")
     if not isinstance(repositories, dict):
         raise InputFault("field repositories is missing", where=str(path), cure=cure)

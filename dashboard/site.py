@@ -317,7 +317,9 @@ def _verified(entry: Entry) -> State:
     """Return the state that a verification shows. A part that was not derived again is the author's claim."""
     checks = entry.verification
     if checks is None:
-        return State("unverified", "not verified", "Nobody verified it: its scores are the authors' claims.")
+        return State(
+            "unverified", "not verified", "This submission was not verified: its scores are the authors' claims."
+        )
     drawn = "All samples" if checks.samples == checks.of else f"{checks.samples} of {checks.of} samples"
     says = f"{drawn} were checked with ctxbench {checks.ctxbench}."
     parts = tuple((f"{part.name}, {part.state}", _outcome(part)) for part in checks.parts)

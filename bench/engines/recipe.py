@@ -226,7 +226,7 @@ def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
     for path in (origin, *(origin.parent / name for name in recipe.files)):
         if any(path.is_relative_to(os.path.realpath(kept)) for kept in hidden):
             raise InputFault(
-                "is kept from strategies and engines, since answers may stand beside it",
+                "is in a folder that engines must not read, because it may contain answers",
                 where=str(path),
                 cure="move the engine's files to a folder of their own",
             )

@@ -72,15 +72,15 @@ class _Call(Form):
 
 class _Search(_Call):
     each: Literal["name"] | None = Field(None, description='give each = "name", or leave it out')
-    ranked: bool = Field(False, description="give true if the answer has its best place first")
-    names: int = Field(12, description="give how many identifiers are asked for at most", ge=1)
-    lines: int = Field(20, description="give of how many last lines identifiers are taken", ge=1)
+    ranked: bool = Field(False, description="give true if the answer lists the best place first")
+    names: int = Field(12, description="give the maximum number of identifiers to search for", ge=1)
+    lines: int = Field(20, description="give the number of last lines to take identifiers from", ge=1)
 
 
 class _Places(Form):
-    path: str = Field("path", description="give the name of the field that holds a path")
-    line: str = Field("line", description="give the name of the field that holds a line")
-    end: str = Field("", description="give the name of the field that holds the last line")
+    path: str = Field("path", description="give the name of the field with a path")
+    line: str = Field("line", description="give the name of the field with a line")
+    end: str = Field("", description="give the name of the field with the last line")
     file: Annotated[str, AfterValidator(_expression("path"))] = Field(
         "", description="give the expression of a row that names the file of those below it, with a group (?P<path>…)"
     )
@@ -88,8 +88,8 @@ class _Places(Form):
         "", description="give the expression of a row with a place, e.g. '(?P<path>[^:]+):(?P<line>\\d+):'"
     )
     base: int = Field(1, description="give the number of a file's first line, 0 or 1")
-    before: int = Field(2, description="give how many lines before its line a place has")
-    after: int = Field(12, description="give how many lines after its line a place has")
+    before: int = Field(2, description="give the number of lines that a place includes before its line")
+    after: int = Field(12, description="give the number of lines that a place includes after its line")
 
     @field_validator("pattern")
     @classmethod

@@ -117,10 +117,10 @@ def decide(
 ) -> int:
     """Test whether a strategy helps on your repository: are B, C, … better than A, by how much, at which cost?
 
-    A, B, … are strategies as `ctxbench run --strategy` takes them, engines among them. All samples
-    are from this repository, and the answer holds only for it. Run the same command again to continue; on a later
-    commit, it asks the model only about what changed. Exit code: 0 if at least one is better than A, 10 if that is not
-    shown, 11 if all are worse; 1 and 2 are errors.
+    A, B, … are strategies, also with engines, as for `ctxbench run --strategy`. All samples are from this repository,
+    and the answer holds only for it. Run the same command again to continue; on a later commit, it asks the model only
+    about what changed. Exit code: 0 if at least one is better than A, 10 if that is not shown, 11 if all are worse; 1
+    and 2 are errors.
     """
     from ctxbench.bench.spec import expand
     from ctxbench.harness.decision import Prospect, answer_of

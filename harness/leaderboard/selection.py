@@ -116,7 +116,7 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
         if faults:
             raise faults[-1]
         raise InputFault(
-            f"no complete runs of {' and '.join(strategies)} are over the same samples, by the same generator{where}",
+            f"no complete runs of {' and '.join(strategies)} have the same samples and the same generator{where}",
             cure="finish the runs with the same commands as before, or name runs (see `ctxbench runs`)",
         )
     best = max(candidates, key=lambda of: (sum(run.origin is Origin.RUN for run in of), max(age[run.id] for run in of)))
@@ -319,7 +319,7 @@ def coders_of(runs: Sequence[RunInfo]) -> list[str]:
 
 
 def differing_coders(runs: Sequence[RunInfo]) -> list[str]:
-    """Return a sentence on why a comparison excludes bits; empty if it does not."""
+    """Return why a comparison excludes bits, as one sentence; empty if it includes them."""
     model_versions = list(filter(None, coders_of(runs)))
     if len(model_versions) < 2:
         return []

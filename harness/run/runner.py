@@ -193,7 +193,7 @@ def _engine_remarks(card: StrategyCard) -> list[str]:
     recipes = [read(spec) for spec in card.engines]
     remote = [
         f"The engine {recipe.spec} is a server elsewhere ({urlsplit(recipe.remote).netloc}): "
-        "it may remember what it was sent for other target files, and nobody here saw what it did."
+        "it may remember queries for other target files, and ctxbench cannot check what it does."
         for recipe in recipes
         if recipe.remote
     ]

@@ -255,7 +255,7 @@ def _check_fields(submission: Submission, folder: Path) -> None:
     versions, model = submission.manifest.versions, submission.manifest.model
     names = (strategy.spec, model.spec, versions.coder, versions.tokenizer)
     faults = {
-        "strategy.spec: names a file that the package does not hold": (name if at else None) != strategy.file
+        "strategy.spec: names a file that the package lacks": (name if at else None) != strategy.file
         or _FILE.search(arguments if at else name),
         "strategy, model or versions: a name has letters that look like others": not all(
             text.partition("(")[0].isascii() for text in names
@@ -294,7 +294,7 @@ def _check_lines(submission: Submission, folder: Path) -> None:
         or [(line.sample, line.repetition, line.completion) for line in submission.scores]
         != [(*key, index) for key in due for index in range(completions)]
     ):
-        what = "does not hold each sample, repetition and completion once, in the samples' order"
+        what = "must contain each sample, repetition and completion once, in the samples' order"
         raise InputFault(what, where=str(folder), cure=_CURE)
 
 

@@ -163,7 +163,7 @@ def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
     file = Path(path).expanduser()
     part, sources = replace(part, spec=label, file=file.name), {file.name: read_text(file)}
     if str(replace(parsed, name=parsed.name[len(path) :])) not in label:
-        # It also names an engine or a wrapped strategy in a file, which a package does not hold.
+        # It also names an engine or a wrapped strategy in a file, which a package does not contain.
         return replace(part, spec=_unfiled(label), file=None), {}
     with tempfile.TemporaryDirectory() as folder, open_cells([], 1) as cells:
         if card_of(placed(part, sources, Path(folder)), cells).version != strategy_version:

@@ -97,13 +97,13 @@ def not_derivable(manifest: form.Manifest) -> str:
     """Return why this machine cannot derive the prompts of a package; empty if it can try."""
     strategy = manifest.strategy
     if manifest.model.summaries:
-        return "a model summarised APIs, and the package does not hold the summaries"
+        return "a model summarised APIs, and the package lacks the summaries"
     if manifest.sampling.fim:
         return "the model's own template filled in the middle"
     if manifest.versions.tokenizer != TOKENIZER:
         return "budgets were counted by another tokenizer"
     if strategy.source == "file" and strategy.file is None:
-        return "the package does not hold all of the strategy's source"
+        return "the package lacks a part of the strategy's source"
     name, _, pinned = (strategy.package or "").partition("==")
     if strategy.source == "package" and _installed(name) != pinned:
         return f"{name} {pinned} is not installed here; verify never installs a package"

@@ -287,7 +287,7 @@ def _ends() -> Iterator[Misbehaviour]:
         yield Misbehaviour(f"ends by {reason!r}", choice(finish_reason=reason), Outcome.AGAIN, "without a reason")
     for reason in ("content_filter", "tool_calls", "x" * 10**5, "\x1b[2J", 3, True, [], {}, ["stop"], 10**30):
         yield Misbehaviour(
-            f"ends by {str(reason)[:9]!r}", choice(finish_reason=reason), Outcome.ONCE, "reason of its own"
+            f"ends by {str(reason)[:9]!r}", choice(finish_reason=reason), Outcome.ONCE, "ended the answer early"
         )
 
 

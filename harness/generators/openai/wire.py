@@ -226,7 +226,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     if finish not in (*_STOPPED, *_CUT, *(_CALLED if request.chat is not None else ())):
         # A text that a filter truncated or replaced is not the model's answer, and must not be scored.
         raise MachineFault(
-            f"the service ended the answer for a reason of its own (finish_reason {finish!r})",
+            f"the service ended the answer early (finish_reason {finish!r})",
             where=settings.where,
             cure="use a service that lets the model answer; the sample stays missing",
         )

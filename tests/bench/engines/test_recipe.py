@@ -140,7 +140,7 @@ def test_no_file_enters_a_box_from_where_answers_stand(tmp_path: Path, inside: s
     linked.symlink_to(folder)
     with Engines(pytest.fail, hidden=[kept]) as engines:
         for text in (spec, f"{linked}/mine.toml"):
-            with pytest.raises(InputFault, match="kept from strategies and engines"):
+            with pytest.raises(InputFault, match="in a folder that engines must not read"):
                 engines.read(text)
     one_file = Engines(pytest.fail, hidden=[folder / "samples.jsonl"])
     with one_file as engines, pytest.raises(InputFault, match=r"samples\.jsonl: is kept"):

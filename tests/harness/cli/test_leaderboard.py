@@ -217,7 +217,7 @@ def test_two_strategies_by_their_names(compared: None) -> None:
         (["aa11", "bm26"], ["did you mean bm25"]),
         (
             ["aa11", "begun"],
-            ["no complete runs of begun are over the same samples, by the same generator as the other named run"],
+            ["no complete runs of begun have the same samples and the same generator as the other named run"],
         ),
         (["aa11", "ab23"], ["did you mean ab22"]),
         (["a", "cc33"], ["2 run ids begin with 'a'", "aa11, ab22"]),

@@ -78,7 +78,7 @@ def test_a_strategy_stands_for_its_newest_whole_run_where_all_that_are_named_hav
     assert newest_of(runs, ["lc.infile"], beside=["r3"]) == {"lc.infile": "r3"}
     with pytest.raises(
         InputFault,
-        match="no complete runs of aim are over the same samples, by the same generator as the other named run",
+        match="no complete runs of aim have the same samples and the same generator as the other named run",
     ):
         newest_of(runs, ["aim"], beside=["r3"])
 
