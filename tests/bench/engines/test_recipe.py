@@ -143,5 +143,5 @@ def test_no_file_enters_a_box_from_where_answers_stand(tmp_path: Path, inside: s
             with pytest.raises(InputFault, match="in a folder that engines must not read"):
                 engines.read(text)
     one_file = Engines(pytest.fail, hidden=[folder / "samples.jsonl"])
-    with one_file as engines, pytest.raises(InputFault, match=r"samples\.jsonl: is kept"):
+    with one_file as engines, pytest.raises(InputFault, match=r"samples\.jsonl: is in a folder that engines must not"):
         engines.read(spec)
