@@ -76,7 +76,9 @@ class _Base:
 
     def drop(self) -> None:
         while self.ahead:
-            self.ahead.popleft().add_done_callback(lambda done: None if done.exception() else done.result().end())
+            box = self.ahead.popleft()
+            if not box.cancel():
+                box.add_done_callback(lambda done: None if done.exception() else done.result().end())
 
 
 class Engines:

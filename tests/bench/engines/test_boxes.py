@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -203,6 +204,36 @@ def test_the_next_box_begins_while_one_is_asked_and_ends_if_nobody_asks_it(tmp_p
         time.sleep(0.01)
     assert listener.ended == 2 and len(listener.boxes) == 1
     assert [set(base) for base in listener.bases] == [{"shop/tax.py"}] * 2
+
+
+def test_a_box_ahead_that_waits_for_others_to_start_does_not_start_after_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctxbench.bench.engines.boxes._MOST_BOXES", 1)
+    paths = [f"shop/{name}.py" for name in "abc"]
+    snapshot = make_snapshot(tmp_path, dict.fromkeys(paths, "\n".join([*LINES, ""])) | {"shop/tax.py": "x = 1\n"})
+    samples = [replace(at(3, 12), path=path, id=path) for path in paths]
+    started, go_on = threading.Event(), threading.Event()
+
+    class Slow(Listener):
+        @contextlib.contextmanager
+        def converse(self, environment: Environment, *, limits: Limits) -> Iterator[ListenerBox]:
+            with super().converse(environment, limits=limits) as talk:
+                if len(self.bases) > 1:
+                    started.set()
+                    assert go_on.wait(10)
+                yield talk
+
+    listener = Slow()
+    with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
+        engines.prepare(["ripgrep"], samples)
+        sample, *_ = engines.ordered(samples, 1)
+        with engines.turn(sample, snapshot) as session:
+            session.search("ripgrep", sample.prefix, 3)
+        assert started.wait(10)
+    go_on.set()
+    engines._starter.shutdown()
+    assert len(listener.bases) == listener.ended == 2
 
 
 def test_a_box_that_an_import_line_may_have_been_told_is_not_asked_for_a_sample_that_masks_it(tmp_path: Path) -> None:
