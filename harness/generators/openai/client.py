@@ -343,6 +343,7 @@ class Client:
             what = f"the request cannot be sent ({type(error).__name__})"
             return Problem(fault=InputFault(what, where=settings.where, cure="check the url and the key"))
         except httpx.TransportError as error:
+            self._reached = True
             return self._broken(f"the answer was cut off ({reason(error)})")
         except ValueError as error:
             return self._broken(f"the reply {error}")

@@ -226,13 +226,12 @@ def test_a_host_where_nobody_ever_was_is_given_up_at_once() -> None:
         assert "no connection" in first and "check its address" in first and "tries" not in first
 
 
-def test_a_server_that_was_there_is_waited_for() -> None:
-    server = Server()
-    server.start()
-    with model(server, backoff=0.05, retries=3) as made:
-        assert one(made).text == "answer"
+@pytest.mark.parametrize("first", [None, Fault(cut=True), Fault(drop=True)], ids=["answers", "breaks-off", "hangs-up"])
+def test_a_server_that_was_there_is_waited_for(first: Fault | None) -> None:
+    with serving(faults=[first] * 4 if first else []) as server, model(server, backoff=0.05, retries=3) as made:
+        assert isinstance(made.generate([ask()])[0], MachineFault if first else Response)
         server.stop()
-        assert "(4 tries)" in str(fault(made))
+        assert "(4 tries)" in str(found := fault(made)) and "no connection" in str(found)
 
 
 def test_closing_wakes_who_waits_for_another_try() -> None:
