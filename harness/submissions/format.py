@@ -253,13 +253,12 @@ def _check_fields(submission: Submission, folder: Path) -> None:
     seeds, strategy = submission.manifest.sampling.seeds, submission.manifest.strategy
     name, at, arguments = strategy.spec.partition("@")
     versions, model = submission.manifest.versions, submission.manifest.model
-    names = (strategy.spec, model.spec, versions.coder, versions.tokenizer)
+    # A strategy's arguments may be any text. A model's contain its name.
+    names = (strategy.spec.partition("(")[0], model.spec, versions.coder, versions.tokenizer)
     faults = {
         "strategy.spec: names a file that the package lacks": (name if at else None) != strategy.file
         or _FILE.search(arguments if at else name),
-        "strategy, model or versions: a name has letters that look like others": not all(
-            text.partition("(")[0].isascii() for text in names
-        ),
+        "strategy, model or versions: a name has letters that look like others": not all(map(str.isascii, names)),
         f"language: {min(foreign, default='')!r} is not one of {', '.join(languages.names())}": foreign,
         f"scores: {min(unknown, default='')!r} is not a metric of this version": unknown,
         f"scores: has more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,

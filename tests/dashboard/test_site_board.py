@@ -55,6 +55,10 @@ def verified(package: form.Submission, differing: int = 0) -> PackageVerificatio
     )
 
 
+def ascii_of(text: str) -> str:
+    return text.encode("ascii", "ignore").decode()
+
+
 def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
     """Write a package of every kind; `evil` stands wherever a stranger may write."""
     first = make_package("lc.repocoder(window=20)", gain=0.1, title="Windows")
@@ -88,8 +92,9 @@ def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
             # Everything of the samples, too.
             repos=[f"{number} {evil}" for number in range(8)],
             set={"name": "other", "protocol": evil},
-            model={"spec": f"hf(model={evil})", "version": evil},
-            versions={"ctxbench": evil, "coder": f"hf({evil})"},
+            # Names of models with other letters are refused.
+            model={"spec": f"hf(model={ascii_of(evil)})", "version": evil},
+            versions={"ctxbench": evil, "coder": f"hf({ascii_of(evil)})"},
         ),
         "repeated": make_package("twice", gain=0.01, sampling={"seeds": (0, 1)}),
     }
