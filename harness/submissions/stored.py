@@ -136,7 +136,10 @@ def _check(runs: Sequence[RunWork]) -> None:
                 f"{run.planned - run.finished} samples and {run.unjudged} verdicts of the run {run.id} are missing",
                 cure="run the same `ctxbench run` again",
             )
-        mine, others = (replace(choices, seed=0, sampling=Sampling()) for choices in (run.choices, first.choices))
+        mine, others = (
+            replace(choices, seed=0, sampling=replace(choices.sampling, seed=0))
+            for choices in (run.choices, first.choices)
+        )
         if mine != others or run.sandbox != first.sandbox:
             raise InputFault(
                 f"the runs {first.id} and {run.id} differ in more than the seed", cure="pack each in its own folder"

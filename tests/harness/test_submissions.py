@@ -16,6 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ctxbench.bench import samples as sets
 from ctxbench.bench.concurrency import silent
 from ctxbench.bench.errors import InputFault
 from ctxbench.bench.files import sha256
@@ -26,6 +27,7 @@ from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.run.runner import run
 from ctxbench.harness.run.spec import RunOptions
 from ctxbench.harness.store import open_store
+from ctxbench.harness.store.store import open_reader
 from ctxbench.harness.store.work import run_works
 from ctxbench.harness.submissions import format as files
 from ctxbench.harness.submissions import records as form
@@ -339,6 +341,7 @@ REFUSED = {
     "a set that looks like another": manifest(set__name="d\u0435mo"),
     "a strategy that looks like another": manifest(strategy__spec="mine.py@min\u0435"),
     "a model that looks like the built-in one": manifest(model__spec="inc\u043entext"),
+    "a server's model that looks like another": manifest(model__spec="openai(model=gpt-\u043e1)"),
     "a coder that looks like the built-in one": manifest(versions__coder=f"inc\u043entext {VERSION}"),
     "the year 0": manifest(date="0000-01-01"),
     "a score for a completion that is not there": record("scores", completion=1),
@@ -588,6 +591,22 @@ def test_a_package_holds_nothing_of_the_machine(packages: dict[str, Made]) -> No
         "aim(lc.infile, encoder=~/e)": "aim(lc.infile, encoder=e)",
     }.items():
         assert public(spec) == shown
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"temperature": 0.7}, {"max_tokens": 7}, {"top_p": 0.5}, {"stop": ("#",)}],
+    ids=str,
+)
+def test_runs_that_were_decoded_differently_are_not_packed_together(
+    packages: dict[str, Made], changes: dict[str, Any]
+) -> None:
+    home = Home(packages["line"].package.parent / "first")
+    with open_reader(home.database) as store:
+        [work] = run_works(store)
+        other = replace(work.choices, seed=1, sampling=replace(work.choices.sampling, seed=1, **changes))
+        with pytest.raises(InputFault, match="differ in more than the seed"):
+            packed(store, [work, replace(work, choices=other)], sets.load(home, work.choices.samples), **WORDS)
 
 
 def test_no_source_of_a_stranger_runs_unconfined(packages: dict[str, Made], monkeypatch: pytest.MonkeyPatch) -> None:
