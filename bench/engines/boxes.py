@@ -74,9 +74,14 @@ class _Base:
     begun: set[str] = field(default_factory=set)
     """Target files whose box was started."""
 
+    def next_box(self) -> Future[EngineBox] | None:
+        try:
+            return self.ahead.popleft()
+        except IndexError:  # also if the run ends in another thread meanwhile
+            return None
+
     def drop(self) -> None:
-        while self.ahead:
-            box = self.ahead.popleft()
+        while box := self.next_box():
             if not box.cancel():
                 box.add_done_callback(lambda done: None if done.exception() else done.result().end())
 
@@ -295,7 +300,8 @@ class Engines:
                 return EngineBox(recipe, tree, self._sandbox, self._limits)
             base.begun.add(sample.path)
             with base.lock:
-                started = base.ahead.popleft().result() if base.ahead else self._with_base(recipe, base)
+                waiting = base.next_box()
+                started = waiting.result() if waiting else self._with_base(recipe, base)
                 box = room.boxes[recipe.spec] = started
                 if base.state is None:
                     base.state = box.state()
