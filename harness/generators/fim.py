@@ -132,7 +132,7 @@ def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: s
         if re.search(template.models, model, re.I):
             return template
     names = ", ".join(template.name for template in FAMILIES)
-    raise InputFault("its marks for fill in the middle are unknown", where=where, cure=f"set fim= to one of {names}")
+    raise InputFault("its fill-in-the-middle tokens are unknown", where=where, cure=f"set fim= to one of {names}")
 
 
 def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str) -> Template:

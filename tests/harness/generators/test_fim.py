@@ -81,7 +81,7 @@ def test_a_models_name_says_its_family(model: str, name: str) -> None:
 
 def test_a_model_without_marks_is_told_the_cure() -> None:
     with pytest.raises(
-        InputFault, match=r"marks for fill in the middle are unknown.*set fim= to one of qwen, codegemma"
+        InputFault, match=r"fill-in-the-middle tokens are unknown.*set fim= to one of qwen, codegemma"
     ) as caught:
         fim.of_name("meta-llama/Llama-3.1-8B", where="openai")
     assert "\n" not in str(caught.value)
