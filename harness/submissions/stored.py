@@ -70,11 +70,6 @@ def packed(
     _check(runs)
     first, choices, versions = runs[0], runs[0].choices, runs[0].choices.versions
     after = None if choices.after is None else choices.after.isoformat()
-    decoding, model = choices.sampling, base.resolve(choices.generator)
-    with store.reading() as connection:
-        summarised = connection.execute(
-            select(t.SUMMARISED_FACT.c.run).where(t.SUMMARISED_FACT.c.run == t.run_number(first.id)).limit(1)
-        ).first()
     day = datetime.fromtimestamp(max(attempt.started for run in runs for attempt in run.attempts), UTC).date()
     strategy, sources = _strategy(first)
     samples = sample_records(sample_set, choices.limit, after, notes.marks_of(store, sample_set.digest))
@@ -95,22 +90,9 @@ def packed(
             limit=choices.limit,
             after=after,
         ),
-        model=form.ModelPart(
-            spec=public(choices.generator),
-            version=versions.get("generator", ""),
-            service_date=day.isoformat() if model.capabilities.service else None,
-            instructs=model.capabilities.instructs,
-            tools=model.capabilities.tools,
-            summaries=bool(summarised) or bool(choices.summariser),
-        ),
+        model=_model_part(store, first, day),
         strategy=strategy,
-        sampling=form.SamplingPart(
-            **{name: getattr(decoding, name) for name in ("max_tokens", "temperature", "top_p")},
-            stop=decoding.stop,
-            fim=decoding.fim,
-            completions=choices.n,
-            seeds=tuple(run.choices.seed for run in runs),
-        ),
+        sampling=_sampling_part(runs),
         versions=form.VersionsPart(
             ctxbench=versions["ctxbench"],
             metrics=metrics_digest(sorted({sample.language for sample in samples})),
@@ -124,6 +106,33 @@ def packed(
         manifest=manifest, samples=samples, completions=completions, scores=scores, sources=sources
     )
     return sealed(replace(submission, manifest=replace(manifest, mean=means(submission))))
+
+
+def _model_part(store: Store, run: RunWork, day: date) -> form.ModelPart:
+    choices, capabilities = run.choices, base.resolve(run.choices.generator).capabilities
+    with store.reading() as connection:
+        summarised = connection.execute(
+            select(t.SUMMARISED_FACT.c.run).where(t.SUMMARISED_FACT.c.run == t.run_number(run.id)).limit(1)
+        ).first()
+    return form.ModelPart(
+        spec=public(choices.generator),
+        version=choices.versions.get("generator", ""),
+        service_date=day.isoformat() if capabilities.service else None,
+        instructs=capabilities.instructs,
+        tools=capabilities.tools,
+        summaries=bool(summarised) or bool(choices.summariser),
+    )
+
+
+def _sampling_part(runs: Sequence[RunWork]) -> form.SamplingPart:
+    choices = runs[0].choices
+    return form.SamplingPart(
+        **{name: getattr(choices.sampling, name) for name in ("max_tokens", "temperature", "top_p")},
+        stop=choices.sampling.stop,
+        fim=choices.sampling.fim,
+        completions=choices.n,
+        seeds=tuple(run.choices.seed for run in runs),
+    )
 
 
 def _check(runs: Sequence[RunWork]) -> None:
