@@ -94,11 +94,7 @@ class BubblewrapSandbox:
                 try:
                     image = make(environment, self._cache, report)
                 except OSError as error:
-                    raise SandboxUnavailable(
-                        f"the cache cannot be written: {error}",
-                        where=str(self._cache),
-                        cure="free some disk space, then run the command again",
-                    ) from error
+                    raise _unwritable(self._cache, error) from error
                 self._made[environment.digest] = image
             return image
 
@@ -110,9 +106,13 @@ def available(cache: Path) -> SandboxError | None:
     except SandboxError as fault:
         return fault
     except OSError as error:
-        return SandboxUnavailable(
-            f"the cache cannot be written ({error.strerror or error})",
-            where=str(cache),
-            cure="free some disk space there, or set CTXBENCH_CACHE to another folder",
-        )
+        return _unwritable(cache, error)
     return None
+
+
+def _unwritable(cache: Path, error: OSError) -> SandboxUnavailable:
+    return SandboxUnavailable(
+        f"the cache cannot be written ({error.strerror or error})",
+        where=str(cache),
+        cure="if the disk is full, free some space there; otherwise choose another folder: CTXBENCH_CACHE=FOLDER",
+    )
