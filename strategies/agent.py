@@ -64,7 +64,7 @@ def explore(
     """Let the model explore the repository with list, read, definitions, grep and search; show the places it chooses.
 
     Args:
-        steps: most answers of the model.
+        steps: maximum number of answers of the model.
         tokens: tokens of its answers and of the tools' results together; once used up, the next step is the last.
         engine: context engine for `search`; by default BM25 over functions.
         budget: tokens for the places, header included.

@@ -272,7 +272,7 @@ class Generate:
 
         Args:
             role: purpose of the call; a word for the record.
-            max_tokens: most tokens of the answer.
+            max_tokens: maximum tokens of the answer.
 
         Raises:
             TypeError: if an argument, or a part of it, has another type, or a chat's calls lack their results.

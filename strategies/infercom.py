@@ -36,12 +36,12 @@ from ctxbench.strategies.repocoder import FUNCTION_DRAFT, LINE_DRAFT, WindowSear
 Count = Annotated[int, AtLeast(0)]
 API_HEADER = "# Here are some APIs that may be used from other files\n"
 CONTEXT, SIMILAR = 4096, 2048
-"""Most tokens of a whole prompt, and of its similar code."""
+"""Maximum tokens of a whole prompt, and of its similar code."""
 SUMMARY = 100
 
 LINES = 20
 LEAST, MOST = 5, 15
-"""Fewest and most lines of a part of the drafted body."""
+"""Minimum and maximum number of lines of a part of the drafted body."""
 _TAGGED = re.compile(r"(?s:.*)\[code\]((?s:.*?))(?:\[/code\]|\Z)", re.I)
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n((?s:.*?))(?:^[ \t]*```|\Z)", re.M)
 """A fenced block of an answer. The last block may lack its end."""

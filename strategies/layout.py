@@ -15,15 +15,15 @@ from ctxbench.bench.windows import WindowHit, code_lines, spans, split_lines
 from ctxbench.strategies.api import TRIMMED, Block, BlockKind, Context, Dropped, Prompt, text_block
 
 WHOLE = 4096
-"""Most tokens of a prompt with in-file text only."""
+"""Maximum tokens of a prompt with in-file text only."""
 HALF = 2048
-"""Most tokens of the in-file text if there is other context."""
+"""Maximum tokens of the in-file text if there is other context."""
 RULE = "# " + "-" * 50
 SIMILAR_HEADER = f"# Here are some relevant code fragments from other files of the repo:\n{RULE}\n"
 HEADER_TOKENS = 20
 """Tokens that the header costs with any tokenizer."""
 BUDGET = 2000
-"""Most tokens of the similar code, header included."""
+"""Maximum tokens of the similar code, header included."""
 BLOCKS = 10
 TITLE = "### Function docstring:\n"
 _STEP = "    "
@@ -251,8 +251,8 @@ def similar_prompt(
 
     Args:
         candidates: blocks of `fragment`, best first.
-        most: most blocks of similar code.
-        infile: most tokens of the in-file text.
+        most: maximum number of blocks of similar code.
+        infile: maximum tokens of the in-file text.
         empty_header: show the header without blocks too, as InferCom's release does.
     """
     file_block = infile_block(query, infile)

@@ -26,7 +26,7 @@ _RULES = 32
 _MOVES = 2
 """First version of Landlock that can allow files to be moved and linked from one folder to another."""
 _PENDING = 1024
-"""Most queued signals and timers: the kernel counts them for each user."""
+"""Maximum number of queued signals and timers: the kernel counts them for each user."""
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the box's own
 
 

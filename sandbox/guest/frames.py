@@ -21,7 +21,7 @@ GREETING, READY, OUTCOME, END = b"G", b"R", b"O", b"E"
 HEADER = struct.Struct(">cI")
 _LENGTH = struct.Struct(">I")
 MAX = 1 << 30
-"""Most bytes of one frame."""
+"""Maximum bytes of one frame."""
 
 
 class FrameError(Exception):

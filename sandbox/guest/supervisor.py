@@ -20,7 +20,7 @@ from .watchdog import SECONDS, Machine, MemoryGroup, Watchdog
 
 _IN = 0
 _LAST = 1 << 20
-"""Most bytes of output that are read after a job's end if a process that it started goes on."""
+"""Maximum bytes of output that are read after a job's end if a process that it started goes on."""
 _WORDS = 1000
 
 

@@ -115,7 +115,7 @@ def _holds(file: Path, limit: int) -> bool:
 SECONDS = 0.05
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LOCKS = 4096
-"""Most locks of ranges of files: the kernel counts them in no control group, and has no other limit."""
+"""Maximum number of locks of ranges of files: the kernel counts them in no control group, and has no other limit."""
 _LOCK_SECONDS = 1.0
 """Seconds between two counts of locks: while they are listed, no process on the machine can take a lock."""
 

@@ -28,7 +28,7 @@ from ctxbench.strategies.layout import RepositoryFiles, bare_name, infile_flags,
 from ctxbench.strategies.registry import strategy
 
 DRAFT = 1024
-"""Most new tokens of a draft. The harness's last call has the same limit, so the scored answer is the checked one."""
+"""Maximum new tokens of a draft. The last call has the same limit, so the scored answer is the checked one."""
 SUGGESTED = 5
 END = "[END OF CODE]"
 NO_INSTRUCTIONS = "no_instructions"

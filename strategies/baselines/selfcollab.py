@@ -16,7 +16,7 @@ from ctxbench.strategies.layout import closing, target
 from ctxbench.strategies.registry import strategy
 
 ROLE = 512
-"""Most new tokens of an analyst's or tester's answer, as in the release."""
+"""Maximum new tokens of an analyst's or tester's answer, as in the release."""
 SECONDS = 10.0
 PLAIN_STEPS = 3
 TEAM = (
@@ -73,7 +73,7 @@ def selfcollab(
 
     Args:
         generate: the model, asked once as analyst, and in all rounds but the last once as developer and once as tester.
-        rounds: most versions that the developer writes.
+        rounds: maximum number of versions that the developer writes.
     """
     if not generate.instructs:
         plan_block = text_block(numbered_list(plain_steps(query, PLAIN_STEPS)))

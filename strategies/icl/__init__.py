@@ -51,7 +51,7 @@ class IclOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclRecipe:
-    """What one ICL strategy shows and asks for."""
+    """What an ICL strategy shows to the model, and what it asks of it."""
 
     blocks: Literal["none", "function", "scope", "file"] = "none"
     steps: bool = False

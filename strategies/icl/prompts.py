@@ -64,7 +64,7 @@ def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
 
 
 STEPS_TOKENS = 512
-"""Most new tokens of a plan. The paper states no limit."""
+"""Maximum new tokens of a plan. The paper states no limit."""
 STEPS_TITLE = "Here are the steps to implement it:\n"
 _ASK_FOR_STEPS = """\
 You are an expert developer. Below are the signature and docstring of a function or method that must be added to an \
@@ -84,7 +84,7 @@ _SECTION = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'*(])")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 DOCUMENTATION_TOKENS = 1024
-"""Most new tokens of one file's documentation. In the paper, each file adds 0.94K to 0.97K tokens to the prompt."""
+"""Maximum new tokens of one file's documentation. In the paper, each file adds 0.94K to 0.97K tokens to the prompt."""
 _ASK_FOR_DOCUMENTATION = """\
 You are an expert developer. Read the file below. For every function and method in it write its signature, what it \
 does, and what it returns. Do not copy function bodies.

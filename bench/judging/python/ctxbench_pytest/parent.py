@@ -16,7 +16,7 @@ from typing import Any
 from . import child
 
 MAX_EVENTS = 512 * 1024
-"""Most bytes of a child's events. A child that writes more is killed."""
+"""Maximum bytes of a child's events. A child that writes more is killed."""
 _FLOOD = b'\n["flood"]\n'
 _PR_SET_DUMPABLE = 4
 _STEP = 0.05
