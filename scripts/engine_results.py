@@ -261,11 +261,11 @@ def _sample_lines(
     yield f"\n## {number}. {sample.repo}, {sample.path}:{sample.cursor.line + 1}\n"
     last = "\n".join(sample.prefix.split("\n")[-7:])
     yield f"```{sample.language}\n{last}\u258f\n```\n"
-    yield f"The reference is `{_cell(reference)}`. From other files it uses {', '.join(f'`{use}`' for use in names)}.\n"
+    yield f"The reference is `{_cell(reference)}`. It uses {', '.join(f'`{use}`' for use in names)} from other files.\n"
     weights = identifiers(sample.prefix)
     asked = sorted(weights, key=lambda name: -weights[name])[:ASKED]
-    yield f"The recipes ask for {', '.join(f'`{name}`' for name in asked)}.\n"
-    yield "| engine | bits | first places that were shown | the copy model wrote |"
+    yield f"The recipes search for {', '.join(f'`{name}`' for name in asked)}.\n"
+    yield "| engine | bits | first places shown | the copy model wrote |"
     yield "|---|---:|---|---|"
     for table in tables:
         if table.run.language != sample.language or sample.id not in table.sample:
