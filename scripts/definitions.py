@@ -88,7 +88,8 @@ def _outcome(
     ours = {(definition.path, at) for definition in definitions for at, _ in definition.lines}
     theirs = set(asked.places(sample.repo, snapshot, sample.path, *where))
     if not ours or not theirs:
-        return "neither finds one" if not (ours or theirs) else "only jedi finds one" if theirs else "only ctxbench finds one"
+        finder = "only jedi" if theirs else "only ctxbench"
+        return f"{finder} finds one" if ours or theirs else "neither finds one"
     if ours & theirs:
         return SAME
     same_file = {path for path, _ in ours} & {path for path, _ in theirs}
