@@ -20,7 +20,7 @@ _IN_TABLE = (1, 10, 100, 1000)
 def table(settings: Mapping[str, Sequence[Point]], merge: float) -> str:
     """Return the page's table: throughput, and the bottleneck at 1,000 workers."""
     head = " | ".join(f"{count:,} worker{'s' * (count > 1)}" for count in _IN_TABLE)
-    lines = [f"| samples per second | {head} | saturated from | by |", f"|---|{'---|' * (len(_IN_TABLE) + 2)}"]
+    lines = [f"| samples per second | {head} | saturates at | bottleneck |", f"|---|{'---|' * (len(_IN_TABLE) + 2)}"]
     for name, points in settings.items():
         rates = [f"{point.throughput:,.1f}" for point in points if point.workers in _IN_TABLE]
         full = next((point for point in points if point.busiest != "workers"), None)
