@@ -1,10 +1,10 @@
-"""ctxbench for Python: ``ctxbench.run(…)``, ``ctxbench.board(…)``, and the names that a strategy's author needs.
+"""ctxbench in Python: ``ctxbench.run(…)``, ``ctxbench.board(…)``, and the names for authors of strategies.
 
-The functions are for notebooks and scripts. Each does what the command of its name does, by the same options, and
-returns a pandas ``DataFrame`` (``pip install 'ctxbench[pandas]'``). Without pandas it returns an Arrow table, and
-without pyarrow too a dictionary of columns. What is wrong raises a `CtxbenchError` with its cure, in the words of the
-command line. The five folders beside this file are links to those of the same names at the top of the repository.
-Nothing is imported before it is needed: strategies import this too.
+The functions are for notebooks and scripts. Each function does the same as the command with its name, accepts the same
+options, and returns a pandas ``DataFrame`` (``pip install 'ctxbench[pandas]'``). Without pandas, functions return an
+Arrow table; without pyarrow too, they return a dictionary of columns. Errors are `CtxbenchError`s with the messages of
+the command line. The five folders beside this file are links to the folders of the same names at the top of the
+repository. Modules are imported when they are first needed, because strategies import this package too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROOMS = frozenset(("bench", "harness", "sandbox", "strategies", "dashboard"))
 
 @contextlib.contextmanager
 def _faults() -> Iterator[None]:
-    """Turn what the command line says in a line into exceptions of ours."""
+    """Turn the command line's errors into `CtxbenchError`s."""
     from click import ClickException
 
     from ctxbench.bench.errors import InputFault, MachineFault
@@ -52,14 +52,14 @@ def _faults() -> Iterator[None]:
 
 @_faults()
 def samples(name: str | None = None, *, home: str | Path | None = None) -> DataFrame:
-    """Return the sample sets of a home folder, or the samples of one of them with their answers: a row each.
+    """Return the sample sets in a home folder, or the samples of one set with their answers, one row each.
 
     Args:
-        name: of a set; None for the list of all.
-        home: the home folder; None for CTXBENCH_HOME, else ``.ctxbench`` in the working directory.
+        name: name of a set; None to list all sets.
+        home: the home folder; None for CTXBENCH_HOME, or ``.ctxbench`` in the working directory.
 
     Raises:
-        CtxbenchError: if there is no such set, or its files are wrong.
+        CtxbenchError: if the set does not exist, or its files are invalid.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.harness import frames
@@ -88,26 +88,26 @@ def build(
     sandbox: str | None = None,
     home: str | Path | None = None,
 ) -> DataFrame:
-    """Build a sample set from real repositories, as ``ctxbench samples build`` does; return it as `samples` does.
+    """Build a sample set from real repositories, as ``ctxbench samples build`` does, and return its samples.
 
     Args:
-        name: of the new set.
-        repo: built-in repositories, or paths of manifests, one or several.
-        set: a standard set in place of these: its repositories, samples a repository and seed.
-        kind: what to complete.
-        language: use only the repositories in it.
-        after: use only the repositories whose release was published after that day.
-        since: take only lines that were added after that commit or day.
-        per_repo: most samples a repository; None for what the protocol says.
+        name: name of the new set.
+        repo: one or more built-in repositories or paths of manifests.
+        set: a standard set, whose repositories, samples per repository and seed are used instead.
+        kind: whether samples complete lines or functions.
+        language: use only repositories in this language.
+        after: use only repositories with a release published after this day.
+        since: use only lines added after this commit or day.
+        per_repo: maximum number of samples per repository; None for the protocol's default.
         protocol: the rules that choose lines; None for ``ctxbench``.
-        seed: of every random choice; None for 0.
-        workers: processes; None for one a core.
-        force: replace another set of that name.
-        sandbox: what runs the tests of functions, as in `run`.
+        seed: seed of every random choice; None for 0.
+        workers: number of processes; None for one per core.
+        force: replace an existing set with this name.
+        sandbox: the sandbox for the tests of functions, as in `run`.
         home: the home folder, as in `samples`.
 
     Raises:
-        CtxbenchError: if an argument is wrong, or a repository cannot be had.
+        CtxbenchError: if an argument is wrong, or a repository cannot be fetched.
     """
     from ctxbench.harness.cli.samples import build as command
 
@@ -136,30 +136,30 @@ def run(
     workers: int | None = None,
     strategy_seconds: float = 60.0,
 ) -> DataFrame:
-    """Run strategies over a sample set and store every result; what is stored already is not run again.
+    """Run strategies over a sample set and store every result. Stored results are not computed again.
 
     Args:
         samples: name of the sample set.
-        strategies: a spec or several, as ``--strategy`` takes them: ``lc.repocoder``, ``mine.py@mine(limit={3,5})``.
+        strategies: one or more specs, as for ``--strategy``: ``lc.repocoder``, ``mine.py@mine(limit={3,5})``.
         generator: spec of the model, such as ``incontext`` or ``openai:MODEL@URL``.
         home: the home folder, as in `samples`.
-        db: SQLAlchemy URL of the results; None for CTXBENCH_DB, else the home's own database.
-        limit: take so many samples, from the repositories in turn.
-        after: take only samples dated after that day.
-        n: completions a sample.
-        seed: of strategies and decoding.
-        temperature: of decoding; None for 0, and 0.8 for several completions of a function.
-        top_p: of decoding, above 0 and at most 1; None for 1, and 0.95 for several completions of a function.
-        fim: show the model what follows the cursor as well.
-        sandbox: ``docker``, ``bubblewrap`` or ``none``: what runs the tests of functions; None for what is here.
-        workers: strategies and tests at work at once; None for one a core.
-        strategy_seconds: processor time of a strategy for one sample, in seconds.
+        db: SQLAlchemy URL of the results; None for CTXBENCH_DB, or the database in the home folder.
+        limit: number of samples to run, taken from the repositories in turn; None for all.
+        after: use only samples dated after this day.
+        n: number of completions per sample.
+        seed: seed of strategies and decoding.
+        temperature: decoding temperature; None for 0, or 0.8 for several completions of a function.
+        top_p: decoding's top-p, above 0 and at most 1; None for 1, or 0.95 for several completions of a function.
+        fim: also show the model the text after the cursor.
+        sandbox: the sandbox for tests: ``docker``, ``bubblewrap`` or ``none``; None for the one on this machine.
+        workers: maximum number of strategies and tests that run at once; None for one per core.
+        strategy_seconds: processor time limit of a strategy per sample, in seconds.
 
     Returns:
-        A row a strategy: run, strategy, and how many samples were scored, failed by the model, and are missing.
+        One row per strategy: run, strategy, and the numbers of samples that are scored, model-failed and missing.
 
     Raises:
-        CtxbenchError: if a spec is wrong, or samples are missing at the end; the same call goes on with them.
+        CtxbenchError: if a spec is wrong, or samples are missing at the end. The same call runs missing samples again.
     """
     from ctxbench.harness import frames
     from ctxbench.harness.cli.run import run as command
@@ -179,16 +179,16 @@ def runs(
     home: str | Path | None = None,
     db: str | None = None,
 ) -> DataFrame:
-    """Return the stored runs, the one begun last first, with what went wrong and the command to go on: a row each.
+    """Return the stored runs, newest first, one row each, with errors and the command that continues the run.
 
     Args:
-        samples: only runs over this sample set, limited ones too.
-        columns: names of columns; none for 20 usual ones, ``all`` for every one.
+        samples: return only runs over this sample set, including limited runs.
+        columns: names of columns; empty for 20 common columns, ``all`` for all columns.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
 
     Raises:
-        CtxbenchError: if no run is stored, or there is no such column.
+        CtxbenchError: if no run is stored, or a column does not exist.
     """
     from ctxbench.dashboard.cli.runs import frame
 
@@ -208,21 +208,21 @@ def import_results(
     home: str | Path | None = None,
     db: str | None = None,
 ) -> DataFrame:
-    """Store recorded predictions as runs, as ``ctxbench results import`` does: a row a run.
+    """Store recorded predictions as runs, as ``ctxbench results import`` does, and return one row per run.
 
     Args:
-        files: JSON Lines, also gzipped.
-        format: shape of the files, such as ``ctxbench`` or ``crosscodeeval``.
-        samples: name of the sample set that the predictions are of.
-        reference: instead of files the results that ship with ctxbench: those over this standard set.
-        strategy: what to call the strategy; None: the file's word, else ``recorded``.
-        generator: what to call the model; None: the file's word, else its name's first part.
-        language: only this language's samples are meant.
+        files: files of JSON Lines, plain or gzipped.
+        format: format of the files, such as ``ctxbench`` or ``crosscodeeval``.
+        samples: name of the predictions' sample set.
+        reference: a standard set; import the results over it that ship with ctxbench, instead of files.
+        strategy: name of the strategy; None for the name in the file, or ``recorded``.
+        generator: name of the model; None for the name in the file, or the first part of the file's name.
+        language: the predictions are for samples in this language only.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
 
     Raises:
-        CtxbenchError: naming file, line, field and cure; then nothing of that file is stored.
+        CtxbenchError: if a file is invalid; names file, line, field and cure. Nothing from that file is stored.
     """
     from ctxbench.harness import frames
     from ctxbench.harness.cli.results import import_files as command
@@ -247,23 +247,23 @@ def scores(
     generator: str | None = None,
     columns: str | Iterable[str] = (),
 ) -> DataFrame:
-    """Return every sample of the stored runs with its status, scores and costs: a row each.
+    """Return the samples of the stored runs with status, scores and costs, one row per sample and run.
 
     Args:
-        samples: only runs over this sample set.
+        samples: return only runs over this sample set.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile; values are in its own scale.
-        k: add pass@k for these k.
-        invalid: what is done with invalid samples, broken or vacuous ones.
-        strict: count completions that passed and are not plain as failed.
-        after: only samples dated after that day.
-        prices: a file of rates to price the stored tokens by.
-        generator: only runs by this generator: its spec, its name, or its model's.
-        columns: names of columns; none for 20 usual ones, ``all`` for every one.
+        k: add pass@k for each k.
+        invalid: whether to exclude or include invalid (broken or vacuous) samples.
+        strict: count completions that pass but are not plain as failed.
+        after: return only samples dated after this day.
+        prices: a file with rates for the stored tokens; None for the rates at the time of the run.
+        generator: return only runs by this generator, given by its spec, its name or its model's name.
+        columns: names of columns; empty for 20 common columns, ``all`` for all columns.
 
     Raises:
-        CtxbenchError: if nothing fits, or there is no such column.
+        CtxbenchError: if no run matches, or a column does not exist.
     """
     from ctxbench.harness import frames
     from ctxbench.harness.leaderboard.sections import leading
@@ -296,33 +296,34 @@ def board(
     all_pairs: bool = False,
     columns: str | Iterable[str] = (),
 ) -> DataFrame:
-    """Return the leaderboard of the stored runs: a row a method, best first.
+    """Return the leaderboard of the stored runs, one row per strategy and generator, best first.
 
-    Its ``attrs["headline"]`` is the answer in a sentence, and ``attrs["notes"]`` what a reader of the numbers must
-    know: print them. Means and differences are in the unit that the table shows, percent or bits.
+    ``attrs["headline"]`` states the result in a sentence, and ``attrs["notes"]`` lists remarks on the numbers. Print
+    both. Means and differences are in percent or bits, as in the printed table.
 
     Args:
-        samples: only runs over this sample set.
-        metric: what ranks; None for ``pass@1`` of functions, ``copyable_bits`` for ``incontext``, else ``es``.
-        baseline: the strategy that differences refer to; None for ``lc.infile``.
+        samples: use only runs over this sample set.
+        metric: the metric that ranks; None for ``pass@1`` of functions, ``copyable_bits`` for ``incontext``, and
+            ``es`` otherwise.
+        baseline: the strategy that other rows are compared with; None for ``lc.infile``.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile.
-        k: add pass@k for these k.
-        invalid: what is done with invalid samples, broken or vacuous ones.
-        strict: count completions that passed and are not plain as failed.
-        after: only samples dated after that day.
-        prices: a file of rates to price the stored tokens by.
-        by_level: add a ranking for each level; None: for CoderEval only.
-        published: rows of the papers' tables below.
-        generator: only runs by this generator: its spec, its name, or its model's.
-        all_pairs: test every pair of rows, and not each of your own against the baseline.
-        columns: names of columns, those of ``ctxbench leaderboard --columns`` and of its CSV among them, such as ``es``
-            and ``es_low``; none for 20 usual ones, ``all`` for every one. ``metric`` and ``difference`` are those of
+        k: add pass@k for each k.
+        invalid: whether to exclude or include invalid (broken or vacuous) samples.
+        strict: count completions that pass but are not plain as failed.
+        after: use only samples dated after this day.
+        prices: a file with rates for the stored tokens; None for the rates at the time of the run.
+        by_level: add a ranking for each level; None for CoderEval only.
+        published: which published results to add below the runs.
+        generator: use only runs by this generator, given by its spec, its name or its model's name.
+        all_pairs: test all pairs of rows, instead of each of your rows against the baseline.
+        columns: names of columns, as in ``ctxbench leaderboard --columns`` and in its CSV, such as ``es`` and
+            ``es_low``; empty for 20 common columns, ``all`` for all columns. ``metric`` and ``difference`` belong to
             the metric that ranks, which `ranked_by` names.
 
     Raises:
-        CtxbenchError: if nothing fits, or there is no such column.
+        CtxbenchError: if no run matches, or a column does not exist.
     """
     from ctxbench.harness.leaderboard.render import frame
 
@@ -341,18 +342,21 @@ def compare(
     db: str | None = None,
     profile: str = "ctxbench",
 ) -> DataFrame:
-    """Return the differences of runs to the first one, as ``ctxbench compare`` has them: a row a pair and metric.
+    """Return the differences between the first run and the others, as ``ctxbench compare`` does.
+
+    The result has one row per pair of runs and metric.
 
     Args:
-        runs: two or more: ids or their beginnings, names, or strategies, of which the newest whole run is taken.
-        metric: only this one; None for all that the runs share.
-        columns: names of columns; none for 20 usual ones, ``all`` for every one.
+        runs: two or more runs, each given by its id or the start of its id, by its name, or by a strategy, which
+            selects the strategy's newest whole run.
+        metric: compare only this metric; None for all metrics that the runs share.
+        columns: names of columns; empty for 20 common columns, ``all`` for all columns.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile.
 
     Raises:
-        CtxbenchError: if there is no such run, or the runs cannot be compared.
+        CtxbenchError: if a run does not exist, or the runs cannot be compared.
     """
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.frames import ResultFrame
@@ -375,9 +379,9 @@ def _query(**values: Any) -> BoardQuery:
 
 
 def _do(command: Any, **values: Any) -> Any:
-    """Do what a command does with these values of its options and arguments, but for None; return what it returns.
+    """Call a command with these options and arguments, except those that are None, and return its result.
 
-    The declarations of the command line read and check them, so that there is one set of rules, and one of defaults.
+    The command line's own declarations check the values, so both interfaces share rules and defaults.
     """
     from click import Argument
 
@@ -400,7 +404,7 @@ def _do(command: Any, **values: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Return a fault, or a name of `ctxbench.strategies`, imported when it is first asked for."""
+    """Return an error class or a name of `ctxbench.strategies`, imported at its first use."""
     if name in _FAULTS:
         from ctxbench.bench import errors
 
@@ -416,5 +420,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return what a user needs: the functions, their faults, and the names for authors of strategies."""
+    """Return the public names: functions, error classes, and the names for authors of strategies."""
     return sorted(__getattr__("__all__"))
