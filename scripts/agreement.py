@@ -162,19 +162,29 @@ def _correlation(found: Sequence[float], bar: float) -> Answer:
 
 
 QUESTIONS = (
-    Question(name="A1", text="order of rows by mean gain", bar="at least 0.9", ask=order),
-    Question(name="A2", text="by mean gain against mean ES and ID-F1", bar="at least 0.8", ask=order_of_scores),
+    Question(name="A1", text="rank correlation of both models' mean gains", bar="at least 0.9", ask=order),
+    Question(
+        name="A2",
+        text="rank correlation of the first model's mean gain with the second model's mean ES, and with its mean ID-F1",
+        bar="at least 0.8",
+        ask=order_of_scores,
+    ),
     Question(
         name="A3",
-        text="pairs significant by `incontext`: same sign by gain, by ES",
+        text="pairs significant with the first model: share with the same sign in the second model's gain, and its ES",
         bar="at least 90 %, 80 %",
         ask=signs,
     ),
-    Question(name="A4", text="line by line: gain over the file alone", bar="at least 0.5", ask=by_sample),
+    Question(
+        name="A4",
+        text="rank correlation of both models' gains for single lines, within repositories",
+        bar="at least 0.5",
+        ask=by_sample,
+    ),
     Question(
         name="A5",
-        text="two contrasts, in bits: InferCom's APIs, plain search over RepoCoder",
-        bar="same sign, or significant by neither",
+        text="two differences in bits, by the first and second model: InferCom's APIs, plain search minus RepoCoder",
+        bar="same sign, or significant with neither model",
         ask=contrasts,
         decides=False,
     ),
@@ -203,7 +213,10 @@ def rows_of(label: str, other: str, language: str) -> tuple[Rows, Rows] | None:
 
 def questions_table(label: str, other: str) -> str:
     """Return the answer to each question between two models, as a Markdown table."""
-    lines = [f"| | | bar | {' | '.join(LANGUAGES.values())} |", f"|---|---|---|{'---|' * len(LANGUAGES)}"]
+    lines = [
+        f"| | question | threshold | {' | '.join(LANGUAGES.values())} |",
+        f"|---|---|---|{'---|' * len(LANGUAGES)}",
+    ]
     both = [rows_of(label, other, language) for language in LANGUAGES]
     for question in QUESTIONS:
         cells = ["-" if pair is None else _cell(question.ask(*pair)) for pair in both]
@@ -222,26 +235,26 @@ def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
         answers = {question.name: question.ask(*pair).passed for question in QUESTIONS if question.decides}
         parts = [
             f"{_listed(names)} {what}"
-            for what, of in (("failed", False), ("could not be asked", None))
+            for what, of in (("failed", False), ("could not be answered", None))
             if (names := [name for name, passed in answers.items() if passed is of])
         ]
         failing += [LANGUAGES[language]] * (False in answers.values())
-        verdicts.append(f"in {LANGUAGES[language]} {' and '.join(parts) or 'all of A1 to A4 are passed'}")
+        verdicts.append(f"{' and '.join(parts) or 'all of A1 to A4 passed'} in {LANGUAGES[language]}")
     lines = sum(len(ruler.codes) for ruler, _ in both.values())
     over = (
-        f"Over {lines} lines of the {PLANNED} that the rules ask for" if lines < PLANNED else f"Over all {lines} lines"
+        f"Over {lines} of the {PLANNED} lines that the rules ask for" if lines < PLANNED else f"Over all {lines} lines"
     )
     follows = _consequence(failing) if lines == PLANNED else "This is not yet the outcome."
-    return f"**{over}: {'; '.join(verdicts)}.** {follows}"
+    return f"**{over}, {'; '.join(verdicts)}.** {follows}"
 
 
 def _consequence(failing: Sequence[str]) -> str:
     if not failing:
-        return "So gain by `incontext` goes on to rank lines."
+        return "Lines are therefore still ranked by `incontext`'s gain."
     return (
-        f"So in {_listed(failing)} lines rank by edit similarity of a published model, with EM and ID-F1 beside "
-        "it. What `incontext` measures is called *copyable bits*, and is a diagnostic: its boards say first that no "
-        "language model answered."
+        f"Boards of {_listed(failing)} lines therefore rank by a published model's edit similarity, and also show EM "
+        "and ID-F1. The gain of `incontext` is called *copyable bits* and is only a diagnostic. Boards of `incontext` "
+        "state first that no language model answered."
     )
 
 
@@ -286,18 +299,19 @@ def scatter(points: Mapping[str, Sequence[tuple[float, float, str]]], across: st
 
 def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
     """Return the page's generated part."""
-    counts = " and ".join(f"{len(pair[0].codes)} of {LANGUAGES[language]}" for language, pair in both.items())
+    counts = " and ".join(f"{len(pair[0].codes)} {LANGUAGES[language]}" for language, pair in both.items())
     parts = [
         "## Outcome",
         outcome(both),
-        f"`{COPY_MODEL}` against `{JUDGE}`, {counts}. A star: significant at 5 %, each contrast by itself.",
+        f"The table compares a first model, `{COPY_MODEL}`, with a second model, `{JUDGE}`, over {counts} lines. "
+        "A star in A5 marks a difference that is significant at 5 %, without correction for the other difference.",
         questions_table(COPY_MODEL, JUDGE),
-        f"![Each row's mean gain by both models]({PICTURES['rows'].name})",
-        f"![Each pair of rows: its difference by both models]({PICTURES['pairs'].name})",
-        "## A6: how far two models of one family agree",
+        f"![Mean gain of each row with both models]({PICTURES['rows'].name})",
+        f"![Difference of each pair of rows with both models]({PICTURES['pairs'].name})",
+        "## A6: how well two models of one family agree",
     ]
     has_larger = any(rows_of(JUDGE, LARGER, language) for language in LANGUAGES)
-    parts.append(questions_table(JUDGE, LARGER) if has_larger else f"`{LARGER}` has not answered lines yet.")
+    parts.append(questions_table(JUDGE, LARGER) if has_larger else f"`{LARGER}` has not answered these lines yet.")
     return "\n\n".join(parts) + "\n"
 
 
