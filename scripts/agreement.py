@@ -165,13 +165,13 @@ QUESTIONS = (
     Question(name="A1", text="rank correlation of both models' mean gains", bar="at least 0.9", ask=order),
     Question(
         name="A2",
-        text="rank correlation of the first model's mean gain with the second model's mean ES, and with its mean ID-F1",
+        text="rank correlation of the first model's mean gains with the second model's mean ES and ID-F1",
         bar="at least 0.8",
         ask=order_of_scores,
     ),
     Question(
         name="A3",
-        text="pairs significant with the first model: share with the same sign in the second model's gain, and its ES",
+        text="pairs significant with the first model: share with the same sign in the second model's gain and ES",
         bar="at least 90 %, 80 %",
         ask=signs,
     ),
@@ -304,7 +304,7 @@ def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
         "## Outcome",
         outcome(both),
         f"The table compares a first model, `{COPY_MODEL}`, with a second model, `{JUDGE}`, over {counts} lines. "
-        "A star in A5 marks a difference that is significant at 5 %, without correction for the other difference.",
+        "A star marks a difference in A5 that is significant at 5 %, uncorrected.",
         questions_table(COPY_MODEL, JUDGE),
         f"![Mean gain of each row with both models]({PICTURES['rows'].name})",
         f"![Difference of each pair of rows with both models]({PICTURES['pairs'].name})",
