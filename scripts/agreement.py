@@ -303,7 +303,7 @@ def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
     parts = [
         "## Outcome",
         outcome(both),
-        f"The table compares a first model, `{COPY_MODEL}`, with a second model, `{JUDGE}`, over {counts} lines. "
+        f"The table compares `{COPY_MODEL}` (first model) with `{JUDGE}` (second model) over {counts} lines. "
         "A star marks a difference in A5 that is significant at 5 %, uncorrected.",
         questions_table(COPY_MODEL, JUDGE),
         f"![Mean gain of each row with both models]({PICTURES['rows'].name})",
