@@ -60,11 +60,11 @@ _COUNTED_HEAD = """\
 ### Prompts counted
 
 The authors' programs ran beside ctxbench over the same samples of `ctxbench-2-lite`, with the same drafts, summaries
-and vectors. Equal prompts were counted byte for byte. `python -m scripts.fidelity_page` counts again with your
-checkouts. The commits and what both sides were given are in `scripts/fidelity_counts.json`.
+and vectors. The table counts prompts that are equal byte for byte. With your checkouts of the programs,
+`python -m scripts.fidelity_page` counts again. `scripts/fidelity_counts.json` lists commits and inputs.
 
-`lc.infercom` differs by usage examples, which are the paper's unless `ue_quirks=on` takes the release's, and by
-functions behind the cursor, which no view shows.
+`lc.infercom` differs in two points. Its usage examples follow the paper; `ue_quirks=on` follows the release. No view
+shows functions after the cursor.
 """
 
 
@@ -192,12 +192,12 @@ _ROWS = {
     "infile": ("`lc.infile`", "InferCom, `build_infile.py`"),
     "first": ("`lc.repocoder(iterations=1)`", "RepoCoder, first stage"),
     "second": ("`lc.repocoder(q2_partial=drop)`", "RepoCoder, second stage"),
-    "joined": ("`lc.repocoder`", "RepoCoder, second stage, given the draft behind the start of its line"),
-    "infercom": ("`lc.infercom`", "InferCom, given RepoCoder's blocks for such a draft"),
-    "infercom whole": ("`lc.infercom`", "the same, functions behind the cursor among the candidates"),
-    "releaseB": (_RELEASED, "InferCom, given RepoCoder's blocks for the draft's first line"),
-    "releaseB whole": (_RELEASED, "the same, functions behind the cursor among the candidates"),
-    "summaries": ("the prompt for a summary, `--summary-template`", "InferCom, of each function; system message too"),
+    "joined": ("`lc.repocoder`", "RepoCoder, second stage, with the draft after the start of its line"),
+    "infercom": ("`lc.infercom`", "InferCom, with RepoCoder's blocks for such a draft"),
+    "infercom whole": ("`lc.infercom`", "the same, with functions after the cursor among the candidates"),
+    "releaseB": (_RELEASED, "InferCom, with RepoCoder's blocks for the draft's first line"),
+    "releaseB whole": (_RELEASED, "the same, with functions after the cursor among the candidates"),
+    "summaries": ("the prompt for a summary, `--summary-template`", "InferCom, for each function, with its system message"),
 }
 """Compared part -> the page's names for ctxbench's and the authors' side."""
 
