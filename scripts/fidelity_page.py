@@ -197,7 +197,7 @@ _ROWS = {
     "infercom whole": ("`lc.infercom`", "the same, with functions after the cursor among the candidates"),
     "releaseB": (_RELEASED, "InferCom, with RepoCoder's blocks for the draft's first line"),
     "releaseB whole": (_RELEASED, "the same, with functions after the cursor among the candidates"),
-    "summaries": ("the prompt for a summary, `--summary-template`", "InferCom, for each function, with its system message"),
+    "summaries": ("the prompt for a summary, `--summary-template`", "InferCom, per function, with its system message"),
 }
 """Compared part -> the page's names for ctxbench's and the authors' side."""
 
