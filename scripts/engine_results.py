@@ -265,7 +265,7 @@ def _sample_lines(
     weights = identifiers(sample.prefix)
     asked = sorted(weights, key=lambda name: -weights[name])[:ASKED]
     yield f"The recipes search for {', '.join(f'`{name}`' for name in asked)}.\n"
-    yield "| engine | bits | first places shown | the copy model wrote |"
+    yield "| strategy | copyable bits | first places | text by the copy model |"
     yield "|---|---:|---|---|"
     for table in tables:
         if table.run.language != sample.language or sample.id not in table.sample:
