@@ -18,7 +18,7 @@ from scripts import write_section
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "statistics.md"
 BEGIN, END = "<!-- python -m scripts.power_table -->\n", "<!-- end -->\n"
-HEAD = """| repositories | true means | pairs that differ | found: Holm | step-down | a false find: Holm | step-down |
+HEAD = """| repositories | true means | pairs that differ | power: Holm | step-down | false positive: Holm | step-down |
 |---:|---|---:|---:|---:|---:|---:|
 """
 RUNS = 1000
@@ -191,7 +191,7 @@ PREDICTED = (
     TwoLevels(repositories=12, samples=50, between=1.0, rows=11),
 )
 PREDICTED_BEGIN = "<!-- predicted: python -m scripts.power_table -->\n"
-PREDICTED_HEAD = """| repositories | samples each | sizes | tastes | rows | predicted power | simulated |
+PREDICTED_HEAD = """| repositories | samples each | sizes | effects | rows | predicted power | simulated |
 |---:|---:|---|---|---:|---:|---:|
 """
 
