@@ -21,8 +21,8 @@ from ctxbench.harness.cells.wire import ARGUMENTS, misfit
 
 _REFUSALS = ("FileNotFoundError", "PermissionError", "OSError", "URLError", "gaierror")
 _OUTSIDE = (
-    "a strategy reads the repository by `repo`, files of its own beside it, writes to its temporary folder, "
-    "and has no network (docs/isolation.md)"
+    "a strategy can read the repository through `repo` and the files beside its source, can write to its temporary "
+    "folder, and has no network (docs/isolation.md)"
 )
 _START_TIMEOUT = 120.0
 _CREDENTIALS = struct.Struct("3i")
@@ -81,9 +81,9 @@ class CellConversation:
         try:
             yield
         except protocol.ProtocolError as error:
-            raise self.fault(f"sent garbage ({error})") from None
+            raise self.fault(f"sent an invalid message ({error})") from None
         except Excess as error:
-            raise self.fault(f"went beyond its bounds ({error})", cure=error.cure) from None
+            raise self.fault(f"exceeded a limit ({error})", cure=error.cure) from None
 
     def fault(self, what: str, *, cure: str = "") -> StrategyFault:
         """Return a fault of this strategy. A `cure` is specific to the fault."""
@@ -109,7 +109,7 @@ class CellConversation:
                 if "error" in answer:
                     raise self._raised(wire.fields(answer, "error")["error"])
         except TimeoutError:
-            what = f"sent no answer in time: it waited for more than {self._limits.wait:g} seconds without working"
+            what = f"did not answer: it was idle for more than {self._limits.wait:g} seconds"
             raise self.fault(what) from None
         return answer
 
@@ -157,7 +157,7 @@ def three_texts(report: object) -> tuple[str, str, str]:
     """
     texts = [wire.checked(part, str) for part in wire.items(report, 3, "parts")]
     if len(texts) < 3:
-        raise protocol.ProtocolError("a report of fewer than three texts")
+        raise protocol.ProtocolError("a report has fewer than three texts")
     return texts[0][: protocol.SENTENCE], texts[1][: protocol.SENTENCE], texts[2][: protocol.TEXT]
 
 
@@ -245,20 +245,20 @@ class Clock:
         limits = self._limits
         if self._worked > limits.work:
             raise Excess(
-                f"its own processor time: more than {limits.work:g} seconds",
-                cure="make it faster, or raise --strategy-seconds",
+                f"more than {limits.work:g} seconds of processor time",
+                cure="speed the strategy up, or raise --strategy-seconds",
             )
         if used.memory > limits.memory and sum(own_memory(pid) for pid, _ in used.processes) > limits.memory:
             raise Excess(
-                f"memory of its processes: more than {limits.memory / GIGABYTE:.3g} GiB",
-                cure="make it use less memory at once",
+                f"more than {limits.memory / GIGABYTE:.3g} GiB of memory",
+                cure="change the strategy to use less memory at once",
             )
         if self._waited > limits.wait:
             raise TimeoutError
         if self._worked + self._waited >= self._next_remark:
             self._next_remark = 2 * (self._worked + self._waited)
             self._remark(
-                f"{self._worked:.0f} of {limits.work:g} seconds of work, waited {self._waited:.0f} of {limits.wait:g}"
+                f"it has worked {self._worked:.0f} of {limits.work:g} seconds and been idle {self._waited:.0f} of {limits.wait:g}"
             )
 
 
@@ -299,7 +299,7 @@ class Questions:
         except Exception as error:
             # An argument that passed every check caused the error: fail this question, not the run.
             raise InputFault(
-                f"{call} cannot answer this ({type(error).__name__})", cure="change the question"
+                f"{call} failed with these arguments ({type(error).__name__})", cure="change the arguments"
             ) from error
         return _DUMPS[call](value) if call in _DUMPS else value
 
@@ -314,7 +314,7 @@ class Questions:
         spec = encoders.read(ranker)
         if spec.arguments and spec.name not in LEXICAL and _spelled(ranker) not in self._named:
             raise InputFault(
-                f"the strategy may not choose the ranker {ranker!r} by itself",
+                f"the strategy may not choose the ranker {ranker!r} itself",
                 where=self._spec,
                 cure="pass it as a parameter of the strategy",
             )
@@ -322,7 +322,7 @@ class Questions:
 
 def _check(call: str, arguments: Mapping[str, Any]) -> None:
     if call not in _CALLS or arguments.keys() != ARGUMENTS[call].keys():
-        raise protocol.ProtocolError(f"asks for {call!r:.40}")
+        raise protocol.ProtocolError(f"there is no call {call!r:.40} with these arguments")
     if wrong := misfit(call, arguments):
         raise protocol.ProtocolError(wrong)
     for key in _NAMES.keys() & arguments.keys():

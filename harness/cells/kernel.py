@@ -55,7 +55,7 @@ class Namespaces:
         OSError means that the kernel refuses; this process may then be in an undefined state.
         """
         if not sys.platform.startswith("linux"):
-            raise OSError("no namespaces here")
+            raise OSError("namespaces need Linux")
         self.own_users = _unshare_all()
         """Whether the server has its own user namespace, which contains only the current user."""
         _become_first()
@@ -66,7 +66,7 @@ class Namespaces:
         os.chdir(stage)
         # Mount the view on top of the old root, then detach the old root.
         _check(_libc().pivot_root(b".", b"."), "pivot_root")
-        _check(_libc().umount2(b".", _DETACH), "the old root")
+        _check(_libc().umount2(b".", _DETACH), "unmount of the old root")
         os.chdir(current_folder)
 
     def fork(self) -> int:
@@ -76,8 +76,8 @@ class Namespaces:
             OSError: if no process can be created.
         """
         # Return to the server's namespace first: a process can unshare its children's namespace only once.
-        _check(_libc().setns(self._pids, _NEWPID), "own process numbers")
-        _check(_libc().unshare(_NEWPID), "process numbers")
+        _check(_libc().setns(self._pids, _NEWPID), "return to the server's PID namespace")
+        _check(_libc().unshare(_NEWPID), "new PID namespace")
         return os.fork()
 
     def furnish(self, uid: int | None) -> None:
@@ -87,7 +87,7 @@ class Namespaces:
             OSError: if the kernel refuses.
         """
         os.close(self._pids)
-        _check(_libc().unshare(_NEWNS), "mount namespace")
+        _check(_libc().unshare(_NEWNS), "new mount namespace")
         owner = "" if uid is None else f",uid={uid},gid={uid}"
         _mount("tmpfs", FOLDER, "tmpfs", _NOSUID | _NODEV, _SIZE + owner)
 
@@ -112,7 +112,7 @@ def _unshare_all() -> bool:
     user, group = os.geteuid(), os.getegid()
     if user == 0 and _libc().unshare(kinds) == 0:
         return False
-    _check(_libc().unshare(kinds | _NEWUSER), "user namespace")
+    _check(_libc().unshare(kinds | _NEWUSER), "new user namespace")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         Path("/proc/self", name).write_text(text, encoding="ascii")
     return True
@@ -123,7 +123,7 @@ def _become_first() -> None:
     if pid:
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         os._exit(code if code >= 0 else 128 - code)
-    _check(prctl(PR_SET_PDEATHSIG, signal.SIGKILL), "death signal")
+    _check(prctl(PR_SET_PDEATHSIG, signal.SIGKILL), "parent-death signal")
 
 
 def _build(visible: Sequence[str], hidden: Sequence[str], stage: str) -> None:
@@ -168,7 +168,7 @@ def _set(path: str, attributes: int, *, cleared: int = 0, recursive: bool = Fals
     values = (ctypes.c_uint64 * 4)(attributes, cleared, 0, 0)
     raw, flags = os.fsencode(path), _AT_RECURSIVE if recursive else 0
     status = _libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, raw, flags, ctypes.byref(values), ctypes.sizeof(values))
-    _check(status, f"attributes of {path}")
+    _check(status, f"mount attributes of {path}")
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
@@ -216,7 +216,7 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
         OSError: if the kernel refuses.
     """
     if reads_all:
-        _check(prctl(_PR_SET_KEEPCAPS, 1), "keep capabilities")
+        _check(prctl(_PR_SET_KEEPCAPS, 1), "keeping of capabilities")
     if uid is not None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)

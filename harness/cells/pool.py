@@ -202,7 +202,7 @@ class ForkedCells:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
                 raise talk.fault(
-                    f"sent the model a prompt that it cannot read: {fault.what}", cure=fault.cure
+                    f"sent a prompt that the model cannot read: {fault.what}", cure=fault.cure
                 ) from fault
         if call == "execute" and execute is not None:
             parts = wire.fields(message, "program", "seconds")
@@ -248,17 +248,17 @@ class ForkedCells:
                     ) from None
                 if not clock.runs:
                     raise MachineFault(
-                        "a process for a strategy could not be started",
+                        "the process for a strategy could not be started",
                         where=sample,
                         cure="see the message above, then run the same command again",
                     ) from None
                 if ended_for_memory() > ended_before:
                     raise MachineFault(
-                        "the machine's memory ran out while a strategy worked",
+                        "this machine ran out of memory while a strategy ran",
                         where=f"{spec} on {sample}",
                         cure="free some memory, or use fewer --workers; then run the same command again",
                     ) from None
-                what = "ended without an answer: it was killed, ran out of memory, or exited"
+                what = "ended without an answer: its process was killed, ran out of memory, or exited"
                 raise fault_of(spec, sample, what, cure=cure) from None
             finally:
                 mine.close()
@@ -269,7 +269,7 @@ class ForkedCells:
         with self._progress_lock:
             if time.monotonic() - self._remarked >= _REMARKS_EVERY:
                 self._remarked = time.monotonic()
-                _LOG.info("%s takes long: %s", whose, words)
+                _LOG.info("%s is slow: %s", whose, words)
 
     def close(self) -> None:
         """Stop every server and cell, and remove their temporary folders."""

@@ -99,7 +99,7 @@ class ForkServer:
             self.close()
             raise MachineFault(
                 f"the process that runs strategies did not start ({type(error).__name__})",
-                cure="see its message above, then run the same command again",
+                cure="see the message above, then run the same command again",
             ) from None
         return report
 
@@ -190,9 +190,9 @@ class Remarks:
             self._left -= len(text)
             ended = self._left <= 0
         if len(raw) > MOST_OF_CELL:
-            text += f"(its output after {MOST_OF_CELL} bytes is left out)\n"
+            text += f"(the strategy's output after {MOST_OF_CELL} bytes is not shown)\n"
         if ended:
-            text += "(further output of strategies is left out)\n"
+            text += "(further output of strategies is not shown)\n"
         sys.stderr.write(text)
         sys.stderr.flush()
 
@@ -221,9 +221,9 @@ def check_unseen(path: Path) -> None:
     real = Path(os.path.realpath(path))
     if seen := next((folder for folder in visible_paths() if real.is_relative_to(folder)), None):
         raise InputFault(
-            f"would contain answers where strategies can read them, in {seen}",
+            f"answers in this file could be read by strategies, which can read {seen}",
             where=str(path),
-            cure="write it elsewhere",
+            cure="choose a file outside that folder",
         )
 
 

@@ -218,8 +218,8 @@ class UsageMeter:
         self._used[what] += amount
         most = getattr(self._bounds, what)
         if self._used[what] > most:
-            noun = {"received": "bytes sent", "sent": "bytes asked for"}.get(what, what)
-            raise Excess(f"{noun}: more than {most:,}")
+            noun = {"received": "bytes sent", "sent": "bytes requested"}.get(what, what)
+            raise Excess(f"more than {most:,} {noun}")
 
     def check_time(self) -> None:
         """Check that processor time is left.
@@ -230,10 +230,10 @@ class UsageMeter:
         spent = time.thread_time() - self._began - self._indexing
         for seconds, most, what in (
             (spent, self._bounds.seconds, "its questions"),
-            (self._indexing, self._bounds.index_seconds, "the indices it asked for"),
+            (self._indexing, self._bounds.index_seconds, "its indices"),
         ):
             if seconds > most:
-                raise Excess(f"processor time for {what}: more than {most:g} seconds")
+                raise Excess(f"more than {most:g} seconds of processor time for {what}")
 
     @contextlib.contextmanager
     def asking(self, index: Hashable) -> Iterator[None]:
@@ -340,31 +340,31 @@ def _parsed(raw: bytes) -> dict[str, Any]:
             object_pairs_hook=_object,
         )
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"not JSON: {error}") from None
+        raise ProtocolError(f"the message is not JSON: {error}") from None
     if not isinstance(message, dict):
-        raise ProtocolError("not a JSON object")
+        raise ProtocolError("the message is not a JSON object")
     return message
 
 
 def _no_number(word: str) -> float:
-    raise ProtocolError(f"{word} is not a number")
+    raise ProtocolError(f"{word} is not a finite number")
 
 
 def _float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ProtocolError(f"{text:.20} is not a number")
+        raise ProtocolError(f"{text:.20} is not a finite number")
     return number
 
 
 def _int(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise ProtocolError(f"a number of {len(text)} digits")
+        raise ProtocolError(f"a number has {len(text)} digits")
     return int(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ProtocolError("an object has a key twice")
+        raise ProtocolError("an object has a duplicate key")
     return members

@@ -165,7 +165,7 @@ class Server:
             kernel.drop_privileges(uid)
 
         if not kernel.granted(confine, trial.fork):
-            raise OSError("a cell cannot have its own")
+            raise OSError("a cell cannot have its own namespaces")
 
     def _make_rules(self) -> None:
         """Create the Landlock rules for cells, which may read less than this process and no other cell's folder."""
@@ -216,7 +216,7 @@ class Server:
         except OSError as error:
             # Not the strategy's fault: when the server ends, the trusted side reports a fault of the machine.
             sys.exit(
-                f"no process for a strategy can be started ({error.strerror}); free memory, processes or disk space"
+                f"the process for a strategy cannot be started ({error.strerror}); free memory, processes or disk space"
             )
         if pid == 0:
             self._become_cell(channel, output, folder, self._users[job % len(self._users)])

@@ -124,11 +124,11 @@ def load_asked(data: object) -> Prompt | Chat:
             tools=tuple(_load_tool(*tool) for tool in items(parts["tools"], protocol.FLAGS, "tools")),
         )
     except (TypeError, ValueError) as error:
-        raise ProtocolError(f"not a chat: {error}") from None
+        raise ProtocolError(f"the chat is not valid: {error}") from None
     if chat.unanswered:
-        raise ProtocolError(f"not a chat: {chat.unanswered}")
+        raise ProtocolError(f"the chat is not valid: {chat.unanswered}")
     if len(chat.text) > protocol.CHARACTERS:
-        raise ProtocolError(f"a chat with more than {protocol.CHARACTERS:,} characters")
+        raise ProtocolError(f"the chat has more than {protocol.CHARACTERS:,} characters")
     return chat
 
 
@@ -139,7 +139,7 @@ def _load_message(role: object, said: object, calls: object) -> Message:
         calls=tuple(
             # The model wrote both texts, so they may contain any character.
             ToolCall(name=checked(name, str), arguments=checked(arguments, str))
-            for name, arguments in items(calls, protocol.FLAGS, "calls of tools")
+            for name, arguments in items(calls, protocol.FLAGS, "tool calls")
         ),
     )
 
@@ -149,14 +149,14 @@ def _load_tool(name: object, help_text: object, parameters: object) -> Tool:
         name=word(name),
         help=text(help_text, protocol.TEXT),
         parameters=tuple(
-            _load_tool_parameter(*parameter) for parameter in items(parameters, protocol.FLAGS, "parameters of a tool")
+            _load_tool_parameter(*parameter) for parameter in items(parameters, protocol.FLAGS, "tool parameters")
         ),
     )
 
 
 def _load_tool_parameter(name: object, help_text: object, kind: object, optional: object) -> ToolParameter:
     if kind not in KINDS:
-        raise ProtocolError(f"{kind!r:.60} is not a kind of parameter")
+        raise ProtocolError(f"{kind!r:.60} is not a type of parameter")
     return ToolParameter(
         name=word(name), help=text(help_text, protocol.TEXT), kind=checked(kind, str), optional=checked(optional, bool)
     )
@@ -172,16 +172,16 @@ def load_prompt(data: object) -> Prompt:
             flags=tuple(word(flag) for flag in items(parts["flags"], protocol.FLAGS, "flags")),
         )
     except (TypeError, ValueError, OverflowError) as error:
-        raise ProtocolError(f"not a prompt: {error}") from None
+        raise ProtocolError(f"the prompt is not valid: {error}") from None
     every: list[Block | Dropped] = [*prompt.blocks, *prompt.dropped]
     places = [place for block in every for place in block.places]
     for what, amount, most in (
         ("characters", sum(len(block.text) for block in prompt.blocks), protocol.CHARACTERS),
         ("places", len(places), protocol.PLACES),
-        ("lines that its places span", sum(place.end - place.start for place in places), protocol.LINES),
+        ("lines in its places", sum(place.end - place.start for place in places), protocol.LINES),
     ):
         if amount > most:
-            raise ProtocolError(f"a prompt with more than {most:,} {what}")
+            raise ProtocolError(f"the prompt has more than {most:,} {what}")
     return prompt
 
 
@@ -243,12 +243,12 @@ def load_registration(data: object, name: str) -> Registration:
             version=text(parts["version"], protocol.WORD),
         )
     except (TypeError, ValueError, OverflowError, InputFault) as error:
-        raise ProtocolError(f"not a registration: {error}") from None
+        raise ProtocolError(f"the registration is not valid: {error}") from None
     names = [parameter.name for parameter in registration.parameters]
     if registration.name != name or not registration.kinds or len(set(names)) < len(names):
-        raise ProtocolError("not a registration: another name, no kinds, or a parameter twice")
+        raise ProtocolError("the registration has another name, no kinds, or a duplicate parameter")
     if not _DIGEST.fullmatch(registration.version):
-        raise ProtocolError("not a registration: its version is not a digest")
+        raise ProtocolError("the registration's version is not a digest")
     return registration
 
 
@@ -313,7 +313,7 @@ def fields(data: object, *names: str) -> dict[str, Any]:
     members: dict[str, Any] = checked(data, dict)
     if members.keys() != set(names):
         names_sent = ", ".join(sorted(members)) or "nothing"
-        raise ProtocolError(f"no {', '.join(names)}, but {names_sent:.100}")
+        raise ProtocolError(f"an object has the keys {names_sent:.100} instead of {', '.join(names)}")
     return members
 
 
@@ -329,7 +329,7 @@ def text(data: object, most: int) -> str:
     """Return `data`, checked to be a text of at most `most` characters."""
     string: str = checked(data, str)
     if len(string) > most:
-        raise ProtocolError(f"a text of {len(string):,} characters is over the limit of {most:,}")
+        raise ProtocolError(f"a text has {len(string):,} characters, over the limit of {most:,}")
     return string
 
 
@@ -337,7 +337,7 @@ def word(data: object) -> str:
     """Return `data`, checked to be a short text of printable characters, safe for terminals and databases."""
     string = text(data, protocol.WORD)
     if not string.isprintable():
-        raise ProtocolError(f"{string!r:.60} has characters that cannot be printed")
+        raise ProtocolError(f"{string!r:.60} contains unprintable characters")
     return string
 
 

@@ -19,7 +19,7 @@ from tests.helpers.sets import make_set
 
 SECONDS = 0.5
 """Of work that a strategy may do here; it may wait for five times as long."""
-NEIGHBOUR = "memory ran out"
+NEIGHBOUR = "ran out of memory"
 """Said of the machine where the kernel ends a box of another test meanwhile; then the same is tried again."""
 TIMES = 4
 """How often at most."""
@@ -81,13 +81,13 @@ MISTAKES: dict[str, Mistake] = {
         finding="uses no network",
     ),
     # Time and memory.
-    "loops": Mistake(body="while True: pass", fault="its own processor time: more than 0.5 seconds"),
+    "loops": Mistake(body="while True: pass", fault="more than 0.5 seconds of processor time"),
     "loops-in-children": Mistake(
         body="if not os.fork():\n        while True: pass\n    os.wait()",
-        fault="its own processor time: more than 0.5 seconds",
+        fault="more than 0.5 seconds of processor time",
     ),
-    "sleeps": Mistake(body="time.sleep(999)", fault="waited for more than 2.5 seconds without working"),
-    "waits-for-nobody": Mistake(body="os.read(os.pipe()[0], 1)", fault="waited for more than 2.5 seconds"),
+    "sleeps": Mistake(body="time.sleep(999)", fault="idle for more than 2.5 seconds"),
+    "waits-for-nobody": Mistake(body="os.read(os.pipe()[0], 1)", fault="idle for more than 2.5 seconds"),
     "holds-too-much": Mistake(body="bytearray(99 << 30)", fault="MemoryError: a strategy may use 4 GiB (mistakes.py:"),
     "grows": Mistake(
         body="held = []\n    while True: held.append(bytes(1 << 30))",
@@ -130,7 +130,7 @@ MISTAKES: dict[str, Mistake] = {
         fault="dropped block 0 with the tokens '9'; make it an int of at least 0",
     ),
     "block-of-text": Mistake(body="return Prompt(blocks=('x',))", fault="with the block 'x'; make it a Block"),
-    "flag-of-lines": Mistake(body="return shown(query, flags=('a\\nb',))", fault="cannot be printed"),
+    "flag-of-lines": Mistake(body="return shown(query, flags=('a\\nb',))", fault="unprintable characters"),
     "many-blocks": Mistake(body="return shown(query, *[block()] * 2000)", fault="blocks are over the limit of 1,000"),
     "long-prompt": Mistake(
         body="return shown(query, block(text='x' * 3_000_000))", fault="more than 2,500,000 characters"
@@ -141,7 +141,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "tokens-in-words": Mistake(body="generate('x', max_tokens='9')", fault="generate: max_tokens is '9'"),
     "tokens-without-end": Mistake(body="generate('x', max_tokens=10**9)", fault="max_tokens: 1000000000 is not from 1"),
-    "asks-for-ever": Mistake(body="while True: generate('x', max_tokens=1)", fault="drafts: more than 200"),
+    "asks-for-ever": Mistake(body="while True: generate('x', max_tokens=1)", fault="more than 200 drafts"),
     "reads-what-is-not-there": Mistake(body="repo.read('zq.py')", fault="take a path from repo.files()"),
     "searches-for-nothing": Mistake(
         body="repo.search(None, ranker='bm25')", fault="search: text is None, and should be of type str (mistakes.py:"
