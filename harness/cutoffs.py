@@ -61,8 +61,8 @@ def advice(generator: str) -> str:
     """Return what to write into the user's file to state the cutoff of a generator, given its leaderboard label."""
     spec = spec_of_label(generator)
     match = json.dumps(base.settings_of(spec).get("model") or spec)
-    lines = f"the two lines match = {match} and day = 2024-06-01, with its day"
-    return f"State it in {FILE} in the home folder: below a line [[cutoff]], {lines}."
+    lines = f"match = {match} and day = 2024-06-01, with the model's own day"
+    return f"State it in {FILE} in the home folder, in three lines: [[cutoff]], {lines}."
 
 
 @functools.cache
@@ -95,4 +95,4 @@ def _faults(table: Mapping[str, Any]) -> Iterator[str]:
     if not base.is_day(table.get("day")):
         yield "day must be a date such as 2024-06-01, without quotes"
     if not isinstance(table.get("source", ""), str):
-        yield "source must be a text"
+        yield "source must be a string"

@@ -155,9 +155,9 @@ class DecisionReport:
     @property
     def claim(self) -> str:
         """For which repository and model the answer holds, as a sentence for the reader."""
-        copies = " No language model answered: a copy model did." if only_copies(self.group.generator) else ""
-        model = f"by {self.group.generator}" if self.leader.run.completions else "for retrieval without a model"
-        claim = f"This holds for {self.repository} as it is now, {model}, and nowhere else."
+        copies = " A copy model answered, not a language model." if only_copies(self.group.generator) else ""
+        model = self.group.generator if self.leader.run.completions else "retrieval without a model"
+        claim = f"This holds only for {self.repository} as it is now, and for {model}."
         return f"{claim}{copies}{self._surprise}{self._advice}"
 
     @property
@@ -169,20 +169,20 @@ class DecisionReport:
         named = scales.amount(expected)
         if named == scales.amount(shown):
             return ""
-        return f" Expected before the run: {named}. These answers vary {'more' if shown > expected else 'less'}."
+        return f" Before the run, {named} was expected; these answers vary {'more' if shown > expected else 'less'}."
 
     @property
     def _advice(self) -> str:
         """Return what to do if the answer decides nothing; empty if it decides."""
         if self.baseline_shows_nothing:
-            return " To learn whether it helps, compare two engines, or name a model by --generator."
+            return " To learn whether it helps, compare two engines, or name a model with --generator."
         [entry] = self.sample_set.manifest["repositories"].values()
         usable, drawn = entry.get("usable"), len(self.sample_set.samples)
         if self.decision is not Decision.NOT_SHOWN or usable is None:
             return ""
         if usable > drawn:
-            return f" The repository has {usable} usable lines: more of them (--limit) show smaller differences."
-        return " All usable lines of the repository were drawn: it is too small to show a smaller difference."
+            return f" The repository has {usable} usable lines; a higher --limit shows smaller differences."
+        return " All usable lines of the repository were drawn, so it cannot show a smaller difference."
 
     def json(self) -> str:
         """Return the report as JSON with unrounded numbers."""
@@ -261,7 +261,7 @@ def answer_of(
 
 def _cost(row: Row, costs: RunCosts) -> str:
     index, queries = (row.n * (row.costs.get(key) or 0.0) for key in ("index_seconds", "query_seconds"))
-    engine = f", of which {index:.1f} s of its index and {queries:.1f} s of its queries" if index or queries else ""
+    engine = f", of which {index:.1f} s for its index and {queries:.1f} s for its queries" if index or queries else ""
     return f"{costs}{engine}"
 
 
@@ -284,7 +284,7 @@ def _brought(store: Store, run: str, sample: str) -> str:
     blocks = [block for block in facts.blocks if block.kind in RETRIEVED and block.end]
     places = [f"{place.path}:{place.start + 1}-{place.end}" for block in blocks for place in block.places]
     more = [f"{len(places) - _PLACES} more"] * (len(places) > _PLACES)
-    return ", ".join([*places[:_PLACES], *more]) or "shows nothing"
+    return ", ".join([*places[:_PLACES], *more]) or "retrieved nothing"
 
 
 def _shown_samples(

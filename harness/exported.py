@@ -128,7 +128,7 @@ def check(run: Completed, shape: str) -> None:
         )
     if not run.run.n:
         raise InputFault(
-            f"the run {run.run.id} has no completions, as no model was asked",
+            f"the run {run.run.id} has no completions, because no model was asked",
             cure="choose --format inspect or every-eval-ever",
         )
     if form.single and run.run.n > 1:

@@ -87,7 +87,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         try:
             given = [str(name).strip() for name in (names.split(",") if isinstance(names, str) else names)]
         except TypeError:
-            raise InputFault(f"the columns are {names!r}", cure="give a list of names, or 'all'") from None
+            raise InputFault(f"{names!r} is not a list of columns", cure="give a list of names, or 'all'") from None
         listed = [name for name in given if name] or [name for name in usual if name in self]
         if "all" in listed:
             return self

@@ -148,7 +148,7 @@ def _faults(table: Mapping[str, Any]) -> Iterator[str]:
         yield "at_once must be a whole number, 1 or more"
     for key in _TEXTS:
         if not isinstance(table.get(key, ""), str):
-            yield f"{key} must be a text"
+            yield f"{key} must be a string"
     yield from _apart(table.keys())
 
 

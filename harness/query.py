@@ -101,7 +101,7 @@ class RunQuery:
         shared = first.intersection(set().union(*others)) if others else first
         if not shared:
             raise InputFault(
-                f"no other run has samples in a language of the first run, {runs[0]}",
+                f"no other run has samples in a language of the first run, {runs[0]!r}",
                 cure="name runs over the same samples (see `ctxbench runs`)",
             )
         differences: list[Compared] = []

@@ -244,8 +244,8 @@ class Measurement(StrEnum):
     def remark(self) -> str:
         """The sentence that boards print until every sample has this measurement."""
         return (
-            f"{_NAMES[self]} not measured for every sample, and not shown: "
-            f"`ctxbench rescore --measure {self}` does it; no model is asked to write."
+            f"{_NAMES[self]} not measured for every sample, and not shown; "
+            f"`ctxbench rescore --measure {self}` measures the rest without new completions."
         )
 
 

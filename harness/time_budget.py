@@ -102,7 +102,7 @@ class TimeBudget:
         count = fitting(left * _MARGIN, per_sample, most=most)
         if not count:
             fewest = min(_FEWEST, most)
-            what = f"{fewest} samples take about {fewest * per_sample:.0f} s, and {max(0.0, left):.0f} s are left"
+            what = f"{fewest} samples take about {fewest * per_sample:.0f} s, but only {max(0.0, left):.0f} s are left"
             needed = now - self.began + fewest * per_sample / _MARGIN
             raise InputFault(what, where="--budget", cure=self._cure(needed))
         return count
@@ -111,7 +111,7 @@ class TimeBudget:
         """Return the fault for a pilot that exceeded its time."""
         fewest, spent = _FEWEST * self.strategies, now - self.began
         if not self.finished:
-            what = f"no completion was finished in {spent:.0f} s, and {fewest} are the fewest for an answer"
+            what = f"no completion was finished in {spent:.0f} s, but an answer needs at least {fewest}"
             return InputFault(what, where="--budget", cure=self._cure(0.0))
         seconds = (now - self._since) / self.finished * fewest
         what = f"{self.finished} completions took {now - self._since:.0f} s; an answer needs {fewest}, in about"
@@ -122,7 +122,7 @@ class TimeBudget:
     def unfinished(self, now: float) -> InputFault:
         """Return the fault for a run that exceeded its time."""
         what = f"{self.finished} of {self._total} completions were finished in {(now - self.began) / 60:.1f} min"
-        return InputFault(what, where="--budget", cure="run the same command again: it does only what is missing")
+        return InputFault(what, where="--budget", cure="run the same command again; it does only what is missing")
 
     def _cure(self, needed: float) -> str:
         """Return the advice for a command that needs `needed` seconds; 0 if unknown."""

@@ -116,7 +116,7 @@ def test_lines_are_built_masked_run_and_scored(site: Path, tmp_path: Path) -> No
     assert {row["language"] for row in rows} == {"typescript"} and len(rows) == 3
 
     refused = ctxbench(site, "run", "--samples", "ts", *chosen[:2], "--generator", "incontext", *place, code=1)
-    assert "incontext does not know TypeScript" in refused
+    assert "incontext does not support TypeScript" in refused
     manifest.write_text(manifest.read_text() + '[tests]\npaths = ["src"]\n')
     refused = ctxbench(site, "samples", "build", "f", "--kind", "function", "--repo", str(manifest), *place, code=1)
     assert "cannot build function samples of TypeScript" in refused

@@ -258,7 +258,8 @@ class Clock:
         if self._worked + self._waited >= self._next_remark:
             self._next_remark = 2 * (self._worked + self._waited)
             self._remark(
-                f"it has worked {self._worked:.0f} of {limits.work:g} seconds and been idle {self._waited:.0f} of {limits.wait:g}"
+                f"it has worked {self._worked:.0f} of {limits.work:g} seconds and been idle "
+                f"{self._waited:.0f} of {limits.wait:g}"
             )
 
 

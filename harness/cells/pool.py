@@ -201,9 +201,7 @@ class ForkedCells:
             try:
                 return {"value": self._elsewhere(talk, lambda: generate(prompt, role=role, max_tokens=tokens))}
             except TooLong as fault:
-                raise talk.fault(
-                    f"sent a prompt that the model cannot read: {fault.what}", cure=fault.cure
-                ) from fault
+                raise talk.fault(f"sent a prompt that the model cannot read: {fault.what}", cure=fault.cure) from fault
         if call == "execute" and execute is not None:
             parts = wire.fields(message, "program", "seconds")
             talk.account.take("programs")

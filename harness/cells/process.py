@@ -221,7 +221,7 @@ def check_unseen(path: Path) -> None:
     real = Path(os.path.realpath(path))
     if seen := next((folder for folder in visible_paths() if real.is_relative_to(folder)), None):
         raise InputFault(
-            f"answers in this file could be read by strategies, which can read {seen}",
+            f"strategies could read the answers in this file, because they can read {seen}",
             where=str(path),
             cure="choose a file outside that folder",
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN RUN...")
-@click.option("--metric", metavar="METRIC", help="Only this metric; default: all that the runs share.")
+@click.option("--metric", metavar="METRIC", help="Compare only this metric; default: all metrics that the runs share.")
 @click.option("--profile", default="ctxbench", show_default=True, help="The metric profile.")
 @format_option("table", "json")
 @home_option
@@ -29,15 +29,15 @@ def compare(*, runs: tuple[str, ...], metric: str | None, profile: str, form: st
     """Compare runs with the first RUN: differences, p-values and repositories, on the samples that both completed.
 
     RUN is a run id from `ctxbench run` or `ctxbench runs`, the beginning of an id, a run's name, or a strategy. A
-    strategy means its newest complete run. RUN includes all runs that differ from it only in the seed, unless you name
-    two of these: then each run is compared separately.
+    strategy means its newest complete run. RUN includes all runs that differ from it only in the seed. If you name two
+    of these runs, each run is compared separately.
     """
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
 
     comparisons, left_out = BoardQuery(home=home, db=db, profile=profile).compared(runs, metric=metric)
     for language in left_out:
-        say(f"left out: {language}; the first run or all other runs have no samples in it")
+        say(f"{language} is left out: the first run or all other runs have no samples in this language")
     click.echo(render.comparison_json(comparisons) if form == "json" else render.comparison(comparisons), nl=False)
 
 
@@ -56,7 +56,9 @@ def compare(*, runs: tuple[str, ...], metric: str | None, profile: str, form: st
     metavar="X",
     help="The difference to detect, in the unit that boards show: points or bits.",
 )
-@click.option("--metric", metavar="METRIC", help="The metric of the difference; default: the metric that ranks.")
+@click.option(
+    "--metric", metavar="METRIC", help="The metric of the difference; default: the metric that ranks the board."
+)
 @click.option(
     "--rows",
     type=click.IntRange(2, 40),
@@ -120,7 +122,7 @@ def power(
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Price at most N more samples per run.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Measure at most N more samples per run.")
 @format_option("table", "json", text="Output format; json lists every block.")
 @home_option
 @db_option
@@ -189,7 +191,7 @@ def _diagnosis_lines(diagnosis: RunDiagnosis) -> str:
     kinds = sorted({block.kind for block in measured})
     lines += [_summary(kind, [block.bits for block in measured if block.kind == kind]) for kind in kinds]
     if not measured:
-        lines.append("  no retrieved block is measured")
+        lines.append("  no retrieved block has been measured")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -69,14 +69,14 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     default="none",
     show_default=True,
     metavar="SPEC",
-    help="The model that completes (see `ctxbench generator list`); none: no model, retrieval alone is compared.",
+    help="The model that completes the code (see `ctxbench generator list`); none: compare retrieval alone.",
 )
 @click.option(
     "--kind",
     type=click.Choice(["line", "function"]),
     default="line",
     show_default=True,
-    help="What to complete; functions need tests of the repository that run here.",
+    help="What to complete; functions need repository tests that run on this machine.",
 )
 @click.option("--limit", type=click.IntRange(1, 100_000), metavar="N", help=f"Draw N samples; default: {_SAMPLES}.")
 @click.option(
@@ -95,7 +95,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 )
 @run_workers_option
 @strategy_seconds_option
-@sandbox_choice("Where engines live and tests run.")
+@sandbox_choice("Where engines and tests run.")
 @seed_option("Seed of the draw, of strategies and of decoding.")
 @format_option("table", "json")
 @home_option
@@ -115,12 +115,12 @@ def decide(
     db: str | None,
     **choices: Any,
 ) -> int:
-    """Test whether a strategy helps on your repository: are B, C, … better than A, by how much, at which cost?
+    """Test whether a strategy helps on your repository: are B, C, … better than A, by how much, at what cost?
 
-    A, B, … are strategies, also with engines, as for `ctxbench run --strategy`. All samples are from this repository,
-    and the answer holds only for it. Run the same command again to continue; on a later commit, it asks the model only
-    about what changed. Exit code: 0 if at least one is better than A, 10 if that is not shown, 11 if all are worse; 1
-    and 2 are errors.
+    A, B, … are strategies, with or without engines, as for `ctxbench run --strategy`. All samples are from this
+    repository, and the answer holds only for it. Run the same command again to continue; on a later commit, it asks the
+    model only about changed samples. Exit code: 0 if at least one is better than A, 10 if that is not shown, 11 if all
+    are worse; 1 and 2 are errors.
     """
     from ctxbench.bench.spec import expand
     from ctxbench.harness.decision import Prospect, answer_of
@@ -198,7 +198,7 @@ def _check_strategies(home: Home, specs: Sequence[str]) -> None:
     controls = [spec for spec in specs if spec in CONTROLS]
     if specs[0] in controls or len(controls) == len(specs) - 1:
         cure = "put a strategy first, and name another one beside the controls"
-        raise InputFault(f"{controls[0]} is a control, made with the answers: no test compares it", cure=cure)
+        raise InputFault(f"{controls[0]} is a control, which is built from the answers and never tested", cure=cure)
     with open_registrations([home.root]) as registrations:
         bound = [registrations.bound(spec) for spec in specs if spec not in CONTROLS]
     for engine in [engine for strategy in bound for engine in strategy.engines]:
@@ -224,9 +224,11 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
     here = replace(workbench(sandbox, home), beside=lambda: None)
     adoption = adopt.adopt(ref, home, home.root / "decide", here, force=True, report=say)
     if adoption.manifest.tests is None:
-        why = adoption.trial.fault if adoption.trial is not None and adoption.trial.fault else "it has none that run"
-        cure = "leave --kind out: lines need no tests; or give a manifest with [tests] (docs/repository.md)"
-        raise InputFault(f"its tests judge no function here: {why}", where=adoption.manifest.name, cure=cure)
+        why = adoption.trial.fault if adoption.trial is not None and adoption.trial.fault else "none of them runs"
+        cure = "leave --kind out, because lines need no tests, or give a manifest with [tests] (docs/repository.md)"
+        raise InputFault(
+            f"the repository's tests judge no function on this machine: {why}", where=adoption.manifest.name, cure=cure
+        )
     return adoption.manifest
 
 
@@ -341,5 +343,5 @@ def _text(answer: DecisionReport) -> str:
         rows = [(f"  {name}", text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…") for name, text in texts.items()]
         lines += [f"{sample.place}  {group.metric} {sample.difference:+.1f}", *columns(rows), ""]
     lines += columns([(name, cost) for name, cost in answer.costs.items()])
-    lines.append(f"{answer.seconds:.0f} s in all; exit code {int(answer.decision)}")
+    lines.append(f"{answer.seconds:.0f} s in total; exit code {int(answer.decision)}")
     return "".join(f"{line.rstrip()}\n" for line in "\n".join(lines).split("\n"))

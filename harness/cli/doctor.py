@@ -122,7 +122,7 @@ def _docker(base_image: str) -> list[DoctorFinding]:
     except SandboxError as error:
         return [DoctorFinding("docker", False, error.what, error.cure)]
     cure = (
-        f"it is pulled when needed (`docker pull {base_image}`); if no registry can be reached, "
+        f"run `docker pull {base_image}`, or let the first run pull it; if no registry can be reached, "
         f"run as root: {DEBIAN_BASE}"
     )
     used = base_image if base_image in tags else f"{', '.join(tags)}, in place of {base_image}"
@@ -150,7 +150,7 @@ def _bubblewrap() -> list[DoctorFinding]:
         return [DoctorFinding("bubblewrap", False, fault.what, fault.cure)]
     version = ".".join(map(str, host.version(host.bwrap())))
     who = "root, with a separate user per box" if host.draw_uid() is not None else f"user {os.geteuid()}"
-    limited = f"by control groups (version {cgroups.version()})" if cgroups.usable() else "by the guest's own watch"
+    limited = f"by control groups (version {cgroups.version()})" if cgroups.usable() else "by a watchdog inside the box"
     return [DoctorFinding("bubblewrap", True, f"{version}, as {who}; box memory is limited {limited}")]
 
 
@@ -163,12 +163,12 @@ def _kernel() -> Iterator[DoctorFinding]:
     version = landlock.abi()
     cure = (
         "boot Linux 5.13 or later with the parameter that `echo lsm=landlock,$(cat /sys/kernel/security/lsm)` prints; "
-        "without it, boxes have one protection less"
+        "without it, boxes lack one layer of protection"
     )
     text, cure = (f"version {version}", "") if version else ("none", cure)
     if version == 1:
         text = "version 1, which boxes do not use: it forbids moving files between folders"
-        cure = "boot Linux 5.19 or later; without it, boxes have one protection less"
+        cure = "boot Linux 5.19 or later; without it, boxes lack one layer of protection"
     yield DoctorFinding("landlock", version > 1, text, cure)
     groups = cgroups.version()
     yield DoctorFinding("control groups", True if groups else None, f"version {groups}" if groups else "none")
@@ -205,7 +205,7 @@ def _java() -> Iterator[DoctorFinding]:
 
 def _gpu() -> Iterator[DoctorFinding]:
     gpus = _ask(["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]).splitlines()
-    yield DoctorFinding("gpu", True if gpus else None, "; ".join(gpus) or "none; the built-in generator needs none")
+    yield DoctorFinding("gpu", True if gpus else None, "; ".join(gpus) or "none; the built-in generator needs no GPU")
 
 
 def _encoders() -> Iterator[DoctorFinding]:

@@ -46,11 +46,12 @@ _INVALID = click.option(
     type=click.Choice(["exclude", "include"]),
     default="exclude",
     show_default=True,
-    help="Invalid samples: broken (their own answer fails their tests) or vacuous (an empty body passes them).",
+    help="Leave out or count invalid samples: broken (the reference fails their tests) or vacuous (an empty body "
+    "passes them).",
 )
 _AFTER = after_option("Only samples whose code is dated after DATE (see docs/fidelity.md).")
 _STRICT = click.option(
-    "--strict", is_flag=True, help="Count completions that pass but are not plain as failed (docs/verdicts.md)."
+    "--strict", is_flag=True, help="Count a completion that passes as failed unless it is plain (docs/verdicts.md)."
 )
 _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,
@@ -74,7 +75,9 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
         "definition_recall@1024 without a model; otherwise es, em or the first metric of the profile.",
     ),
     k_option,
-    click.option("--baseline", metavar="SPEC", help="The strategy that differences refer to; default: lc.infile."),
+    click.option(
+        "--baseline", metavar="SPEC", help="The strategy that the other rows are compared with; default: lc.infile."
+    ),
     _PROFILE,
     click.option(
         "--all-pairs",
@@ -91,8 +94,8 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
         type=click.Choice(["auto", "all", "none"]),
         default="auto",
         show_default=True,
-        help="Published numbers below the runs; auto: the nearest and the best of their benchmarks; all: also without "
-        "runs.",
+        help="Published numbers to show below the runs; auto: the nearest and the best of their benchmarks; all: all, "
+        "even without runs.",
     ),
     _INVALID,
     _AFTER,
@@ -133,7 +136,7 @@ chosen = click.command("chosen")(board_options(lambda *, query: query))
     "--diagnostics",
     is_flag=True,
     help="Show what each context contributed, and which names the model invented "
-    "(docs/metrics.md#diagnostics); JSON and CSV always do.",
+    "(docs/metrics.md#diagnostics); JSON and CSV always contain this.",
 )
 @click.option(
     "--by",
@@ -147,7 +150,7 @@ chosen = click.command("chosen")(board_options(lambda *, query: query))
     metavar="NAMES",
     help="Columns and metrics to show in the table, separated by commas: n, runs, beats, es, tokens_in, ….",
 )
-@click.option("--explain", is_flag=True, help="Explain below the table how to read each number.")
+@click.option("--explain", is_flag=True, help="Explain each number below the table.")
 @click.option("--all", "everything", is_flag=True, help="Print a table for every sample set and generator with runs.")
 @format_option(*FORMS)
 def leaderboard(
@@ -182,7 +185,7 @@ def leaderboard(
     click.echo(text, nl=False)
     if others:
         listed = "; ".join(f"{samples} by {generator}" for samples, generator in others)
-        click.echo(f"\nAlso stored (--samples, --generator, or --all): {listed}")
+        click.echo(f"\nAlso stored (show with --samples, --generator or --all): {listed}")
     # The other formats print these sentences in their notes.
     for group in board.groups if form in ("json", "csv") else ():
         for sentence in missing_scores(group):

@@ -44,7 +44,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "score": ("ctxbench.harness.cli.score:score", "Score a file of predictions under a metric profile."),
     "rescore": (
         "ctxbench.harness.cli.score:rescore",
-        "Compute missing metrics of stored completions; no model writes.",
+        "Compute missing metrics of stored completions, without asking a model.",
     ),
     "results": ("ctxbench.harness.cli.results:results", "Import and export predictions and verdicts."),
     "leaderboard": ("ctxbench.harness.cli.leaderboard:leaderboard", "Rank the stored runs."),
@@ -53,8 +53,8 @@ _OWN: dict[str, tuple[str, str]] = {
         "Write the scores of every sample, for other tools.",
     ),
     "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
-    "decide": ("ctxbench.harness.cli.decide:decide", "Test whether an engine helps on your repository."),
-    "power": ("ctxbench.harness.cli.compare:power", "Estimate how many repositories show a difference."),
+    "decide": ("ctxbench.harness.cli.decide:decide", "Test whether a strategy helps on your repository."),
+    "power": ("ctxbench.harness.cli.compare:power", "Estimate how many repositories a run needs to show a difference."),
     "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Measure the value of each retrieved block of stored runs."),
     "reproduce": ("ctxbench.harness.cli.reproduce:reproduce", "Run a paper's table and compare the numbers."),
 }
@@ -72,7 +72,7 @@ def commands() -> Mapping[str, tuple[str, str]]:
         try:
             registered: Mapping[str, tuple[str, str]] = point.load()
         except Exception as error:  # noqa: BLE001 - a broken package must not break the other commands
-            click.echo(f"left out: the commands of {point.value} ({type(error).__name__}: {error})", err=True)
+            click.echo(f"the commands of {point.value} are left out ({type(error).__name__}: {error})", err=True)
             continue
         for name, command in registered.items():
             table.setdefault(name, command)
@@ -147,7 +147,7 @@ def run(arguments: list[str]) -> int:
         if isinstance(end.__context__, EOFError) and end.__cause__ is None:
             # The input ended at a question, whose line is still open.
             click.echo(err=True)
-            return _say("nothing was done, as the question was not answered; give --yes")
+            return _say("the question was not answered, so nothing was done; give --yes")
         if not terminal.interrupted():
             click.echo(terminal.INTERRUPTED, err=True)
         return terminal.INTERRUPT_CODE

@@ -62,7 +62,7 @@ def fetch(names: tuple[str, ...], given: Path | None) -> None:
     from ctxbench.harness.generators.models import table
 
     if given is not None and len(names) > 1:
-        raise click.UsageError("--from takes one model; fetch the others by themselves")
+        raise click.UsageError("--from takes one model; fetch the others in separate commands")
     for name in names:
         _print_path(table.find(name), given)
 

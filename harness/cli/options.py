@@ -152,7 +152,7 @@ samples_option = click.option(
     "--samples", required=True, metavar="NAME", help="The sample set (see `ctxbench samples list`)."
 )
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Take only N samples, from the repositories in turn."
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Use only N samples, taken from the repositories in turn."
 )
 
 
@@ -291,7 +291,7 @@ strategy_seconds_option = click.option(
     default=60.0,
     show_default=True,
     metavar="S",
-    help="Processor seconds of a strategy per sample; waiting for the model or a processor does not count.",
+    help="Processor seconds that a strategy may use per sample; waiting for the model or a processor does not count.",
 )
 
 
@@ -305,7 +305,7 @@ def summariser_options(function: F) -> F:
     def check(context: click.Context, _: click.Parameter, value: bool) -> bool:
         if value and not context.params.get("summariser"):
             raise click.UsageError(
-                "--summarise-tests needs --summariser; without it all functions are summarised anyway"
+                "--summarise-tests needs --summariser; without a summariser, all functions are summarised anyway"
             )
         return value
 

@@ -49,7 +49,7 @@ def strategy() -> None:
 def list_strategies(text: str, *, presets: bool, home: Home) -> None:
     """List the installed strategies by purpose: name and summary.
 
-    TEXT keeps only strategies with this text in their line, ignoring case.
+    With TEXT, only strategies with this text in their line are listed, ignoring case.
     """
     if presets:
         for line in _presets():
@@ -138,8 +138,8 @@ def show_strategy(name: str, *, home: Home) -> None:
             click.echo(f"summaries in the paper: by {row.summariser} (--summariser)")
     click.echo(f"kinds: {', '.join(sorted(bound.kinds))}")
     click.echo(f"languages: {', '.join(sorted(bound.languages)) or 'all'}")
-    click.echo(f"asks the model on the way: {'yes' if bound.drafts else 'no'}")
-    click.echo(f"runs what the model wrote: {'yes, in the sandbox' if bound.executes else 'no'}")
+    click.echo(f"asks the model for drafts: {'yes' if bound.drafts else 'no'}")
+    click.echo(f"runs the model's code: {'yes, in the sandbox' if bound.executes else 'no'}")
     click.echo(f"defined in: {registration.source} (version {registration.version or 'unknown'})")
     for line in _papers(registration.name):
         click.echo(f"in the papers: {line}")
@@ -171,7 +171,7 @@ def _papers(name: str) -> Iterator[str]:
 @strategy_seconds_option
 @home_option
 def check_strategy(spec: str, *, samples: str | None, strategy_seconds: float, home: Home) -> None:
-    """Run the conformance checks on a tiny repository, in the cell of a run; exit 1 if one fails.
+    """Run the conformance checks on a tiny repository, in a cell as in a run; exit 1 if one fails.
 
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
@@ -277,7 +277,9 @@ def check_engine(spec: str, *, sandbox: str | None, home: Home) -> None:
     metavar="N",
     help="Samples to draw, from the repositories in turn.",
 )
-@click.option("--generator", default="incontext", show_default=True, metavar="SPEC", help="The model.")
+@click.option(
+    "--generator", default="incontext", show_default=True, metavar="SPEC", help="The model that completes the samples."
+)
 @run_workers_option
 @_SANDBOX
 @home_option
@@ -346,8 +348,8 @@ def _verdicts(compared: list[Compared]) -> Iterator[str]:
 def _judged(difference: Difference) -> str:
     mean, low, high = difference.mean, difference.low, difference.high
     if mean is None or low is None or high is None:
-        return "too few samples for an interval"
-    words = "shared mode gains: a leak" if low > 0 else "no leak is visible with this many samples"
+        return "too few samples for an interval; raise --limit"
+    words = "shared mode scores higher: a likely leak" if low > 0 else "no leak is visible with this many samples"
     return f"{mean:+.3g} [{low:+.3g}, {high:+.3g}]; {words}"
 
 

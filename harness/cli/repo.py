@@ -28,7 +28,7 @@ def repo() -> None:
 
 
 @repo.command("list")
-@click.option("--set", "set_name", metavar="NAME", help="Only the repositories of this set.")
+@click.option("--set", "set_name", metavar="NAME", help="List only the repositories of this set.")
 @home_option
 def list_(set_name: str | None, home: Home) -> None:
     """List the shipped repositories: name, version, release day, language, licence, whether fetched, sets."""
@@ -79,7 +79,7 @@ def check(refs: tuple[str, ...]) -> None:
 
 @repo.command()
 @click.argument("refs", metavar="[NAME|FILE]...", nargs=-1)
-@click.option("--set", "set_name", metavar="NAME", help="All repositories of this set.")
+@click.option("--set", "set_name", metavar="NAME", help="Fetch all repositories of this set.")
 @home_option
 def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     """Fetch repositories into the home folder; print each name and folder."""
@@ -132,8 +132,8 @@ def add(
 
     SOURCE is pypi:NAME==VERSION, debian:NAME[=VERSION], git+URL@COMMIT, or the path of a folder or an archive. Comments
     in the manifest list what was found and what you should check. Tests run in the sandbox; requirements they lack are
-    guessed from their error messages. If there are tests and none runs, the manifest is for lines only, with exit code
-    1.
+    guessed from their error messages. If there are tests and none runs, the manifest is for lines only, and the exit
+    code is 1.
     """
     if no_tests and sandbox is not None:
         raise click.UsageError("--no-tests runs no tests; leave out --sandbox")
@@ -158,7 +158,7 @@ def add(
             if trial.search is None
             else "no test of the repository passed",
             where=str(adoption.path),
-            cure="correct and uncomment `# [tests]` there, then run "
+            cure="correct and uncomment `# [tests]` in the manifest, then run "
             f"`ctxbench samples build trial --kind function --repo {adoption.path}`",
         )
     return 0

@@ -97,10 +97,10 @@ def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home
             # The lines are already printed. The exit code and the last line report the fault.
             steps.faults.append(missing)
     if not live:
-        say("Next: let a model answer here and now, `make quickstart MODEL=smollm2-135m` (docs/first-model.md)")
+        say("Next: let a model answer on this machine with `make quickstart MODEL=smollm2-135m` (docs/first-model.md)")
     say(
-        "Next: all other strategies beside these, `ctxbench results import --reference ctxbench-2-lite` and "
-        "`ctxbench leaderboard`; then your own: `ctxbench strategy --help`"
+        "Next: compare all other strategies with `ctxbench results import --reference ctxbench-2-lite` and "
+        "`ctxbench leaderboard`; then write your own (`ctxbench strategy --help`)"
     )
     for fault in steps.faults:
         raise fault
@@ -157,7 +157,7 @@ class _Steps:
         rows = [run for run in file.runs if run.strategy in _COMPARED]
         texts: _Texts = {f"stored, {run.strategy}": dict(zip(ids, run.texts, strict=True)) for run in rows}
         exact = [run.scores["ctxbench"]["em"] for run in rows]
-        click.echo("\nThe first lines that the model completed exactly with one strategy and not with the other:\n")
+        click.echo("\nThe first lines that the model completed exactly with one strategy but not with the other:\n")
         told_apart = [id_ for id_, *hits in zip(ids, *exact, strict=True) if len(set(hits)) > 1]
         self._show_answers(sample_set, told_apart[:_BESIDE], texts)
         return texts
@@ -304,9 +304,9 @@ def reproduce(
     infercom-table5, infercom-table6 or infercom-section6.4 (lines).
 
     Rows that differ only in the model become one run per generator. Below the table, the output shows the average gains
-    that the paper states, and which rows solve what. Unless samples, model and encoder are the paper's, the output
-    lists the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of the
-    InferCom paper needs five runs (--repeat 5).
+    that the paper states, and which rows solve which tasks. Unless samples, model and encoder are the paper's, the
+    output lists the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of
+    the InferCom paper needs five runs (--repeat 5).
     """
     from ctxbench.bench.spec import parse
     from ctxbench.harness import paper_tables

@@ -50,8 +50,8 @@ def results() -> None:
 @click.option(
     "--reference",
     metavar="S",
-    help="Import the results that ship with ctxbench, over the standard set S, such as ctxbench-2 or "
-    "ctxbench-2-lite, instead of files.",
+    help="Import the results over the standard set S that ship with ctxbench, instead of files; S is ctxbench-2 or "
+    "ctxbench-2-lite.",
 )
 @click.option(
     "--samples",
@@ -90,8 +90,7 @@ def import_files(
     is stored. Importing a file again changes nothing.
 
     With --reference, store the built-in strategies' results over a standard set, with origin `reference`: scores
-    without
-    prompts. This needs neither a network nor the samples.
+    without prompts. This needs neither a network nor the samples.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.formats.rows import open_tables
@@ -207,7 +206,7 @@ def export(
     lacking = f"{len(stored.missing)} of {len(stored.kinds)} samples of the run {stored.run.id} are missing"
     if stored.missing and not partial:
         raise InputFault(
-            f"{lacking}, the first {stored.missing[0]!r}",
+            f"{lacking}, such as {stored.missing[0]!r}",
             cure="run the same `ctxbench run` again, or add --partial to export what is there",
         )
     lines = list(rows(stored, shape, _samples_of(stored, shape, samples, home), repeat=repeat))
@@ -266,13 +265,13 @@ def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> 
 )
 @click.option("--title", default="", metavar="TEXT", help="Title of the package; default: the strategy and the model.")
 @click.option("--license", default="CC-BY-4.0", show_default=True, metavar="SPDX", help="Licence of the data.")
-@click.option("--supersedes", metavar="ID", help="The package that this one corrects.")
+@click.option("--supersedes", metavar="ID", help="Id of the package that this one corrects.")
 @home_option
 @db_option
 def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, **words: Any) -> None:
     """Write RUN as a package that others can verify: prompts' digests, completions, scores, the strategy's source.
 
-    Several RUNs are repetitions that differ only in the seed. Equal runs produce equal packages. A package contains
+    Several RUNs must be repetitions that differ only in the seed. Equal runs produce equal packages. A package contains
     no path and no name of this machine; read `submission.toml` before you publish it.
     """
     from ctxbench.bench import samples as sets
@@ -295,16 +294,16 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, **word
 
 @results.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--all", "whole", is_flag=True, help="Check every sample, not the first 30 that are drawn.")
-@sandbox_choice("Where tests of functions run.", "none")
-@workers_option("Strategies, and tests of functions, at work at once.")
+@click.option("--all", "whole", is_flag=True, help="Check every sample, not only 30 drawn ones.")
+@sandbox_choice("Where function tests run.", "none")
+@workers_option("Strategies and function tests to run at once.")
 @format_option("text", "json")
 @home_option
 def verify(*, folder: Path, whole: bool, sandbox: str | None, workers: int, form: str, home: Home) -> int:
-    """Derive the package in FOLDER again, and compare each value.
+    """Compute the values of the package in FOLDER again, and compare each value.
 
-    Runs the strategy in a cell and compares the digest of each prompt, scores each completion, runs the tests of
-    functions in a box, and computes the means. Prints for each part how far it was checked: re-derived, rescored only
+    Runs the strategy in a cell and compares the digest of each prompt, scores each completion, runs the function tests
+    in a box, and computes the means. Prints for each part how far it was checked: re-derived, rescored only
     (without the strategy), or trusted (the author's claim). Needs the repositories of the sample set. A standard set is
     built if the home folder lacks it. Nothing of the package is stored. Exit code: 0 if all values are equal, 10 if a
     value differs, 1 if the package is refused or this machine cannot check it.
@@ -342,8 +341,8 @@ def _set_of(home: Home, name: str, digest: str) -> SampleSet:
                 sample_set = of_digest(home, digest, usual)
     if sample_set is None:
         raise InputFault(
-            f"the sample set with the digest {digest[:12]} is not here, and it is not a standard set of this version",
-            cure=f"copy its folder to {home.samples}, and its repositories to {home.repos}, from the author",
+            f"the sample set with the digest {digest[:12]} is neither in the home folder nor a current standard set",
+            cure=f"ask the author for its folder and repositories, and copy them to {home.samples} and {home.repos}",
         )
     return sample_set
 
@@ -359,9 +358,9 @@ def _verification(title: str, verification: PackageVerification) -> str:
     for part in verification.parts:
         if (first := part.difference) is not None:
             where = f"{first.sample}: " if first.sample else ""
-            text = f"{where}{first.what}: the package says {first.expected}, here it is {first.got}"
+            text = f"{where}{first.what}: the package has {first.expected}, this machine computed {first.got}"
             lines.append(f"{part.name}: {part.differing} differ; the first: {' '.join(visible(text).split())}")
-    lines.append("nothing differs" if verification.equal else "it differs from what it says")
+    lines.append("nothing differs" if verification.equal else "the package differs from this machine's results")
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 

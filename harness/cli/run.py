@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 @run_workers_option
 @strategy_seconds_option
 @measure_option(
-    "What to compute per sample, repeatable: only scores, or also gain, diagnostics, published profiles; "
+    "What to compute per sample: scores alone, or also gain, diagnostics or published profiles; repeatable. "
     "`ctxbench rescore` adds the rest later, with equal numbers. Default: all.",
     more=("scores",),
 )
@@ -135,7 +135,7 @@ def run(
     Prints a line per strategy: run id, strategy, samples scored, failed by the model, and missing; for functions also
     pass@k, over samples whose completions all have verdicts. Run the command again to do only what is missing; the exit
     code is 1 while something is missing. With --shard, only a part of the samples runs, and the line is for that part;
-    calls for all parts, on any machines, make one run. With --engine ray, the nodes of a cluster do the work.
+    the calls for all parts, on any machines, form one run. With --engine ray, the nodes of a cluster do the work.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.spec import expand

@@ -242,7 +242,7 @@ def _differing(name: str, kind: str, built: Set[str]) -> str:
     published = {sample.id for sample in reference.load(name, Kind(kind)).samples}
     sides = {"of these are not published": built - published, "published ones are missing": published - built}
     said = [f"{len(ids)} {side}, such as {min(ids)}" for side, ids in sides.items() if ids]
-    return f"; {'; '.join(said) or 'they have the same places, but other texts or tests'}"
+    return f"; {'; '.join(said) or 'the places are equal, but texts or tests differ'}"
 
 
 def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoManifest]:
@@ -300,8 +300,7 @@ def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home,
     """Run the reference and an empty body of every function sample in the set NAME.
 
     Exit 1 unless every reference passes and every empty body fails. With --mark, samples that violate this are stored
-    as
-    invalid (broken or vacuous), and exit 1 means a fault of the machine.
+    as invalid (broken or vacuous), and exit 1 means a fault of the machine.
     """
     from ctxbench.bench import samples as sets
     from ctxbench.bench.functions.build import verify as verify_set
@@ -347,7 +346,7 @@ def _share(part: int, whole: int) -> str:
 @click.option("--ids", is_flag=True, help="List the ids, one per line.")
 @home_option
 def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Home) -> None:
-    """Show what the set NAME contains and left out, or show the sample ID for reading."""
+    """Show what the set NAME contains and leaves out, or print the sample ID."""
     from ctxbench.bench import samples as sets
 
     sample_set = sets.load(home, name)
@@ -395,7 +394,7 @@ def _show_set(sample_set: SampleSet) -> None:
             if entry.get(key):
                 click.echo(f"  {label:12} " + ", ".join(f"{reason} {count}" for reason, count in entry[key].items()))
     if sample_set.samples:
-        click.echo(f"\nshow one with `ctxbench samples show {sample_set.name} '{sample_set.samples[0].id}'`")
+        click.echo(f"\nshow a sample with `ctxbench samples show {sample_set.name} '{sample_set.samples[0].id}'`")
 
 
 def _show_tests(entry: Mapping[str, Any]) -> None:

@@ -43,7 +43,7 @@ _SHAPES = FormatChoice("samples")
     "--repos",
     type=click.Path(path_type=Path),
     default=None,
-    help="The folder of the repositories, each in a folder of its name; or the only repository.",
+    help="The folder that contains each repository in a folder of its name, or the folder of the only repository.",
 )
 @language_option("Refuse files in other languages.")
 @click.option(

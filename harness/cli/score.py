@@ -113,7 +113,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
         records.append(record)
     if faults:
         more = f" (and {len(faults) - _SHOWN_FAULTS} more)" if len(faults) > _SHOWN_FAULTS else ""
-        cure = f"make each line a JSON object with text in {', '.join(_FIELDS)}, and a unique id"
+        cure = f"write each line as a JSON object with texts in {', '.join(_FIELDS)}, and with a unique id"
         raise InputFault(", ".join(faults[:_SHOWN_FAULTS]) + more, cure=f"{cure}; nothing was scored")
     if not records:
         raise InputFault(
@@ -198,7 +198,7 @@ def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
     counts = {name: sum(1 for row in rows if row.get("es", 0.0) is None) for name, rows in scored.items()}
     return [
         f"{name}: {count} of {len(scored[name])} completions have a blank target, for which edit similarity is "
-        "undefined; the means of em and es exclude them, as the official code would stop there"
+        "undefined; the means of em and es exclude them, because the official code fails on them"
         for name, count in counts.items()
         if count
     ]
@@ -206,7 +206,7 @@ def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
 
 @click.command()
 @click.option("--profile", metavar="NAME", help="Only this metric profile; default: all installed profiles.")
-@measure_option("Add only this, where a run left it out; repeatable; default: all.")
+@measure_option("Add only this measurement to runs that left it out; repeatable; default: all.")
 @home_option
 @db_option
 def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home, db: str | None) -> None:
@@ -245,7 +245,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
                 # Continue with the other runs.
                 unread[run.id] = fault
     if not total and not unread and not unmeasured:
-        click.echo("nothing to score: stored completions have every metric that is defined for them")
+        click.echo("nothing to score: the stored completions have every metric that is defined for them")
     if unread:
         first = next(iter(unread.values()))
         raise InputFault(
@@ -322,14 +322,12 @@ def execute(
     """Run the tests of function samples on completions, in a sandbox.
 
     Writes a line per completion, in order: sample, index, verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS, BROKEN),
-    reason,
-    tests_run, seconds, peak_bytes, flags. If only tests that read a clock fail, all tests run once more with no other
-    job beside them, and `earlier` is the first result. Verdicts are stored in the database: run the command again, also
-    after an interrupt, to judge only what is missing. BROKEN is a fault of the machine, with exit code 1.
+    reason, tests_run, seconds, peak_bytes, flags. If only tests that read a clock fail, all tests run once more with no
+    other job beside them, and `earlier` is the first result. Verdicts are stored in the database: run the command
+    again, also after an interrupt, to judge only what is missing. BROKEN is a fault of the machine, with exit code 1.
 
     With --anew, the verdicts on the run's completions are deleted, and all are judged. Other runs with equal
-    completions
-    lose these verdicts too; `ctxbench exec --run` gives them the new ones.
+    completions lose these verdicts too; `ctxbench exec --run` adds the new ones.
     """
     from functools import partial
 

@@ -24,7 +24,7 @@ from ctxbench.bench.errors import CtxbenchError
 SECONDS = 1.5
 """Seconds that a command has to end cleanly after the first interrupt."""
 INTERRUPT_CODE = 130
-INTERRUPTED = "ctxbench: interrupted; run the same command again to go on"
+INTERRUPTED = "ctxbench: interrupted; run the same command again to continue"
 _QUIET = "ignore:resource_tracker:UserWarning"
 """Warning filter for the helper process of `multiprocessing`, which cleans up after an interrupt."""
 _came, _ending = threading.Event(), threading.Lock()

@@ -210,7 +210,7 @@ class Generator(ABC):
 
     def _undefined(self, capability: str, method: str) -> MachineFault:
         where, cure = f"generator {type(self).__name__}", f"define {method}, or leave {capability} out of Capabilities"
-        return MachineFault(f"declares {capability}, but has no {method}", where=where, cure=cure)
+        return MachineFault(f"the generator declares {capability}, but has no {method}", where=where, cure=cure)
 
 
 Factory = Callable[..., Generator]
@@ -330,9 +330,12 @@ def read_tables(
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or deeply nested lists
-        raise InputFault(f"is not valid TOML: {error}", where=str(path), cure=cure) from None
+        raise InputFault(f"the file is not valid TOML: {error}", where=str(path), cure=cure) from None
     tables = data.get(name, [])
-    lines = [f"there is no key {key!r} at the top, only tables [[{name}]]" for key in sorted(data.keys() - {name})]
+    lines = [
+        f"the key {key!r} is unknown; the top level contains only [[{name}]] tables"
+        for key in sorted(data.keys() - {name})
+    ]
     if isinstance(tables, list) and all(isinstance(table, dict) for table in tables):
         lines += [
             f"{name} {number}: {fault}"
@@ -349,13 +352,13 @@ def read_tables(
 def _pattern_faults(table: Mapping[str, Any]) -> Iterator[str]:
     of_table = patterns(table)
     if not of_table or not all(isinstance(pattern, str) and pattern.strip() for pattern in of_table):
-        yield "match must be a pattern or a list of them"
+        yield "match must be a pattern or a list of patterns"
 
 
 def unknown_keys(table: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
     """Yield a fault for each key of a table that is not in `keys`."""
     for key in sorted(table.keys() - set(keys)):
-        yield f"there is no key {key!r}"
+        yield f"the key {key!r} is unknown"
 
 
 def is_day(value: object) -> bool:

@@ -64,22 +64,26 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
     able = generator.capabilities
     yield "instructions", "follows them" if able.instructs else "continues text; ctxbench asks it for no plans"
     yield "tools", "calls them itself" if able.tools else "reads and writes calls as text"
-    copies = "not measured: copyable bits are, by the built-in copy model"
+    copies = "not measured; the built-in copy model measures copyable bits"
     yield "context gain", "measures texts itself" if able.log_likelihoods else copies
     window = generator.window if able.counts else 0
-    yield "window", f"{window:,} tokens; prompts are cut to it" if window else "not known; prompts are sent as they are"
+    yield "window", f"{window:,} tokens; prompts are cut to it" if window else "unknown; prompts are sent uncut"
     yield "--fim", _middle(generator)
-    yield "at once", f"{able.batch_size} requests{', each answered by itself' if able.concurrent else ' in a batch'}"
+    yield "at once", f"{able.batch_size} requests{', each answered separately' if able.concurrent else ' in a batch'}"
 
 
 def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     able = generator.capabilities
-    yield "has a version", bool(generator.version), generator.version or "empty: cached answers could be another's"
+    yield (
+        "has a version",
+        bool(generator.version),
+        generator.version or "empty: answers of another version could be reused",
+    )
     yield "has a batch size", able.batch_size >= 1, str(able.batch_size)
     requests = [_request(_CODE), _request("x = 1\ny = ")]
     first = _answers(generator, requests)
     yield "answers every request", len(first) == 2, f"{len(first)} answers to 2 requests"
-    yield "accounts for its answers", all(map(accounted, first)), "finish, tokens and seconds"
+    yield "answers are complete", all(map(accounted, first)), "finish, tokens and seconds"
     again = _answers(generator, requests)
     equal = [answer.text for answer in first] == [answer.text for answer in again]
     yield "greedy answers are equal", equal, repr(first[0].text[:60]) if first else ""
@@ -88,7 +92,7 @@ def _checks(generator: Generator) -> Iterator[tuple[str, bool, str]]:
     yield "keeps to the token limit", short.tokens_out <= most, f"{short.tokens_out} tokens of at most {most}"
     if able.service:
         yield from reading_checks(generator)
-        yield "says who answers", True, ", ".join(generator.served) or "no more than the spec"
+        yield "names the model", True, ", ".join(generator.served) or "only the spec"
     if able.concurrent:
         yield _side_by_side(generator)
     if able.instructs:
@@ -146,7 +150,7 @@ def _middle(generator: Generator) -> str:
     if not generator.capabilities.fills:
         return "cannot fill in the middle"
     try:
-        return f"fills in the middle, marks of {generator.infilling().name}"
+        return f"fills in the middle, with the tokens of {generator.infilling().name}"
     except InputFault as fault:
         return f"no: {fault.what}"
 
@@ -156,14 +160,14 @@ def _measuring(bits: Callable[..., object]) -> Iterator[tuple[str, bool, str]]:
     values = [float(cost) for cost in costs] if isinstance(costs, list | tuple) else []
     sound = len(values) == 2 and all(math.isfinite(value) and value > 0 for value in values)
     yield "measures texts", sound, ", ".join(f"{value:.1f} bits" for value in values)
-    yield "a likely text costs less", sound and values[0] < values[1], "an answer from the prompt, and noise"
+    yield "a likely text costs less", sound and values[0] < values[1], "an answer from the prompt, compared with noise"
 
 
 def _measuring_beside(generator: Generator, request: Request, answer: str) -> tuple[str, bool, str]:
     name = "measures a text beside its answer"
     [response] = _answers(generator, [replace(request, reference=_ANSWER)])
     if response.bits is None:
-        return name, response.text == answer, "no: texts are measured afterwards"
+        return name, response.text == answer, "no; texts are measured afterwards"
     [alone] = generator.bits([request.prompt], [_ANSWER], PYTHON)
     sound = response.text == answer and math.isclose(response.bits, alone, rel_tol=_NEAR)
     return name, sound, f"{response.bits:.1f} bits, {alone:.1f} alone"
@@ -187,7 +191,7 @@ def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
     except TooLong as fault:
         many, refused = 0, fault.what
     if not (first.counted and some.counted):
-        return [("reads prompts whole", True, "not known: the server counts no tokens")]
+        return [("reads prompts whole", True, "unknown: the server counts no tokens")]
     per_repetition = (some.tokens_in - first.tokens_in) / (_SOME - _FEW)
     around = max(0, round(first.tokens_in - _FEW * per_repetition))
     expected = round(first.tokens_in + (_MANY - _FEW) * per_repetition)
@@ -198,7 +202,7 @@ def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
         words = f"tokens around a prompt: {around}" + ("" if around <= _AROUND else ", as around a chat's message")
         echoed = first.text.startswith(_PIECE)
         words = "it repeats the prompt before its answer" if echoed else words
-        checks.append(("goes on with the text", around <= _AROUND and not echoed, words))
+        checks.append(("continues the text", around <= _AROUND and not echoed, words))
     return checks
 
 

@@ -132,7 +132,9 @@ def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: s
         if re.search(template.models, model, re.I):
             return template
     names = ", ".join(template.name for template in FAMILIES)
-    raise InputFault("its fill-in-the-middle tokens are unknown", where=where, cure=f"set fim= to one of {names}")
+    raise InputFault(
+        "the model's fill-in-the-middle tokens are unknown", where=where, cure=f"set fim= to one of {names}"
+    )
 
 
 def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str) -> Template:
@@ -146,12 +148,12 @@ def of_vocabulary(vocabulary: Collection[str], *, chat: bool = False, where: str
         if all(template.token(mark) in vocabulary for mark in template.marks):
             return template
     cure = "leave --fim out, or use a model with such tokens, for example Qwen2.5-Coder"
-    raise InputFault("its vocabulary has no tokens for fill in the middle", where=where, cure=cure)
+    raise InputFault("the model's vocabulary has no fill-in-the-middle tokens", where=where, cure=cure)
 
 
 def _refuse_chat(chat: bool, where: str, cure: str) -> None:
     if chat:
-        raise InputFault("is used as a chat model, which cannot fill in the middle", where=where, cure=cure)
+        raise InputFault("the model is used as a chat model, which cannot fill in the middle", where=where, cure=cure)
 
 
 def ends(vocabulary: Collection[str], template: Template) -> tuple[str, ...]:
@@ -174,7 +176,7 @@ MOST = 512
 SHARE = 4
 PARTED = "fim_marks_parted"
 """Flag of a prompt whose text contained a special token of the model."""
-REMARK = f"The model was shown what follows the cursor (fill in the middle, up to {MOST} tokens); strategies were not."
+REMARK = f"The model saw up to {MOST} tokens after the cursor (fill in the middle); strategies did not."
 _WHOLE_SUFFIX = "crosscodeeval"
 """Benchmark whose suffixes begin directly after the answer. Other benchmarks' suffixes begin with the next line."""
 _OURS = (BlockKind.MARK, BlockKind.AFTER)

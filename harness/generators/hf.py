@@ -66,7 +66,7 @@ def hf(
     window: Window = 0,
     chat: UseOfTemplate = "auto",
 ) -> HF:
-    """Run a model's weights by transformers; short: hf:MODEL.
+    """Run a model's weights with transformers; short: hf:MODEL.
 
     Args:
         model: a name of `ctxbench model list`, a folder with the model, or a name on the Hugging Face hub, which is
@@ -166,7 +166,7 @@ class HF(Local):
         """Number of tokens that the model has read, relative to the number needed, for the user."""
         counted = self.counted
         ratio = counted.read / max(1, counted.needed)
-        return f"{counted.read:,} tokens read, {ratio:.2f} times those needed" if counted.read else ""
+        return f"{counted.read:,} tokens read, {ratio:.2f} times as many as needed" if counted.read else ""
 
     def close(self) -> None:
         """Release the weights."""
@@ -188,7 +188,7 @@ class HF(Local):
         device = self._wanted_device
         if device.startswith("cuda") and not there:
             cure = "set device=cpu, or install a torch for CUDA and its driver"
-            raise InputFault("torch sees no GPU here", where=self._settings.where, cure=cure)
+            raise InputFault("torch finds no GPU on this machine", where=self._settings.where, cure=cure)
         return device if device != AUTO else "cuda" if there else "cpu"
 
     @property
@@ -208,9 +208,9 @@ class HF(Local):
             parameters = inspect.signature(network.forward).parameters
             if "past_key_values" not in parameters:
                 # Such a model keeps a state, which padding would change.
-                cure = "serve it, and use openai:MODEL@URL"
+                cure = "serve the model, and use openai:MODEL@URL"
                 raise InputFault(
-                    "has no keys and values to cache, so hf cannot run it", where=self._settings.where, cure=cure
+                    "the model caches no keys and values, so hf cannot run it", where=self._settings.where, cure=cure
                 )
             self._keeps = "logits_to_keep" in parameters
             named = network.generation_config.eos_token_id
@@ -230,7 +230,7 @@ class HF(Local):
         )
         # transformers initialises missing tensors at random.
         if missing := sorted(report["missing_keys"]):
-            what = f"lacks {len(missing)} tensors ({', '.join(missing[:3])})"
+            what = f"the model's files lack {len(missing)} tensors ({', '.join(missing[:3])})"
             raise InputFault(what, where=self._settings.where, cure="fetch the model again")
         return network
 
@@ -337,7 +337,7 @@ class HF(Local):
         except RuntimeError as error:
             reason = str(error).strip().partition("\n")[0]
             cure = "run the same command again, or try device=cpu"
-            raise MachineFault(f"cannot be computed ({reason})", where=self._settings.where, cure=cure) from error
+            raise MachineFault(f"the computation failed ({reason})", where=self._settings.where, cure=cure) from error
         torch.cuda.empty_cache()
         middle = len(rows) // 2
         return [*self._halving(work, rows[:middle]), *self._halving(work, rows[middle:])]

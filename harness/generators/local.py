@@ -108,13 +108,17 @@ def model_folder(settings: LocalModel) -> Path:
         hub.errors.RevisionNotFoundError,
         hub.errors.HFValidationError,
     ) as error:
-        raise _unknown(settings, "is not a folder, and the hub has no such model, or you may not read it") from error
+        raise _unknown(
+            settings, "the model is not a folder, and the hub has no such model or does not let you read it"
+        ) from error
     except (hub.errors.OfflineModeIsEnabled, hub.errors.LocalEntryNotFoundError) as error:
-        raise _unknown(settings, "is not a folder, is not in the hub's cache, and the hub cannot be reached") from error
+        raise _unknown(
+            settings, "the model is neither a folder nor in the hub's cache, and the hub cannot be reached"
+        ) from error
     except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
         reason = str(error).partition("\n")[0]
         cure = "run the same command again, or name a folder"
-        raise MachineFault(f"cannot be fetched ({reason})", where=settings.where, cure=cure) from error
+        raise MachineFault(f"the model cannot be fetched ({reason})", where=settings.where, cure=cure) from error
     return weights.local(str(folder), where=settings.by)
 
 
@@ -184,7 +188,7 @@ def _configuration(folder: Path) -> dict[str, Any]:
     except ValueError:
         config = None
     if not isinstance(config, dict):
-        raise InputFault("is not a JSON object", where=str(path), cure="fetch the model again")
+        raise InputFault("the file is not a JSON object", where=str(path), cure="fetch the model again")
     return config
 
 
@@ -220,7 +224,9 @@ class Tokens:
             # The library raises many kinds of exceptions for unusable files.
             raise unreadable(settings, error) from error
         if settings.chat and not self._tokenizer.chat_template:
-            raise InputFault("has no chat template", where=settings.where, cure="set chat=off, or use another model")
+            raise InputFault(
+                "the model has no chat template", where=settings.where, cure="set chat=off, or use another model"
+            )
 
     def prompt(self, request: Request) -> list[int]:
         """Return the tokens of a request's prompt, at least one.
@@ -312,7 +318,7 @@ def unreadable(settings: LocalModel, error: Exception) -> InputFault:
     """Return the fault of a model that a library cannot read."""
     reason = str(error).strip().partition("\n")[0]
     return InputFault(
-        f"cannot be read ({type(error).__name__}: {reason})",
+        f"the model cannot be read ({type(error).__name__}: {reason})",
         where=settings.where,
         cure="name the folder of a model for text generation, with weights and tokenizer",
     )
@@ -375,7 +381,7 @@ class Local(Generator):
             ids, most = self._tokens.prompt(request), max(1, request.sampling.max_tokens)
             if self.window and len(ids) >= self.window:
                 faults[number] = TooLong(
-                    f"the prompt has {len(ids)} tokens, the model's window {self.window}",
+                    f"the prompt has {len(ids)} tokens, but the model's window has {self.window}",
                     where=self._model.where,
                     cure="set a smaller window or limit for the strategy, or use a model with a longer window",
                 )

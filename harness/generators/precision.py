@@ -34,7 +34,7 @@ def is_fast(dtype: str) -> bool:
     ratio = _kept(path).get(key)
     if ratio is None:
         ratio = _ratio(dtype)
-        _logger.info("this processor needs %.2f of float32's time in %s; stored in %s", ratio, dtype, path)
+        _logger.info("on this processor, %s takes %.2f times as long as float32; stored in %s", dtype, ratio, path)
         with contextlib.suppress(CtxbenchError), locked(path.parent):
             # The first measurement stays, so that a continued run computes as before.
             write_atomic(path, json.dumps({key: ratio} | _kept(path), indent=2) + "\n")

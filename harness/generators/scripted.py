@@ -55,7 +55,7 @@ class Scripted(Generator):
         if self._delay:
             time.sleep(self._delay)
         if number in self._faults:
-            raise MachineFault(f"call {number} fails as planned", where="scripted", cure="run the same command again")
+            raise MachineFault(f"call {number} failed as planned", where="scripted", cure="run the same command again")
         return [self._respond(request) for request in requests]
 
     def _respond(self, request: Request) -> Response:
@@ -131,7 +131,7 @@ class Silent(Generator):
         raise InputFault(
             "the strategy asks a model",
             where="--generator none",
-            cure="name a model, or a strategy that asks none, as lc.repocoder(iterations=1) does",
+            cure="name a model, or a strategy that asks none, such as lc.repocoder(iterations=1)",
         )
 
 

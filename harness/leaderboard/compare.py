@@ -175,7 +175,7 @@ def _by_level(pair: Paired, levels: Mapping[str, str], scale: Scale) -> tuple[Le
 
 def _check(tables: Sequence[RunTable]) -> None:
     if len(tables) < 2:
-        raise InputFault("a comparison needs two runs", cure="name at least two runs")
+        raise InputFault("a comparison needs at least two runs", cure="name another run")
     first = tables[0].run
     for table in tables[1:]:
         run = table.run

@@ -122,7 +122,7 @@ def _caption(section: BoardSection, group: Group | None) -> str:
         n = f"n = {sizes[0]}" if len(sizes) == 1 else f"n = {sizes[0]} to {sizes[-1]}"
         sentences.append(f"Ranked by {group.metric}, {n}{_brackets(group)}.")
         if group.unbeaten:
-            sentences.append("Bold: significantly better than another, and worse than none.")
+            sentences.append("Bold: significantly better than another row, and worse than none.")
         if group.all_pairs:
             sentences.append("Rows that share a letter are not significantly different.")
     return escaped(" ".join(sentences))
@@ -134,7 +134,7 @@ def _brackets(group: Group) -> str:
         for row in group.rows
         if (estimate := row.metrics.get(group.metric)) and estimate.over is not IntervalScope.NONE
     }
-    return f"; in brackets 95% intervals over {' or '.join(sorted(over))}" if over else ""
+    return f"; 95% intervals over {' or '.join(sorted(over))} in brackets" if over else ""
 
 
 def _tabular(text_table: TextTable, first: set[int]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from ctxbench.harness.results import PRICE, Origin, only_copies
 _MOST_NAMED = 15
 """Maximum ranked rows for which a sentence lists who beats whom. JSON and CSV list this for any number."""
 
-_MARKS = {"broken": "its own answer fails its tests", "vacuous": "an empty body passes them"}
+_MARKS = {"broken": "the reference fails its tests", "vacuous": "an empty body passes them"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,8 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
     lines += [*_failed(group), *_tails(group)]
     if only_copies(group.generator):
         lines.append(
-            f"{group.generator} is a copy model without knowledge of its own: copyable_bits measure what can be "
-            "copied from a "
-            "context, and do not predict a language model (docs/agreement.md)."
+            f"{group.generator} is a copy model that knows only its prompt: copyable_bits measure how much it can copy "
+            "from a context, and do not predict a language model's results (docs/agreement.md)."
         )
     if any(not row.run.ranked for row in group.rows):
         lines.append("Rows without a rank (controls) are shown but never ranked, and controls are not tested.")
@@ -96,7 +95,7 @@ def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, .
 
 def _failed(group: Group) -> list[str]:
     failed = _counts(group.rows, lambda row: row.model_failed)
-    return [f"Answers that could not be used count as the worst value: {failed}."] if failed else []
+    return [f"Unusable answers count as the worst value: {failed}."] if failed else []
 
 
 def _tails(group: Group) -> list[str]:
@@ -110,14 +109,14 @@ def _tails(group: Group) -> list[str]:
     if not texts:
         return []
     return [
-        f"A few samples dominate the mean of {group.metric}: without a tenth at each end it has the other sign for "
+        f"A few samples dominate the mean of {group.metric}: without a tenth at each end, its sign changes for "
         f"{', '.join(texts)}."
     ]
 
 
 def _superseded(group: Group) -> list[str]:
     runs = "1 run is" if group.superseded == 1 else f"{group.superseded} runs are"
-    return [f"{runs} not shown: only a strategy's newest complete run is."] if group.superseded else []
+    return [f"{runs} not shown: only a strategy's newest complete run counts."] if group.superseded else []
 
 
 def _repetitions(group: Group) -> list[str]:
@@ -133,11 +132,13 @@ def _repetitions(group: Group) -> list[str]:
             text = variance_text(difference.variance, row.run, group.base.run)
             texts.append(f"its difference to {label(group.base)}: {text}")
         if texts:
-            lines.append(f"Where the uncertainty of {row.run.strategy} comes from (variance): {'; '.join(texts)}.")
+            lines.append(f"Sources of the uncertainty of {row.run.strategy} (variance): {'; '.join(texts)}.")
     failed, undefined = (_counts(rows, count) for count in (lambda r: r.answers.failed, lambda r: r.answers.undefined))
     lines += [f"Unusable answers to samples that other runs scored: {failed}."] if failed else []
     if undefined:
-        lines.append(f"Answers without {group.metric}, to samples for which other runs have it: {undefined}.")
+        lines.append(
+            f"Answers without {group.metric} to samples for which other runs have {group.metric}: {undefined}."
+        )
     return lines
 
 
@@ -156,9 +157,9 @@ def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]
     if not sizes:
         return ()
     counts = ", ".join(f"{level} {n}" for level, n in sizes.items())
-    lines = [f"By level: {group.metric}; tasks: {counts}. Rankings and intervals of each level: --by-level."]
+    lines = [f"By level: {group.metric}; tasks: {counts}. --by-level adds rankings and intervals of each level."]
     lines += [
-        f"Level {level} is a single task: this task alone moves the mean of {len(LEVELS)} levels by "
+        f"Level {level} has a single task, which alone moves the mean of {len(LEVELS)} levels by "
         f"{100 / len(LEVELS):.2f}."
         for level in LEVELS
         if COMBINED in parts and sizes.get(level) == 1
@@ -195,7 +196,7 @@ def _invalid(group: Group, instructions: Instructions) -> list[str]:
         if (estimate := row.metrics.get(group.metric)) and estimate.mean_with_invalid is not None
     ]
     if excludes_invalid and changed:
-        lines.append(f"With them {group.metric} would be: {', '.join(changed)} ({instructions.invalid}).")
+        lines.append(f"If they counted, {group.metric} would be: {', '.join(changed)} ({instructions.invalid}).")
     return lines
 
 
@@ -207,7 +208,7 @@ def _ages(group: Group) -> list[str]:
     unknown = f"; the day of {ages.unknown} is unknown" if ages.unknown else ""
     if ages.cutoff is None:
         return [
-            f"The last day of the model's training data is unknown: the model may have read these samples, of {days}"
+            f"The last day of the model's training data is unknown, so the model may have read these samples, of {days}"
             f"{unknown}. {cutoffs.advice(group.generator)}"
         ]
     trained = f"The model was trained on code up to {ages.cutoff}"
@@ -217,7 +218,7 @@ def _ages(group: Group) -> list[str]:
         return [f"{trained}, and all samples are newer: {days}{unknown}."]
     return [
         f"{trained}: it may have read {ages.before} of these samples, but not the {ages.after} newer ones{unknown}. "
-        "The two parts have different samples, so a difference between them may come from these."
+        "The two parts have different samples, so a difference between them may come from the samples."
     ]
 
 
@@ -262,7 +263,7 @@ def _ranking(group: Group, instructions: Instructions) -> list[str]:
         row for row in group.rows if row.rank_low is None and any(d.p is not None for d in row.difference.values())
     ]
     if of_others and group.ranked:
-        lines.append("Rows of others have no rank beside your rows; their p-values are corrected among themselves.")
+        lines.append("Rows by others are not ranked beside your rows; their p-values are corrected separately.")
     return lines
 
 
@@ -300,17 +301,17 @@ def missing_scores(group: Group) -> list[str]:
     unranked = [row for row in counting if group.metric not in row.metrics]
     lines = []
     if group.metric not in group.scales:
-        lines.append(f"No run here has {group.metric}: not ranked.")
+        lines.append(f"No run here has {group.metric}, so no run is ranked.")
     elif unranked:
-        lines.append(f"Without {group.metric}, and not ranked: {_strategies(unranked)}.")
+        lines.append(f"Not ranked, because they lack {group.metric}: {_strategies(unranked)}.")
     names = () if common_metric(group.metric) is not None else (group.metric,)
     # Functions are scored under one profile only.
     scored = [row for row in counting if row.run.completions and not row.run.functions]
     lacking = [row for row in scored if not _has_scores(row, names)]
     if lacking:
         lines.append(
-            f"Without scores of profile {group.profile}: {_strategies(lacking)}. "
-            f"`ctxbench rescore --profile {group.profile}` scores stored completions; no model is asked."
+            f"Strategies without scores of profile {group.profile}: {_strategies(lacking)}. "
+            f"`ctxbench rescore --profile {group.profile}` adds the scores without asking a model."
         )
     return lines
 
@@ -406,7 +407,9 @@ def _samples(group: Group) -> list[str]:
     if len({counts[row.run.id] for row in ranked} | common) < 2:
         return []
     sample_counts = ", ".join(f"{row.run.strategy} {counts[row.run.id]}" for row in ranked)
-    pairs = "; differences, p and ranks are over the samples that both of a pair have" if group.family.pairs else ""
+    pairs = (
+        "; differences, p and ranks are over the samples that both rows of a pair have" if group.family.pairs else ""
+    )
     return [
         f"Rows have {group.metric} for different samples, and means are over a row's own samples ({sample_counts})"
         f"{pairs}."

@@ -247,11 +247,11 @@ def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUn
     [repo] = set(repos.values())
     sizes = Counter(files.values())
     if len(files) < len(repos):
-        refusal = f"not all files of the samples of {repo} are known"
+        refusal = f"the files of some samples of {repo} are unknown"
     elif len(sizes) < LEAST_FILES:
         refusal = f"all samples are of {FlipUnit('file', repo).count(len(sizes))}, and {LEAST_FILES} are needed"
     elif 2 * max(sizes.values()) >= len(repos):
-        refusal = f"one file of {repo} has half of the samples or more"
+        refusal = f"one file of {repo} has at least half of the samples"
     else:
         return FlipUnit("file", repo), files
     return FlipUnit(refusal=refusal), repos

@@ -200,7 +200,7 @@ class Plan:
         effect = scales.written(self.effect, self.effect)
         if self.needed is None:
             return f"A difference of {effect} {self.unit} needs more than {NUMBERS[-1]} repositories of {size}{pair}."
-        more = f"; with more samples per repository it still needs {self.needed_at_least}"
+        more = f"; with more samples per repository, still {self.needed_at_least}"
         return (
             f"A difference of {effect} {self.unit} needs about {REPOSITORY.count(self.needed)} of {size} "
             f"(80% power at 5%{pair}){more if self.needed_at_least != self.needed else ''}."
@@ -212,7 +212,7 @@ class Plan:
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
         span = f"; the pair that varies least gives {low}, the pair that varies most {high}"
         return (
-            f"Estimated from {self.baseline} beside {listed(self.strategies)} "
+            f"Estimated from {self.baseline} and {listed(self.strategies)} "
             f"on {REPOSITORY.count(self.repositories)}: mean differences of repositories vary by {between} "
             f"{self.unit}, samples in one repository by {within} (standard "
             f"deviations){span if len(self.strategies) > 1 else ''}."

@@ -226,14 +226,14 @@ def published_notes(listing: Listing, profile: str, instructions: Instructions =
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
     unit = "in tasks completed exactly, of 50" if listing.benchmark == "sota_test" else "in percent"
     lines = [
-        f"Published by the {papers}, as printed, {unit}, without intervals or counts; never ranked: "
-        "samples, models, prompts and machine are the paper's."
+        f"Published by the {papers}, as printed, {unit}, without intervals or counts. These rows are never ranked, "
+        "because samples, models, prompts and machine are the paper's."
     ]
     if listing.benchmark == "CoderEval":
         lines.append("pass@1; the mean of levels is the unweighted mean of class, file and project.")
     elif profile not in ("", PAPERS_PROFILE):
         lines.append(
-            f"Their metric profile is {PAPERS_PROFILE}, that of the rows above is {profile}: {instructions.profile}."
+            f"Their metric profile is {PAPERS_PROFILE}, but the rows above have {profile}: {instructions.profile}."
         )
     lines += listing.contradicted
     lines += [f"?: {text}" for text in _flags(listing)]

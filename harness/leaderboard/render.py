@@ -163,7 +163,7 @@ def comparison(compared: Sequence[Compared]) -> str:
         if verdict := pair_verdict(difference, pair.unit):
             lines.append(f"    {verdict}")
         if difference.variance:
-            lines.append(f"    of its variance: {variance_text(difference.variance, pair.this, pair.other)}")
+            lines.append(f"    sources of its variance: {variance_text(difference.variance, pair.this, pair.other)}")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -146,7 +146,7 @@ class Family:
         if not self.decidable:
             return (
                 f"No difference can be significant here: with {self.unit.count(self.units)} the smallest possible p "
-                f"is {scales.p_value(self.smallest_p)}; {signflip.LEAST} repositories are the fewest that can show one"
+                f"is {scales.p_value(self.smallest_p)}; at least {signflip.LEAST} repositories are needed"
                 f"{self._more()}."
             )
         one, many = ("pair", "pairs") if self.against is None else ("other strategy", "other strategies")
@@ -169,7 +169,7 @@ class Family:
         return (
             f"each of {self.pairs} strategies against {self.against}"
             if self.pairs > 1
-            else f"one against {self.against}"
+            else f"one strategy against {self.against}"
         )
 
     def _more(self) -> str:
@@ -322,8 +322,8 @@ def pair_verdict(difference: Difference, unit: str) -> str:
         return f"no difference can be significant at 5%: {of.refusal}"
     if not difference.decidable:
         return (
-            f"no difference of {of.count(difference.units)} can be significant at 5%; "
-            f"{needed or f'{signflip.LEAST} are the fewest that can show one'}"
+            f"no difference over {of.count(difference.units)} can be significant at 5%; "
+            f"{needed or f'at least {signflip.LEAST} are needed'}"
         )
     if not difference.wins and not difference.losses:
         return "both have the same value on every sample"

@@ -133,7 +133,7 @@ def dated_after(table: RunTable, day: str) -> RunTable:
     days = table.dated or (None,) * len(table.sample)
     unknown = days.count(None)
     samples = "1 sample" if unknown == 1 else f"{unknown} samples"
-    remarks = (f"{samples} without a known day are left out, as they may be older than {day}.",) if unknown else ()
+    remarks = (f"{samples} without a known day are left out, because they may be older than {day}.",) if unknown else ()
     name, is_part, earlier = table.run.samples.rpartition("[after ")
     if is_part and earlier[-1:] == "]" and "[" not in earlier:
         # The name is the same whether the run or its reader excluded older samples.

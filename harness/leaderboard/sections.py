@@ -162,21 +162,21 @@ def _answer(group: Group, names: Sequence[str]) -> tuple[str, str]:
         return start, f"{_against_baseline(group, names)}{beside_it}"
     alike = [names[place] for place in range(1, len(group.ranked)) if place not in group.rows[0].beats]
     if not alike:
-        return start, f"{names[0]} is significantly better than every other.{beside_it}"
+        return start, f"{names[0]} is significantly better than every other strategy.{beside_it}"
     return start, f"{names[0]} is not significantly better than {_some(alike)}.{beside_it}"
 
 
 def _nobody(group: Group) -> str:
     if not group.rows[0].run.completions:
         return "No model was asked. "
-    return "No language model answered: a copy model did. " if only_copies(group.generator) else ""
+    return "A copy model answered, not a language model. " if only_copies(group.generator) else ""
 
 
 def _nothing_ranked(group: Group) -> str:
     having = [row for row in group.rows if group.metric in row.metrics]
     if not having:
         return f"No run here has {group.metric}"
-    return "These rows are controls" if all(row.run.control for row in having) else "No run here is whole"
+    return "These rows are controls" if all(row.run.control for row in having) else "No run here is complete"
 
 
 def _leads(group: Group, names: Sequence[str]) -> str:
@@ -189,14 +189,14 @@ def _leads(group: Group, names: Sequence[str]) -> str:
     best = min if scale.lower_is_better else max
     others = [row for row in group.rows[len(means) :] if row.run.origin is not Origin.RUN and row.run.ranked]
     below = [at for row in others if (at := mean(row, group.metric)) is not None]
-    of_yours = "Of yours, " * (best([means[0], *below]) != means[0])
+    of_yours = "Among your rows, " * (best([means[0], *below]) != means[0])
     if means[0] == best(means):
         equal = [name for name, mean in zip(names, means, strict=False) if mean == means[0]]
         chance = ", which may be chance" * (group.family.pairs > 0 and not first.significant)
         have = "has" if len(equal) == 1 else "have"
         return f"{of_yours}{_some(equal)} {have} the best {group.metric}{chance}: {interval}."
     # Where two rows can be compared, the test decides. A higher mean may come from easier samples.
-    return f"{of_yours}{names[0]} ranks first, with {group.metric} {interval}; a better mean is over other samples."
+    return f"{of_yours}{names[0]} ranks first, with {group.metric} {interval}; better means are over other samples."
 
 
 def _called(group: Group, names: Sequence[str]) -> Family:
@@ -214,7 +214,7 @@ def _nothing_tested(group: Group, names: Sequence[str]) -> str:
     base = group.base
     if not group.all_pairs and base is not None and (base.run.control or base.missing or not base.run.ranked):
         name = names[group.rows.index(base)]
-        why = "a control" if base.run.control else "not whole" if base.missing else "not ranked"
+        why = "a control" if base.run.control else "incomplete" if base.missing else "not ranked"
         return f"Nothing is tested: the baseline {name} is {why}."
     if len(group.ranked) == 1:
         return "Nothing else here is ranked: run another strategy to compare with."
@@ -270,13 +270,11 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
     read_before = [COLUMNS[key] for key in CUTOFF] if any(row.before_cutoff for row in group.rows) else []
     columns |= {"Samples that the model may have read": [COLUMNS["strategy"], *read_before]} if read_before else {}
     brought = [COLUMNS["strategy"], *(metric_column(group, name) for name in more)]
-    columns |= {"What the context contributed, and which names were invented": brought} if more else {}
+    columns |= {"Contribution of the context, and invented names": brought} if more else {}
     retrieval = [name for name in _FOUND if name in group.scales and (diagnostics or group.metric == HEADLINE)]
     means = [mean_column(group, name) for name in retrieval]
     short = [replace(column, heading=column.head(group).removeprefix("definition_")) for column in means]
-    columns |= (
-        {"What was found: definitions that the reference uses": [COLUMNS["strategy"], *short]} if retrieval else {}
-    )
+    columns |= {"Retrieved definitions that the reference uses": [COLUMNS["strategy"], *short]} if retrieval else {}
     tables = tuple(TextTable.of(table_columns, group, caption) for caption, table_columns in columns.items())
     over = (picture.table(),) if by and isinstance(picture := curves(group, by), Curves) else ()
     of_levels = notes_of_levels(group, parts)
@@ -509,7 +507,9 @@ class Curves:
                 ]
             )
         first = ColumnHead(
-            f"{self.heading} {INTERVAL}", "A strategy without the parameter of the columns.", is_text=True
+            f"{self.heading} {INTERVAL}",
+            "The strategy, without the parameter whose values are the columns.",
+            is_text=True,
         )
         return TextTable((first, *heads), lines)
 
@@ -538,7 +538,7 @@ def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) 
     )
     if not drawn:
         return Blank(
-            title, f"No strategy here was run at two values of {parameter}, as name({parameter}={{256,512}}) is."
+            title, f"No strategy here was run with two values of {parameter}, such as name({parameter}={{256,512}})."
         )
     scale = group.scales[metric]
     return Curves(

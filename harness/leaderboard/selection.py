@@ -160,8 +160,8 @@ def _coder(table: RunTable) -> str | None:
 def _without_bits(table: RunTable, kept: str) -> RunTable:
     own, of_others = (coder or "an unknown model" for coder in (_coder(table), kept))
     remark = (
-        f"Bits are left out: they were measured by {own}, and those of the other rows by {of_others}, which is another "
-        "unit. Cure: run it again."
+        f"Bits are left out: {own} measured them, but {of_others} measured those of the other rows, in another unit. "
+        "Cure: run the strategy again."
     )
     metrics = {name: column for name, column in table.metrics.items() if name not in BIT_METRICS}
     repeated = {name: column for name, column in table.repeated.items() if name not in BIT_METRICS}
@@ -310,7 +310,7 @@ def load_of(runs: Sequence[RunInfo]) -> str:
     [load] = loads
     if load is None:
         return "The load under which these seconds were measured is not recorded."
-    return f"Seconds were measured with {load}; other load of the machines is unknown."
+    return f"Seconds were measured with {load}; any other load of the machines is unknown."
 
 
 def coders_of(runs: Sequence[RunInfo]) -> list[str]:
@@ -337,7 +337,7 @@ def _decoding(runs: Sequence[RunInfo]) -> list[str]:
     if not differ:
         return []
     how = "; ".join(f"{strategy} {_how(decoded, differ)}" for strategy, decoded in decodings)
-    return [f"Runs were decoded in different ways, which their differences include: {how}."]
+    return [f"Runs were decoded in different ways, which affects their differences: {how}."]
 
 
 def _decoded(run: RunInfo) -> dict[str, Any]:
@@ -372,7 +372,7 @@ def _versions(runs: Sequence[RunInfo]) -> list[str]:
         for versions_text, of in strategies_by_versions.items()
     ]
     return [
-        f"Runs were made by different versions, which their differences include: {'; '.join(descriptions)}. "
+        f"Runs used different versions, which affects their differences: {'; '.join(descriptions)}. "
         "Cure: run the older ones again."
     ]
 

@@ -151,10 +151,10 @@ def _diagnostic(name: str, text: str, *, lower_is_better: bool) -> MetricInfo:
 COPY_MODEL = "incontext"
 GAIN, COPYABLE = "context_gain", "copyable_bits"
 BITS = (
-    _bits(GAIN, "How much cheaper the context makes the reference to write than the file alone does."),
-    _bits(COPYABLE, "The same for a model that can only copy: it predicts no language model (docs/agreement.md)."),
-    _bits("bits", "What the reference costs to write, given the context.", lower_is_better=True),
-    _bits(BLOCK_GAIN, "What one retrieved block saves, on the mean."),
+    _bits(GAIN, "Bits that the context saves when the model writes the reference, compared with the file alone."),
+    _bits(COPYABLE, "The same for a model that can only copy; does not predict a language model (docs/agreement.md)."),
+    _bits("bits", "Bits that the reference costs, given the context.", lower_is_better=True),
+    _bits(BLOCK_GAIN, "Mean bits that one retrieved block saves."),
 )
 """Metrics of how many bits the reference costs the model. Bits of two models are different units."""
 BUDGETS = (256, 512, 1024, 2048, 4096)
@@ -184,7 +184,7 @@ RETRIEVAL = (
     ),
     _diagnostic(
         FIRST,
-        "One divided by the rank of the first block that shows a definition the reference uses.",
+        "One divided by the rank of the first block that contains a definition used in the reference.",
         lower_is_better=False,
     ),
 )
@@ -193,15 +193,15 @@ DIAGNOSTICS = (
     *RETRIEVAL,
     _diagnostic(
         "api_recall",
-        "Share of the repository's names the reference needs that the context shows.",
+        "Share of the repository's names used in the reference that the context contains.",
         lower_is_better=False,
     ),
-    _diagnostic("context_waste", "Share of the context that nothing in the reference uses.", lower_is_better=True),
-    _diagnostic("hallucinated", "Share of completions that use a name which is nowhere.", lower_is_better=True),
+    _diagnostic("context_waste", "Share of the context that the reference does not use.", lower_is_better=True),
+    _diagnostic("hallucinated", "Share of completions that use a name which does not exist.", lower_is_better=True),
     # Without bounds, because intervals of stored boards were not limited to 0.
     MetricInfo(
         name=MADE_UP,
-        help="Names in a completion that are nowhere, on the mean.",
+        help="Mean number of names in a completion that do not exist.",
         source=_OURS,
         unit="names",
         lower_is_better=True,
@@ -282,7 +282,7 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
     """
     if not rows or (repos and len(repos) != len(rows)):
         raise InputFault(
-            f"{len(rows)} rows of {len(repos)} repositories", cure="give a repository for each row, or none"
+            f"there are {len(rows)} rows, but {len(repos)} repositories", cure="give a repository for each row, or none"
         )
     if profile in ("repocoder", "rlcoder_repoeval"):
         return _over_repositories(rows, repos)
@@ -337,7 +337,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
         InputFault: unless 0 <= c <= n and 1 <= k <= n.
     """
     if not 0 <= c <= n:
-        raise InputFault(f"{c} of {n} samples cannot have passed", cure="count passes among the samples drawn")
+        raise InputFault(f"{c} passes of {n} samples are impossible", cure="count passes among the samples drawn")
     if not 1 <= k <= n:
         raise InputFault(f"pass@{k} cannot be estimated from {n} samples", cure="choose k from 1 to n, or draw more")
     return official_pass_at_k(n, c, k)
@@ -360,7 +360,7 @@ def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
     counts = [n] * len(c) if isinstance(n, int) else list(n)
     if not c or len(counts) != len(c):
         raise InputFault(
-            f"{len(counts)} sample counts for {len(c)} problems",
+            f"there are {len(counts)} sample counts, but {len(c)} problems",
             cure="give one count of samples and passes per problem",
         )
     values = [pass_at_k(total, passed, k) for total, passed in zip(counts, c, strict=True)]
@@ -386,7 +386,7 @@ def score_many(
     """
     workers = cores() if workers is None else workers
     if workers < 1:
-        raise InputFault(f"the number of workers is {workers}", cure="give 1 or more")
+        raise InputFault(f"workers={workers} is invalid", cure="give 1 or more")
     chunks = [cases[at : at + _CHUNK] for at in range(0, len(cases), _CHUNK)]
     values: list[Values] = []
     work = partial(_score_chunk, profile)
@@ -405,7 +405,8 @@ def score_many(
                 report(len(part))
         except BrokenProcessPool as error:
             raise MachineFault(
-                "a scoring process was lost (killed, or out of memory)", cure="try again with fewer --workers"
+                "a scoring process was lost (killed, or out of memory)",
+                cure="run the same command again, with fewer --workers",
             ) from error
     return values
 

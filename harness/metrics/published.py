@@ -236,7 +236,7 @@ profile(
             ),
             points(
                 "es_difflib",
-                "Edit similarity by difflib, which the released code uses where python-Levenshtein is missing.",
+                "Edit similarity by difflib, which the released code uses without python-Levenshtein.",
                 source=_CROSSCODEEVAL,
             ),
             share("id_em", "The identifiers are those of the reference, in the same order.", source=_CROSSCODEEVAL),

@@ -201,13 +201,13 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     if compared.generators:
         yield from _beside(compared)
     else:
-        yield "the paper's numbers only: nothing was run (--generator adds ours)"
+        yield "only the paper's numbers are shown; --generator runs the table and adds ours"
     if compared.table.headlines:
-        yield "averages: points gained, mean over settings with all rows (docs/strategies.md)"
+        yield "averages: mean points gained over the settings that have all rows (docs/strategies.md)"
     printed = dict.fromkeys(language for row in rows for language in row.languages)
     hidden = [language for language in printed if language not in languages]
     if hidden:
-        yield f"not shown: the paper's rows of {' and '.join(hidden)}, as our samples have none"
+        yield f"not shown: the paper's rows of {' and '.join(hidden)}, because our samples have none"
     if any(row.flags for row in rows):
         yield "?: the printed number cannot be right (--format json says why)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
@@ -216,7 +216,7 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
 
 def _beside(compared: ComparedTable) -> Iterator[str]:
     rows, generators = compared.table.rows, " and ".join(compared.generators)
-    yield "ours beside the paper's numbers; not a reproduction, as samples, model and machine differ"
+    yield "our numbers stand beside the paper's; this is not a reproduction, because samples, model and machine differ"
     if compared.stored:
         yield from _stored(compared)
     benchmarks = dict.fromkeys(BENCHMARKS.get(row.benchmark, row.benchmark) for row in rows)
@@ -246,10 +246,10 @@ def _summariser(compared: ComparedTable) -> str:
 
 
 def _stored(compared: ComparedTable) -> Iterator[str]:
-    yield "nothing was run: ours are stored runs, per language over the samples that all share"
+    yield "nothing was run: our numbers come from stored runs, per language over the samples that all runs share"
     missing = [spec for spec, results in compared.ours.items() if not results]
     if missing:
-        yield f"no run is stored of {', '.join(missing)}"
+        yield f"no run is stored for {', '.join(missing)}"
 
 
 def _continuing(compared: ComparedTable) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _continuing(compared: ComparedTable) -> Iterator[str]:
     if which and compared.table.kind is Kind.FUNCTION:
         yield (
             f"{which} {follows} no instructions: steps and documentation come from docstrings, without roles "
-            "and reasons (docs/strategies.md)"
+            "or reasons (docs/strategies.md)"
         )
     elif which and not compared.summariser and any(row.summariser for row in compared.table.rows):
         yield (
@@ -291,12 +291,12 @@ def _measured(compared: ComparedTable) -> Iterator[str]:
     elif "em" in columns:
         yield f"numbers: percent, metric profile {PROFILE}, ours with 95% intervals"
     if "tokens" in columns:
-        yield f"tokens: in the whole prompt, ours counted by {TOKENIZER}; the paper's tokenizer is not stated"
+        yield f"tokens: in the whole prompt, ours counted by {TOKENIZER}; the paper does not name its tokenizer"
     if "inference" in columns:
-        yield "inference: seconds per task, ours of strategy and generator on this machine"
+        yield "inference: seconds per task; ours are of strategy and generator on this machine"
         yield (
             "construction: seconds per project, ours to make a repository searchable; "
-            "what an earlier run stored, such as vectors, takes no time"
+            "results stored by an earlier run, such as vectors, take no time"
         )
     if "completed" in columns:
         yield "completed: tasks completed exactly; ours by EM"

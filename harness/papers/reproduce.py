@@ -103,9 +103,8 @@ def check_encoders(strategies: Iterable[str], replacement: str | None = None) ->
         except InputFault as fault:
             raise InputFault(
                 f"this table needs the encoder {encoder}: {fault.what}",
-                cure="give every row another encoder, such as --encoder minilm (or hashed or bm25, which need "
-                "nothing); "
-                f"to use {encoder}: {fault.cure}",
+                cure="give every row another encoder, such as --encoder minilm (or hashed or bm25, which need no "
+                f"download); to use {encoder}: {fault.cure}",
             ) from None
 
 
@@ -397,7 +396,7 @@ def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Aver
         name, their_gains, our_gains = headline.name, list(_gains(headline, theirs)), list(_gains(headline, ours))
         rows = _average(name, "paper", their_gains)
         n, lacking = len(their_gains), len(their_gains) - rows.n
-        yield Average(name=name, whose="paper: its text", n=n, cells=headline.stated)
+        yield Average(name=name, whose="paper: stated in its text", n=n, cells=headline.stated)
         yield rows
         if lacking:
             rest = {at: (mean * n - rows.cells[at] * rows.n) / lacking for at, mean in headline.stated.items()}
@@ -438,7 +437,7 @@ class SolvedBy:
     @property
     def title(self) -> str:
         """Caption: set, language, generator and metric."""
-        return f"who solves what: {self.samples}, {self.language}, {self.generator}, by {self.metric}"
+        return f"tasks solved by each strategy: {self.samples}, {self.language}, {self.generator}, by {self.metric}"
 
 
 def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:

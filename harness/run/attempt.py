@@ -99,7 +99,9 @@ class _Tally:
         self._last = fault.what
         if self._alike == GIVE_UP_AFTER:
             self.gave_up = True
-            _LOG.info("no more samples are started: %d in a row failed with the same fault: %s", GIVE_UP_AFTER, fault)
+            _LOG.info(
+                "no more samples are started, because %d in a row failed with the same fault: %s", GIVE_UP_AFTER, fault
+            )
 
     def succeeded(self) -> None:
         self._alike = 0

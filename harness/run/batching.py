@@ -360,7 +360,7 @@ class Batcher:
     def _storable(self, response: Response) -> Outcome:
         if accounted(response):
             return dataclasses.replace(response, text=clean(response.text))
-        what = "an answer reports an impossible end, number of tokens or number of seconds"
+        what = "an answer reports an invalid finish, token count or time"
         return MachineFault(what, where=self.spec, cure="check it with `ctxbench generator check`")
 
     def _came_back(self, answered: Sequence[tuple[_Slot, Outcome]]) -> None:

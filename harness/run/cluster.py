@@ -114,7 +114,7 @@ class Cluster:
     def _look(self) -> None:
         alive = {node["NodeID"]: node for node in _alive(self._ray)}
         for id_ in [id_ for id_ in self._nodes if id_ not in alive]:
-            self._say(f"node {self._nodes.pop(id_).name} is lost; other nodes do its units")
+            self._say(f"node {self._nodes.pop(id_).name} is lost; other nodes take its samples")
         for id_, node in alive.items():
             if id_ not in self._nodes and id_ not in self._closed_to:
                 self._nodes[id_] = self._start(id_, node)
@@ -125,11 +125,13 @@ class Cluster:
             self._seen = time.monotonic()
         elif alive and alive.keys() <= self._closed_to:
             raise MachineFault(
-                "no node of the cluster can do this run", where="Ray", cure="see the messages about the nodes"
+                "no node of the cluster can do this run", where="Ray", cure="correct the faults reported for the nodes"
             )
         elif time.monotonic() - self._seen > _PATIENCE + 60 * len(alive):
             raise MachineFault(
-                "no node of the cluster answers", where="Ray", cure="see `ray status`, then run the same command again"
+                "no node of the cluster answers",
+                where="Ray",
+                cure="check `ray status`, then run the same command again",
             )
 
     def _start(self, id_: str, node: Mapping[str, Any]) -> _Node:
@@ -145,7 +147,7 @@ class Cluster:
         try:
             fault = self._ray.get(node.greeting)
         except self._ray.exceptions.RayError as error:
-            self._drop(node, f"its worker ended: {_first_line(error)}", forever=not _is_lost(self._ray, error))
+            self._drop(node, f"the worker ended: {_first_line(error)}", forever=not _is_lost(self._ray, error))
             return
         if fault:
             self._drop(node, fault, forever=True)
@@ -209,7 +211,7 @@ class Cluster:
                 if not _is_lost(self._ray, error):
                     raise
                 if (node := self._nodes.get(id_)) is not None:
-                    self._say(f"a worker on node {node.name} is lost; its unit is repeated")
+                    self._say(f"a worker on node {node.name} is lost; its samples are repeated")
                     self._drop(node, "", forever=False)
                 yield unit
             else:
@@ -234,7 +236,7 @@ def _gave_up(unit: WorkUnit) -> MachineFault:
     return MachineFault(
         f"{TRIES} workers were lost with {len(unit.samples)} samples of {unit.repo}",
         where="Ray",
-        cure="see the nodes' memory, then run the same command again",
+        cure="check the nodes' memory, then run the same command again",
     )
 
 
@@ -262,7 +264,7 @@ def ask_nodes(address: str | None, question: Callable[..., T], *arguments: Any) 
             try:
                 answer = ray.get(reference, timeout=_PATIENCE)
             except ray.exceptions.RayError as error:
-                answer = f"no answer: {_first_line(error)}"
+                answer = f"the node does not answer: {_first_line(error)}"
             answers.append((_name(node), int(node["Resources"]["CPU"]), answer))
         return answers
     finally:
@@ -300,7 +302,7 @@ def connect(address: str | None) -> Any:
         ray.init(address=address or "local", **options)
     except (OSError, ValueError, RuntimeError) as error:
         what, where = f"no Ray cluster answers: {_first_line(error)}", address or "this machine"
-        raise InputFault(what, where=where, cure="see `ray status`") from None
+        raise InputFault(what, where=where, cure="check `ray status` and --address") from None
     return ray
 
 

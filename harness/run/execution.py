@@ -181,7 +181,7 @@ class Executor:
             if self._broken[sample.repo] >= GIVE_UP:
                 message = f"the tests of {sample.repo} broke {GIVE_UP} times in a row; the last time: {reason}"
                 self._lost.setdefault(sample.repo, MachineFault(message, cure=_CURE))
-        return MachineFault(f"its tests have no verdict: {reason}", where=sample.id, cure=_CURE)
+        return MachineFault(f"the tests ended without a verdict: {reason}", where=sample.id, cure=_CURE)
 
 
 @contextlib.contextmanager
@@ -284,7 +284,7 @@ def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgeme
     output = judgement.output
     if len(output) > OUTPUT_KEPT:
         half = OUTPUT_KEPT // 2
-        output = f"{output[:half]}\n[… {len(output) - 2 * half} characters left out …]\n{output[-half:]}"
+        output = f"{output[:half]}\n[… {len(output) - 2 * half} characters omitted …]\n{output[-half:]}"
     return StoredVerdict(
         key=key,
         sample_digest=content,

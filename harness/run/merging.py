@@ -39,8 +39,8 @@ from ctxbench.harness.store.write import Finished, clean, load, parts, row_of
 
 _NEAR = 1e-9
 """Allowed relative difference between costs in bits from two machines, which may add in different orders."""
-REMARK = "Results were merged from shards: its answers and verdicts are as whoever made the shards says."
-_CURE = "the first value stays; remove this shard, and repeat its samples by `ctxbench run` without --shard"
+REMARK = "Results were merged from shards: answers and verdicts are as the shards' author states."
+_CURE = "the stored value stays; remove this shard, and repeat its samples with `ctxbench run` without --shard"
 _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
 
 
@@ -70,7 +70,9 @@ def shard_files(places: Iterable[Path]) -> list[Path]:
                 list(place.iterdir())
         if not in_place:
             raise InputFault(
-                f"contains no shard (*{SUFFIX})", where=str(place), cure="name the --out folder of the shards"
+                f"the folder contains no shard (*{SUFFIX})",
+                where=str(place),
+                cure="give the --out folder of the shards",
             )
         files += in_place
     return sorted(dict.fromkeys(files), key=lambda file: (file.name, str(file)))
@@ -98,7 +100,7 @@ class Merger:
         sample_set, days = self._set(shard, where)
         for repo, digest in shard.snapshots.items():
             if sample_set.manifest["repositories"].get(repo, {}).get("snapshot", digest) != digest:
-                what = f"was built from other files of {repo!r} than the sample set {sample_set.name!r}"
+                what = f"the shard and the sample set {sample_set.name!r} have different files of {repo!r}"
                 raise InputFault(what, where=where, cure="fetch the repository again on the shard's machine")
         self._check_shared(shard, where)
         if not self._own:
@@ -135,9 +137,9 @@ class Merger:
             sample_set = None if self._home is None else of_digest(self._home, digest, name)
             if sample_set is None:
                 raise InputFault(
-                    f"the shard's sample set {name!r} is not here",
+                    f"the shard's sample set {name!r} is not in the home folder",
                     where=where,
-                    cure="copy its folder in samples of the home folder from the shard's machine",
+                    cure="copy its folder into the home's folder samples from the shard's machine",
                 )
             self._sets[digest] = sample_set, dates_of(sample_set)
         return self._sets[digest]
@@ -227,11 +229,13 @@ def _check_whole(shard: Shard, planned: Mapping[str, Sample], store: Store, wher
     if shard.attempt is not None:
         strangers += [fault.sample_id for fault in shard.attempt.faults if fault.sample_id not in planned]
     if strangers:
-        raise InputFault(f"{strangers[0]!r} is not a sample of its run", where=where, cure="leave it out")
+        raise InputFault(
+            f"{strangers[0]!r} is not a sample of the shard's run", where=where, cure="leave the shard out"
+        )
     odd = next((sample.sample_id for sample in shard.finished if len(sample.completions) != shard.spec.n), None)
     if odd is not None:
         raise InputFault(
-            f"{odd} does not have the {shard.spec.n} completions of its run", where=where, cure="leave it out"
+            f"{odd} does not have the run's {shard.spec.n} completions", where=where, cure="leave the shard out"
         )
     answers = {id_ for sample in shard.finished for _, id_ in sample.calls}
     answers |= {completion.generation_id for sample in shard.finished for completion in sample.completions}
@@ -241,7 +245,7 @@ def _check_whole(shard: Shard, planned: Mapping[str, Sample], store: Store, wher
     keys -= {verdict.key for verdict in shard.verdicts}
     if answers - store.generations(answers).keys() or keys - verdicts.find(store, keys).keys():
         raise InputFault(
-            "lacks an answer or a verdict that its samples name", where=where, cure="create the shard again"
+            "the shard lacks an answer or a verdict of its samples", where=where, cure="create the shard again"
         )
 
 
@@ -331,4 +335,6 @@ def _near(bits: float, other: float, scale: float) -> bool:
 
 def _two(key: str, stored: object, other: object, where: str) -> InputFault:
     first, second = (str(value)[:60] for value in (stored, other))
-    return InputFault(f"has another value for {key}: {second!r} where the store has {first!r}", where=where, cure=_CURE)
+    return InputFault(
+        f"the shard has another value for {key}: {second!r}, but {first!r} is stored", where=where, cure=_CURE
+    )

@@ -37,7 +37,7 @@ from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.registry import open_sandbox
 
 _PREFIX = "ctxbench-node-"
-_AGAIN = "remove the option --engine, or the cause"
+_AGAIN = "correct the cause, or leave --engine out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class NodeJob:
             model.close()
             if model.capabilities.weights:
                 raise InputFault(
-                    f"{base.canonical(spec)} loads its weights into the process, which no worker of a cluster may do",
+                    f"{base.canonical(spec)} loads weights into its process, which is not supported on a cluster",
                     where="--engine ray",
                     cure="start a server (see `ctxbench generator list`), and use its URL: openai:MODEL@URL",
                 )

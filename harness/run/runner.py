@@ -193,13 +193,13 @@ def _engine_remarks(card: StrategyCard) -> list[str]:
     recipes = [read(spec) for spec in card.engines]
     remote = [
         f"The engine {recipe.spec} is a server elsewhere ({urlsplit(recipe.remote).netloc}): "
-        "it may remember queries for other target files, and ctxbench cannot check what it does."
+        "it may remember queries for other target files, which ctxbench cannot check."
         for recipe in recipes
         if recipe.remote
     ]
     return remote + [
-        f"The engine {recipe.spec} was shared by the samples of a repository and saw their target files whole: "
-        "one that remembers may rank by the answers."
+        f"The engine {recipe.spec} was shared by the samples of a repository and saw their whole target files: "
+        "an engine that remembers may rank by the answers."
         for recipe in recipes
         if recipe.mode is Mode.SHARED
     ]
@@ -343,7 +343,7 @@ def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
     for card in cards:
         costs = latest_costs(runs.store, runs.sample_set.digest, card.spec, choices.n)
         if costs is None:
-            _LOG.info("%s: its cost is unknown without a stored run; start with --limit", card.spec)
+            _LOG.info("%s: its cost cannot be estimated without a stored run; start with --limit", card.spec)
             continue
         tokens_in, tokens_out = (samples * total / costs.samples for total in (costs.tokens_in, costs.tokens_out))
         price = rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=0, seconds=0)
@@ -408,7 +408,7 @@ def prompt_of(
     with open_resources(home, store, sample_set, (sample,), generator, choices, **parts) as resources:
         card = card_of(strategy, resources.cells)
         if card.spec in CONTROLS:
-            raise InputFault(f"{card.spec} is a control: it completes without a prompt", cure="name a strategy")
+            raise InputFault(f"{card.spec} is a control, which has no prompt", cure="name a strategy")
         check_cards([card], [sample], sample_set, has_sandbox=resources.has_sandbox)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo}))
         resources.summaries.planned = functools.partial(summary_units, snapshots)

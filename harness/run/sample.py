@@ -33,7 +33,7 @@ OVERFLOW = "overflow_failed"
 """Flag of a prompt that exceeds the model's window and must not be truncated."""
 STILL_MASKED = "masked_imports"
 """Flag of a prompt that lacks the masked import lines although the strategy may see them: they were not recorded."""
-UNMASKED_REMARK = "It was shown the import lines that the samples mask; rows that were not had the harder task."
+UNMASKED_REMARK = "The strategy saw the import lines that the samples mask; rows without them had the harder task."
 FINAL = "final"
 Ahead = Callable[[Sample, Prompt], str | None]
 """(sample, final prompt) -> text whose bits the model measures together with its answer, or None. Must not block."""
@@ -143,7 +143,7 @@ class Asker:
                 except TooLong as fault:
                     # The model would refuse the same prompt again.
                     raise StrategyFault(
-                        f"the strategy built a prompt that the model cannot read: {fault.what}",
+                        f"the strategy sent a prompt that the model cannot read: {fault.what}",
                         where=f"{strategy} on {sample.id}",
                         cure=fault.cure,
                     ) from fault

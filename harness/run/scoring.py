@@ -54,7 +54,7 @@ def unmeasured_fault(faults: Mapping[str, MachineFault]) -> MachineFault:
     """Return a one-line fault about samples whose bits could not be measured while others could."""
     names = [*list(faults)[:_MOST_NAMED], *([f"{len(faults) - _MOST_NAMED} more"] if len(faults) > _MOST_NAMED else [])]
     first = next(iter(faults.values()))
-    what = f"not measured: {', '.join(names)}; the first: {first.what}"
+    what = f"the bits of {', '.join(names)} could not be measured; the first: {first.what}"
     return MachineFault(what, where=first.where, cure=first.cure)
 
 

@@ -141,7 +141,7 @@ def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sampl
         InputFault: if the limit is less than 1.
     """
     if limit is not None and limit < 1:
-        raise InputFault(f"a limit of {limit} samples leaves none", cure="use --limit 1 or more")
+        raise InputFault(f"a limit of {limit} leaves no samples", cure="use --limit 1 or more")
     if limit is None or limit >= len(samples):
         return tuple(samples)
     by_repo: dict[str, list[Sample]] = defaultdict(list)
@@ -286,7 +286,7 @@ def planned_by(
         InputFault: if the options do not fit the set.
     """
     if choices.seed + choices.repeat > _MOST_SEEDS:
-        raise InputFault(f"there are fewer than {choices.repeat} seeds from {choices.seed} on", cure="lower --seed")
+        raise InputFault(f"fewer than {choices.repeat} seeds are left from {choices.seed} on", cure="lower --seed")
     eligible = samples_after(sample_set.samples, choices.after, days)
     if choices.after is not None and not eligible:
         newest = f"the newest is dated {max(days.values())}" if days else "no sample has a date"

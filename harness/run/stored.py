@@ -101,12 +101,12 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
             fault = UnknownName(f"sample of {sample_set.name!r}", completion.sample, samples)
             raise InputFault(fault.what, where=where, cure=fault.cure)
         if not sample.tested:
-            raise InputFault(f"{sample.id!r} is a {sample.kind} sample: it has no tests", where=where, cure=_CURE)
+            raise InputFault(f"{sample.id!r} is a {sample.kind} sample, which has no tests", where=where, cure=_CURE)
         # Ignore verdicts, reasons and flags in the file: the tests produce new ones.
         labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
         file_completions.append(FileCompletion(sample=sample, text=completion.text, index=index, labels=labels))
     if not file_completions:
-        raise InputFault("contains no completion", where=str(file), cure=_CURE)
+        raise InputFault("the file contains no completion", where=str(file), cure=_CURE)
     return file_completions
 
 

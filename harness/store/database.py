@@ -251,7 +251,7 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
     (
         "password authentication failed|no password supplied|no pg_hba.conf entry",
         InputFault,
-        "the server refuses this user or password",
+        "the server refused the user or password",
         "write them as postgresql://USER:PASSWORD@HOST/NAME",
     ),
     (

@@ -104,7 +104,7 @@ def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> 
     )
     counted = ", counted as failed" if strict else ""
     for run, passed in connection.execute(query):
-        yield run, f"{doubted[run].total()} of {passed} passes not plain{counted}: see docs/verdicts.md."
+        yield run, f"{doubted[run].total()} of {passed} passes are not plain{counted} (docs/verdicts.md)."
 
 
 def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -141,7 +141,7 @@ def add_name(store: Store, run: str, name: str) -> bool:
 def _check(connection: Connection, run: str, name: str) -> None:
     for other, of_other in names(connection).items():
         if of_other == name and other != run:
-            raise InputFault(f"the run {other} has this name", where=repr(name), cure="choose another name")
+            raise InputFault(f"the run {other} already has this name", where=repr(name), cure="choose another name")
     if connection.scalar(select(t.RUN.c.id).where(t.RUN.c.id == name)) is not None:
         raise InputFault("this is the id of a run", where=repr(name), cure="choose another name")
 

@@ -174,7 +174,7 @@ class RunCosts:
         price = "" if self.price is None else f", US$ {self.price:.2g}"
         return (
             f"{self.tokens_in:,.0f} tokens in, {self.tokens_out:,.0f} out{price}, "
-            f"{self.generator_seconds:.1f} s of the model, {self.strategy_seconds:.1f} s of the strategy"
+            f"{self.generator_seconds:.1f} s in the model, {self.strategy_seconds:.1f} s in the strategy"
         )
 
 

@@ -31,7 +31,7 @@ from ctxbench.harness.store.write import (
 
 FORMAT = 4
 SUFFIX = ".shard.gz"
-_CURE = "repeat the `ctxbench run --shard` command that wrote it, or leave it out"
+_CURE = "repeat the `ctxbench run --shard` command that wrote the shard, or leave the shard out"
 _TIMES: Mapping[str, tuple[str, ...]] = {
     "answer": ("seconds", "cached", "price"),
     "verdict": ("reason", "output", "seconds", "peak_bytes", "earlier"),

@@ -286,7 +286,7 @@ def _sound(reader: Callable[[Path], R], file: Path) -> Iterator[R]:
     try:
         yield reader(file)
     except InputFault as fault:
-        _LOG.warning("%s: %s; its samples are done again", fault.where, fault.what)
+        _LOG.warning("%s: %s; the shard's samples are repeated", fault.where, fault.what)
 
 
 def own_database(folder: Path, share: Share) -> str:

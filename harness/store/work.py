@@ -117,7 +117,7 @@ def idle(store: Store, ids: Sequence[str]) -> list[RunWork]:
     stored = run_works(store, ids)
     for work in stored:
         if work.alive:
-            raise InputFault("a process is working on it", where=f"run {work.id}", cure="stop that process first")
+            raise InputFault("a process is working on the run", where=f"run {work.id}", cure="stop that process first")
     return stored
 
 

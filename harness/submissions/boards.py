@@ -105,7 +105,9 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
     folders = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
     packages = [path for path in folders if is_package(path)]
     if not packages:
-        raise InputFault("contains no package folder", where=str(folder), cure="make one with `ctxbench results pack`")
+        raise InputFault(
+            "the folder contains no package", where=str(folder), cure="make one with `ctxbench results pack`"
+        )
     entries: dict[str, Entry] = {}
     refused = []
     with progress("packages", len(packages)) as tick:
@@ -113,18 +115,18 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
             try:
                 entry = _entry(path)
                 if entry.id in entries:
-                    raise InputFault(f"the submission {entry.id} is there twice", where=str(path), cure="remove one")
+                    raise InputFault(
+                        f"the folder contains the package {entry.id} twice", where=str(path), cure="remove one"
+                    )
                 entries[entry.id] = entry
             except InputFault as fault:
                 refused.append(fault)
             tick(1)
     ordered = sorted(entries.values(), key=lambda entry: (entry.package.manifest.date, entry.id))
     apart = _apart(ordered)
-    cure = "make it over the whole set, or over a part of another name"
+    cure = "pack runs over the whole set, or over a part with another name"
     refused += [
-        InputFault(
-            "has other samples, or other marks of samples, than its table", where=str(folder / entry.folder), cure=cure
-        )
+        InputFault("the package has other samples or marks than its table", where=str(folder / entry.folder), cure=cure)
         for entry in ordered
         if entry.id in apart
     ]
@@ -160,7 +162,7 @@ def _check(package: Submission, where: str) -> None:
                     low, high = (limit if end is None else end for end, limit in zip(declared, _LIMITS, strict=True))
                     bounds[key] = low - _ROUNDING, high + _ROUNDING
                 if value is not None and not bounds[key][0] <= value <= bounds[key][1]:
-                    what = f"{metric} of the sample {record.sample!r} is {value:g}, out of its range"
+                    what = f"{metric} of the sample {record.sample!r} is {value:g}, outside its range"
                     raise InputFault(what, where=where, cure=_CURE)
 
 

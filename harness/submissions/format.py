@@ -86,9 +86,9 @@ def write(folder: Path, submission: Submission) -> None:
         used = folder.is_dir() and any(folder.iterdir())
         if used and not (is_package(folder) and read_text(folder / MANIFEST) == text):
             raise InputFault(
-                "contains another package, or one that was edited, or other files",
+                "the folder contains another package, an edited one, or other files",
                 where=str(folder),
-                cure="give --out a new folder, or remove this one first",
+                cure="give --out a new folder, or remove this folder first",
             )
     for path, content in _contents(submission).items():
         write_atomic(folder / path, content)
@@ -158,7 +158,7 @@ def _read(folder: Path) -> Submission:
         sources=sources,
     )
     if manifest.id != digest_of(manifest)[:12]:
-        raise InputFault("field id is not that of its content", where=f"{folder / MANIFEST}", cure=_CURE)
+        raise InputFault("field id does not match the content", where=f"{folder / MANIFEST}", cure=_CURE)
     _check_fields(submission, folder)
     _check_lines(submission, folder)
     if manifest.set.kind == "line" and any(record.marks for record in submission.samples):
@@ -174,7 +174,7 @@ def _sizes(folder: Path) -> dict[str, int]:
         places = [folder, *([folder / STRATEGY_FOLDER] if (folder / STRATEGY_FOLDER).is_dir() else [])]
         for place in places:
             if not stat.S_ISDIR(place.lstat().st_mode):
-                raise InputFault("is not a folder", where=str(place), cure=_CURE)
+                raise InputFault("the path is not a folder", where=str(place), cure=_CURE)
             for entry in islice(place.iterdir(), 20):
                 path = entry.relative_to(folder).as_posix()
                 if path == STRATEGY_FOLDER and len(places) > 1:
@@ -184,9 +184,11 @@ def _sizes(folder: Path) -> dict[str, int]:
                     raise InputFault(f"{path!r} is not part of a package", where=str(folder), cure="remove it")
                 sizes[path] = status.st_size
     if missing := sorted(needed - sizes.keys()):
-        raise InputFault(f"{missing[0]} is missing", where=str(folder), cure=_CURE)
+        raise InputFault(f"the file {missing[0]} is missing", where=str(folder), cure=_CURE)
     if sum(sizes.values()) > MAX_BYTES or len(sizes) > len(needed) + 2:
-        raise InputFault(f"is larger than {MAX_BYTES >> 20} MiB, or has too many files", where=str(folder), cure=_CURE)
+        raise InputFault(
+            f"the package is larger than {MAX_BYTES >> 20} MiB, or has too many files", where=str(folder), cure=_CURE
+        )
     return sizes
 
 
@@ -195,7 +197,7 @@ def _file(folder: Path, path: str, sizes: Mapping[str, int]) -> bytes:
         path, MAX_SOURCE
     )
     if sizes[path] > limit:
-        raise InputFault(f"is larger than {limit >> 10} KiB", where=str(folder / path), cure=_CURE)
+        raise InputFault(f"the file is larger than {limit >> 10} KiB", where=str(folder / path), cure=_CURE)
     return read_own_file(folder / path)
 
 
@@ -203,7 +205,7 @@ def _decoded(raw: bytes, where: object) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise InputFault("is not UTF-8", where=str(where), cure=_CURE) from None
+        raise InputFault("the file is not UTF-8", where=str(where), cure=_CURE) from None
     if fault := why_unstorable(text):
         raise InputFault(fault, where=str(where), cure=_CURE)
     return text
@@ -213,17 +215,17 @@ def _manifest(folder: Path, sizes: Mapping[str, int]) -> Manifest:
     where = str(folder / MANIFEST)
     text = _decoded(_file(folder, MANIFEST, sizes), where)
     if max(map(len, text.split("\n"))) > MAX_TOML_LINE:
-        raise InputFault(f"has a line of more than {MAX_TOML_LINE} characters", where=where, cure=_CURE)
+        raise InputFault(f"the file has a line of more than {MAX_TOML_LINE} characters", where=where, cure=_CURE)
     try:
         return _valid(Manifest, tomllib.loads(text), where)
     except (ValueError, RecursionError) as error:
-        raise InputFault(f"is not TOML: {error}", where=where, cure=_CURE) from None
+        raise InputFault(f"the file is not valid TOML: {error}", where=where, cure=_CURE) from None
 
 
 def _records(kind: type[R], raw: bytes, path: Path) -> Iterator[R]:
     lines = raw.split(b"\n")
     if lines.pop() or len(lines) > MAX_RECORDS or max(map(len, lines), default=0) > MAX_LINE:
-        what = f"has an unfinished line, more than {MAX_RECORDS} lines, or a line of more than {MAX_LINE >> 20} MiB"
+        what = f"the file has an unfinished line, over {MAX_RECORDS} lines, or a line of over {MAX_LINE >> 20} MiB"
         raise InputFault(what, where=str(path), cure=_CURE)
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
@@ -261,9 +263,9 @@ def _check_fields(submission: Submission, folder: Path) -> None:
         "strategy, model or versions: a name has letters that look like others": not all(map(str.isascii, names)),
         f"language: {min(foreign, default='')!r} is not one of {', '.join(languages.names())}": foreign,
         f"scores: {min(unknown, default='')!r} is not a metric of this version": unknown,
-        f"scores: has more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,
-        f"scores: {PASS} is not what a verdict says": any(map(_contradicts, submission.scores)),
-        "sampling.seeds: has a seed twice": len(set(seeds)) < len(seeds),
+        f"scores: there are more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,
+        f"scores: {PASS} contradicts a verdict": any(map(_contradicts, submission.scores)),
+        "sampling.seeds: the same seed occurs twice": len(set(seeds)) < len(seeds),
     }
     if fault := next((fault for fault, holds in faults.items() if holds), ""):
         raise InputFault(f"field {fault}", where=str(folder), cure=_CURE)
@@ -293,7 +295,7 @@ def _check_lines(submission: Submission, folder: Path) -> None:
         or [(line.sample, line.repetition, line.completion) for line in submission.scores]
         != [(*key, index) for key in due for index in range(completions)]
     ):
-        what = "must contain each sample, repetition and completion once, in the samples' order"
+        what = "the package does not contain each sample, repetition and completion once, in the samples' order"
         raise InputFault(what, where=str(folder), cure=_CURE)
 
 

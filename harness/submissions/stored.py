@@ -151,7 +151,7 @@ def _check(runs: Sequence[RunWork]) -> None:
         )
         if mine != others or run.sandbox != first.sandbox:
             raise InputFault(
-                f"the runs {first.id} and {run.id} differ in more than the seed", cure="pack each in its own folder"
+                f"the runs {first.id} and {run.id} differ in more than the seed", cure="pack each run in its own folder"
             )
     if len({run.choices.seed for run in runs}) < len(runs):
         raise InputFault("a run is given twice", cure="name each run once")
@@ -180,7 +180,7 @@ def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder, open_cells([], 1) as cells:
         if card_of(placed(part, sources, Path(folder)), cells).version != strategy_version:
             raise InputFault(
-                "is not what made the run, or it imports files beside it",
+                "the strategy file changed since the run, or it imports files beside it",
                 where=str(file),
                 cure="put all of the strategy into one file, and run it again",
             )

@@ -97,11 +97,11 @@ def not_derivable(manifest: form.Manifest) -> str:
     """Return why this machine cannot derive the prompts of a package; empty if it can try."""
     strategy = manifest.strategy
     if manifest.model.summaries:
-        return "a model summarised APIs, and the package lacks the summaries"
+        return "a model summarised APIs, but the package lacks the summaries"
     if manifest.sampling.fim:
         return "the model's own template filled in the middle"
     if manifest.versions.tokenizer != TOKENIZER:
-        return "budgets were counted by another tokenizer"
+        return "budgets were counted with another tokenizer"
     if strategy.source == "file" and strategy.file is None:
         return "the package lacks a part of the strategy's source"
     name, _, pinned = (strategy.package or "").partition("==")
@@ -233,7 +233,7 @@ class Verifier:
         if self._copies:
             self._compare("scores", "", "versions.coder", versions.coder, f"{COPY_MODEL} {VERSION}", counts=False)
         else:
-            self._trust("answers", "only the model's owner can say what it answers")
+            self._trust("answers", "only the model's owner can check its answers")
         reason = not_derivable(self._manifest)
         # The strategy's folder is readable by its cell; the database beside it would not be hidden.
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as own:
@@ -274,7 +274,7 @@ class Verifier:
         if [record.id for record in own] == [record.id for record in self.submission.samples]:
             return True
         for name in self._parts.keys() - {"samples"}:
-            self._trust(name, "the samples are not those of the set")
+            self._trust(name, "the package's samples differ from the set's")
         return False
 
     def _check_means(self) -> None:
@@ -304,13 +304,13 @@ class Verifier:
         try:
             with open_cells([self.home.root], 1) as cells:
                 if self._manifest.strategy.file and cells.describe()["isolation"] == "process":
-                    return "this machine's kernel cannot confine a stranger's source"
+                    return "this machine's kernel cannot confine foreign source code"
                 own = card_of(spec, cells).version
         except InputFault as fault:
             self._compare("strategy", "", "strategy", self._manifest.strategy.spec, stored.public(fault.what))
-            return "the strategy cannot be read here"
+            return "the strategy cannot be loaded on this machine"
         self._compare("strategy", "", "strategy.version", self._manifest.strategy.version, own)
-        return "the strategy has another version here" if self._parts["strategy"].differing else ""
+        return "the strategy has another version on this machine" if self._parts["strategy"].differing else ""
 
     def _derive(self, store: Store, spec: str, repetition: int) -> None:
         """Run the strategy over the drawn samples, and compare prompts, answers, scores and verdicts."""

@@ -202,7 +202,7 @@ def test_runs_that_differ_only_in_the_seed_are_one_on_every_page(tmp_path: Path)
     assert "variance of the difference" in page_text(page)
     page = app("leaderboard", home.root, samples="demo", metric="es")
     assert [row["runs"] for row in drawn_table(page)] == ["3", "3"]
-    assert "Where the uncertainty of lc.repocoder comes from (variance): its es: " in page_text(page)
+    assert "Sources of the uncertainty of lc.repocoder (variance): its es: " in page_text(page)
     page = app("cost", home.root, samples="demo", metric="es")
     assert not page.exception and len(frame(page, "front")) == 2
 

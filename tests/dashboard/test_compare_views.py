@@ -130,9 +130,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     )
     few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
     sentences = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
-    assert sentences[1:] == [
-        "y: no difference of 2 repositories can be significant at 5%; 6 are the fewest that can show one."
-    ]
+    assert sentences[1:] == ["y: no difference over 2 repositories can be significant at 5%; at least 6 are needed."]
     same = [noisy("a", 0.3, seed="s", id="0"), noisy("a", 0.3, seed="s", id="1")]
     assert view.remarks(compare(same, metric="es"), {"0": "x", "1": "y"})[1:] == [
         "y: both have the same value on every sample."

@@ -81,7 +81,7 @@ def test_a_verdict_is_what_the_test_says() -> None:
     part = table("part", [0.3] * 16, status=[Status.INFRA_FAILED] + [Status.SCORED] * 15)
     one, other = table("x", [0.3] * 2), table("y", [0.4] * 2)
     assert [line["verdict"] for line in table_of(board([base, low, part]).groups[0])] == [
-        "baseline", "worse", "not whole",
+        "baseline", "worse", "incomplete",
     ]  # fmt: skip
     assert table_of(board([one, other], baseline="x").groups[0])[0]["verdict"] == "not significant"
     bits = [make_table({"bits": [at] * 8}, "abcdefgh", id=name, strategy=name) for name, at in (("a", 9.0), ("b", 5.0))]
@@ -167,7 +167,7 @@ def test_the_baseline_is_one_row_also_where_its_strategy_has_two() -> None:
     assert group.base is not None and group.base.run.origin is Origin.REFERENCE
     assert [row.run.strategy for row in group.rows] == ["other", "lc.infile", "lc.infile"]
     assert group.rows[1] is group.base and group.rows[0].difference["es"].mean == pytest.approx(20)
-    assert [line["verdict"] for line in table_of(group)] == ["better", "baseline", "not whole"]
+    assert [line["verdict"] for line in table_of(group)] == ["better", "baseline", "incomplete"]
     [ranking, *_] = report(ranked, {}).sections[0].tables
     for drawn in (ranking.drawn, view.ranking(group, {}).drawn):
         assert drawn and drawn.bars[1] and drawn.bars[1].mean == drawn.base

@@ -44,7 +44,9 @@ def test_a_name_stands_for_the_id_and_the_last_one_counts(home: Home) -> None:
     assert stored(home) == {run: "first"}
     assert "name: first" in command(home, "runs", "first").out
     assert command(home, "runs").out.splitlines()[2].startswith("first ")
-    assert_fault(command(home, "runs", "name", other, "first"), f"the run {run} has this name", "choose another")
+    assert_fault(
+        command(home, "runs", "name", other, "first"), f"the run {run} already has this name", "choose another"
+    )
     assert command(home, "runs", "name", "first", "").out == f"{run} has no name now\n"
     assert command(home, "runs", "show", run).code == 0 and command(home, "runs", "first").code == 1
 
@@ -78,7 +80,7 @@ def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
 ) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
     command(home, "runs", "name", run, "bad")
-    for answer, cure in (("", "the question was not answered; give --yes"), ("n\n", "answer y, or give --yes")):
+    for answer, cure in (("", "not answered, so nothing was done; give --yes"), ("n\n", "answer y, or give --yes")):
         monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
         refused = run_cli("runs", "delete", "bad", "--home", str(home.root))
         assert refused.code == 1 and refused.err.endswith(f"{cure}\n"), refused
@@ -100,7 +102,7 @@ def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
     run = begun(home, locked=True)
     with open_store(home.database) as store, store.run_lock(run):
         assert_fault(
-            command(home, "runs", "delete", run, "--yes"), "a process is working on it", "stop that process first"
+            command(home, "runs", "delete", run, "--yes"), "a process is working on the run", "stop that process first"
         )
 
 
@@ -113,7 +115,7 @@ def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypa
             return True
 
         monkeypatch.setattr("click.confirm", work)
-        assert_fault(command(home, "runs", "delete", run), "a process is working on it", "stop that process first")
+        assert_fault(command(home, "runs", "delete", run), "a process is working on the run", "stop that process first")
     assert run in command(home, "runs").out
 
 
@@ -135,7 +137,7 @@ def test_a_run_takes_no_name_that_stands_for_another(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
     assert_fault(command(home, "runs", "name", run, other), "this is the id of a run", "another name")
     command(home, "runs", "name", run, "good")
-    assert_fault(command(home, "runs", "name", other, "good"), f"the run {run} has this name", "another")
+    assert_fault(command(home, "runs", "name", other, "good"), f"the run {run} already has this name", "another")
     with open_store(home.database) as store:
         # The other run may come later, as a shard's does.
         row = {"run_id": run, "ordinal": 5, "name": other}

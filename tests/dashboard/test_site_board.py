@@ -305,7 +305,7 @@ def test_sites_of_the_same_packages_are_equal_and_pages_that_are_gone_go(package
 @pytest.mark.parametrize(
     ("words", "changed"),
     [
-        ("is 2, out of its range", make_package("b", scores={"es": 2.0})),
+        ("is 2, outside its range", make_package("b", scores={"es": 2.0})),
         ("evil", make_package("b", scores={"evil": 1.0})),
         ("sampling.seeds", make_package("b", sampling={"seeds": (1 << 80,)})),
         ("not a date", make_package("b", date="2026-99-99")),
@@ -330,7 +330,7 @@ def test_wrong_calls_are_one_line(tmp_path: Path) -> None:
     other.mkdir()
     (other / "thesis.txt").write_text("mine")
     assert_fault(build(folder, other), "contains other files", "--out")
-    assert_fault(build(other, tmp_path / "out"), "contains no package folder", "results pack")
+    assert_fault(build(other, tmp_path / "out"), "the folder contains no package", "results pack")
     assert_fault(build(folder, tmp_path / "out", "--url", "javascript:alert(1)"), "is not the URL of a site")
     assert [path.name for path in other.iterdir()] == ["thesis.txt"]
 

@@ -171,7 +171,7 @@ def check_headline(said: Said, ranked: list[dict[str, Any]]) -> None:
     )
     assert sentence.startswith(f"All {len(means)} ranked rows" if len(means) > 1 and len(set(means)) == 1 else start)
     is_alone = len(first["beats"]) == len(others) > 0
-    assert ("significantly better than every other" in sentence) is (is_alone and said.group.all_pairs)
+    assert ("significantly better than every other strategy" in sentence) is (is_alone and said.group.all_pairs)
 
     def listed(names: list[str]) -> list[str]:
         return names if len(names) < 4 else [*names[:2], f"{len(names) - 2} others"]

@@ -212,7 +212,7 @@ class FieldError(Scripted):
 @pytest.mark.parametrize("value", [10**30, 10**9, -1, float("nan"), float("inf"), None])
 def test_an_account_that_cannot_be_is_a_fault_of_that_answer(name: str, value: object) -> None:
     memory = Memory()
-    with batching(FieldError({name: value}), memory) as batcher, pytest.raises(MachineFault, match="an impossible end"):
+    with batching(FieldError({name: value}), memory) as batcher, pytest.raises(MachineFault, match="an invalid finish"):
         batcher.ask([ask("a")])
     assert not memory.kept
 
@@ -259,7 +259,7 @@ def test_whoever_waits_for_a_lost_generator_is_told() -> None:
     with batching(generator) as batcher:
         futures = in_threads(batcher, asking(batcher, "abcdefghijklmnopqrst"))
         assert all(isinstance(future.exception(), MachineFault) for future in futures)
-        with pytest.raises(MachineFault, match=f"call {GIVE_UP} fails"):
+        with pytest.raises(MachineFault, match=f"call {GIVE_UP} failed"):
             batcher.ask([ask("later")])
     assert len(generator.batches) == GIVE_UP
 

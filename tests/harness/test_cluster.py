@@ -243,7 +243,7 @@ def test_a_model_whose_weights_are_loaded_by_whoever_asks_is_refused(
     model = Scripted(lambda _: "")
     monkeypatch.setattr(model, "capabilities", Capabilities(weights=True), raising=False)
     monkeypatch.setattr(nodes.base, "resolve", lambda _: model)
-    with pytest.raises(InputFault, match="loads its weights .* openai:MODEL@URL"):
+    with pytest.raises(InputFault, match="loads weights .* openai:MODEL@URL"):
         NodeJob.of(home, sample_set, "scripted", RunOptions())
 
 

@@ -367,8 +367,8 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
         load(write(tmp_path / "p.toml", text))
     said = str(caught.value)
     for words in (
-        "no key 'top'",
-        "rate 1: there is no key 'price'",
+        "the key 'top' is unknown",
+        "rate 1: the key 'price' is unknown",
         "rate 1: match must be",
         "rate 1: seen must be a date",
         "rate 1: input must be a number",
@@ -376,7 +376,7 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
         "rate 1: input and output must be given together",
         "rate 2: seen must be a date",
         "rate 2: at_once must be a whole number",
-        "rate 2: url must be a text",
+        "rate 2: url must be a string",
         "rate 2: neither input and output nor per_hour",
         "rate 2: cached is given without input",
         "rate 2: at_once is given without per_hour",

@@ -148,7 +148,7 @@ def test_imported_run_scored_and_exported(tmp_path: Path, files: list[str], repo
     assert run_cli("samples", "export", "cceval", "--format", "crosscodeeval", "--out", str(out)).code == 0
     seen = Path(ctxbench.__path__[0]).resolve() / "answers.jsonl"
     refused = run_cli("samples", "export", "cceval", "--format", "crosscodeeval", "--out", str(seen))
-    assert refused.code == 1 and "could be read by strategies" in refused.err and not seen.exists()
+    assert refused.code == 1 and "strategies could read the answers" in refused.err and not seen.exists()
     back = run_cli("samples", "import", str(out), "--format", "crosscodeeval", "--name", "back", *given)
     assert back.code == 0, back
     assert sets.load(home, "back").samples == made.samples

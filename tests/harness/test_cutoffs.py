@@ -64,7 +64,7 @@ def test_a_homes_own_cutoffs_come_before_the_shipped_ones(tmp_path: Path) -> Non
 @pytest.mark.parametrize("label", ["hf(model=smollm2-135m)", "openai(model=org/own-model) [fim]", "scripted"])
 def test_the_advice_for_an_unknown_cutoff_can_be_typed(tmp_path: Path, label: str) -> None:
     [sentence] = [line for line in notes(group((OLD,), Cutoffs(), generator=label)) if "unknown" in line]
-    lines = re.search(r"(\[\[cutoff\]\]), the two lines (match = .+) and (day = [\d-]+),", sentence)
+    lines = re.search(r"three lines: (\[\[cutoff\]\]), (match = .+) and (day = [\d-]+),", sentence)
     assert lines is not None and "\n" not in sentence
     (tmp_path / "cutoffs.toml").write_text("\n".join(lines.groups()))
     assert of_home(Home(tmp_path)).day(label) == date(2024, 6, 1)
@@ -74,9 +74,12 @@ def test_the_advice_for_an_unknown_cutoff_can_be_typed(tmp_path: Path, label: st
     ("text", "faults"),
     [
         ('[[cutoff]]\nmatch = "m"\nday = "2024-06-01"\n', ["cutoff 1: day must be a date such as 2024-06-01"]),
-        ("[[cutoff]]\nday = 2024-06-01T00:00:00\nwhen = 1\n", ["match must be", "day must be", "no key 'when'"]),
-        ("[[cutoff]]\nmatch = []\nday = 2024-06-01\nsource = 1\n", ["match must be", "source must be a text"]),
-        ("[[rate]]\n", ["no key 'rate' at the top"]),
+        (
+            "[[cutoff]]\nday = 2024-06-01T00:00:00\nwhen = 1\n",
+            ["match must be", "day must be", "the key 'when' is unknown"],
+        ),
+        ("[[cutoff]]\nmatch = []\nday = 2024-06-01\nsource = 1\n", ["match must be", "source must be a string"]),
+        ("[[rate]]\n", ["the key 'rate' is unknown"]),
         ("day = \n", ["is not valid TOML"]),
     ],
 )
@@ -116,7 +119,7 @@ def test_the_whole_board_is_the_same_with_and_without_days() -> None:
     [
         ((OLD, SAME_DAY), stated(), "all samples are older (2023-01-01 to 2024-06"),
         ((NEW, None), stated(), "all samples are newer: 2024-06-02; the day of 1 is unknown."),
-        ((OLD, NEW), Cutoffs(), "is unknown: the model may have read these samples, of 2023-01-01 to 2024-06-02."),
+        ((OLD, NEW), Cutoffs(), "is unknown, so the model may have read these samples, of 2023-01-01 to 2024-06-02."),
     ],
     ids=["older", "newer", "unknown"],
 )
@@ -237,7 +240,7 @@ def test_a_board_shows_only_samples_after_the_day(home: Home) -> None:
     assert run_cli(*RUN, "--home", str(home.root)).code == 0
     [row] = records(home, "--samples", "demo", "--after", "2024-05-31")
     assert (row["samples"], row["n"]) == ("demo[after 2024-05-31]", 2)
-    assert row["remarks"] == ["1 sample without a known day are left out, as they may be older than 2024-05-31."]
+    assert row["remarks"] == ["1 sample without a known day are left out, because they may be older than 2024-05-31."]
     [whole] = records(home, "--samples", "demo")
     assert (whole["samples"], whole["n"]) == ("demo", 4)
     result = run_cli("leaderboard", "--home", str(home.root), "--after", "2025-01-01")

@@ -211,7 +211,7 @@ def test_long_output_is_cut_in_its_middle(bench: Bench) -> None:
     with bench.open(FakeJudge(bench.set, answer=lambda *_: _judged(output=output, reason="two\nlines"))) as executor:
         verdict = executor.verdict(bench.sample, "x")
     assert verdict.reason == "two lines"
-    assert verdict.output.startswith("first") and verdict.output.endswith("last") and "left out" in verdict.output
+    assert verdict.output.startswith("first") and verdict.output.endswith("last") and "omitted" in verdict.output
     assert len(verdict.output) < OUTPUT_KEPT + 100
 
 

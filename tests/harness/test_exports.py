@@ -127,7 +127,7 @@ def test_the_epochs_of_an_inspect_log_share_out_the_calls_of_a_sample(home: Home
 def test_what_cannot_be_exported_is_said(home: Home, tmp_path: Path) -> None:
     alone = command(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "none").out.split()[0]
     ended = command(home, "results", "export", alone, "--out", str(tmp_path / "x"), "--format", "ctxbench")
-    assert_fault(ended, "has no completions, as no model was asked", "choose --format inspect or every-eval-ever")
+    assert_fault(ended, "has no completions, because no model was asked", "choose --format inspect or every-eval-ever")
     folder = ("results", "export", "mine", "--out", str(tmp_path), "--format")
     assert_fault(command(home, *folder, "inspect"), "the path is a folder", "give --out the path of a file")
     assert command(home, *folder[:-1], "--format", "nothing").code == 2

@@ -135,4 +135,4 @@ def test_usage(tmp_path: Path) -> None:
     words = ["run", "--samples=demo", "--strategy=lc.infile", "--generator=scripted(text=x)", f"--home={tmp_path}"]
     assert run_cli(*words, "--repeat=0").code == 2
     make_set(Home(tmp_path))
-    assert_fault(run_cli(*words, f"--seed={2**63 - 1}", "--repeat=2"), "there are fewer than", "lower --seed")
+    assert_fault(run_cli(*words, f"--seed={2**63 - 1}", "--repeat=2"), "fewer than 2 seeds", "lower --seed")

@@ -165,7 +165,7 @@ def test_without_a_model_nothing_is_completed_and_what_was_found_ranks(tmp_path:
     assert group.metric == "definition_recall@1024" and group.family.significant == 1
     assert not {"em", "es", "bits", "copyable_bits"} & set(group.scales)
     [section] = sections(board(run_tables(bench.store)))
-    assert section.tables[-1].caption.startswith("What was found") and section.warnings == ()
+    assert section.tables[-1].caption.startswith("Retrieved definitions") and section.warnings == ()
     assert headline(group).startswith("No model was asked. ")
     # The same again does nothing.
     assert [one.new for one in bench.run(silent, *strategies, generator="none")] == [0, 0, 0]
@@ -626,7 +626,7 @@ class Short(Scripted):
 def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(bench: Bench) -> None:
     [summary] = bench.run(Short(right, version="1"))
     assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
-    assert "built a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
+    assert "sent a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
     line = str(fault_of([summary]))
     assert line.startswith("8 samples are missing, 8 because the prompt is too long for the model; the first: ")
     assert line.endswith("over the window; shorten it; until then the same command fails again")

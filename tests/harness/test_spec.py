@@ -39,7 +39,7 @@ def test_a_smaller_limit_is_a_part_of_a_larger() -> None:
 
 
 def test_no_samples_are_no_run() -> None:
-    with pytest.raises(InputFault, match="leaves none"):
+    with pytest.raises(InputFault, match="leaves no samples"):
         planned_samples(MANY, 0)
 
 

@@ -548,7 +548,9 @@ def test_the_command_line_packs_and_verifies(packages: dict[str, Made], tmp_path
     assert verification is not None and not verification.equal
     assert files.verification_of(tmp_path / "tampered", files.read(made.package)) is None
     files.write(tmp_path / "other", files.sealed(manifest(set__digest=OTHER)(files.read(made.package))))
-    assert_fault(run_cli("results", "verify", str(tmp_path / "other"), *home), "not a standard set", "copy its folder")
+    assert_fault(
+        run_cli("results", "verify", str(tmp_path / "other"), *home), "nor a current standard set", "ask the author"
+    )
     (tmp_path / "empty").mkdir()
     assert_fault(run_cli("results", "verify", str(tmp_path / "empty"), *home), "completions.jsonl is missing")
 
@@ -562,7 +564,7 @@ def test_a_folder_keeps_what_a_person_edited(packages: dict[str, Made], tmp_path
     edit_manifest('title = "', 'title = "Better: ')(tmp_path / "mine")
     edited = files.read(tmp_path / "mine")
     for other in (submission, files.sealed(manifest(date="2026-01-01")(submission))):
-        with pytest.raises(InputFault, match="contains another package, or one that was edited.*give --out a new"):
+        with pytest.raises(InputFault, match="contains another package, an edited one.*give --out a new"):
             files.write(tmp_path / "mine", other)
     assert files.read(tmp_path / "mine") == edited and edited.manifest.title.startswith("Better: ")
 
@@ -673,5 +675,5 @@ def test_verdicts_are_given_again_in_a_real_box_and_a_cell(tmp_path: Path) -> No
     files.write(tmp_path / "forged", files.sealed(passing(honest)))
     result = verified(tmp_path / "forged")
     sample = honest.scores[place].sample
-    forged = f"verdicts: 1 differ; the first: {sample}: verdict: the package says PASSED, here it is FAILED"
+    forged = f"verdicts: 1 differ; the first: {sample}: verdict: the package has PASSED, this machine computed FAILED"
     assert result.code == 10 and forged in result.out, result

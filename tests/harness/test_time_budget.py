@@ -26,7 +26,7 @@ def make_budget(finished: int = 0) -> TimeBudget:
 def test_a_plan_is_within_the_time_left() -> None:
     budget = make_budget()
     assert budget.planned(1100.0, [1.0, 1.0], most=1000) == 200
-    with pytest.raises(InputFault, match="20 samples take about 600 s, and 500 s are left") as fault:
+    with pytest.raises(InputFault, match="20 samples take about 600 s, but only 500 s are left") as fault:
         budget.planned(1100.0, [10.0, 20.0], most=1000)
     assert fault.value.cure == "give --budget 14m, a smaller model, or --generator none"
     budget.asks_model = False

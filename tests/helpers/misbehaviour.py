@@ -284,7 +284,7 @@ def _ends() -> Iterator[Misbehaviour]:
     for reason in ("stop", "length", "eos", "STOP", "max_tokens"):
         yield Misbehaviour(f"ends by {reason}", choice(finish_reason=reason), Outcome.ANSWER, "answer")
     for reason in (None, "", "abort", "error"):
-        yield Misbehaviour(f"ends by {reason!r}", choice(finish_reason=reason), Outcome.AGAIN, "without a reason")
+        yield Misbehaviour(f"ends by {reason!r}", choice(finish_reason=reason), Outcome.AGAIN, "without a valid reason")
     for reason in ("content_filter", "tool_calls", "x" * 10**5, "\x1b[2J", 3, True, [], {}, ["stop"], 10**30):
         yield Misbehaviour(
             f"ends by {str(reason)[:9]!r}", choice(finish_reason=reason), Outcome.ONCE, "ended the answer early"

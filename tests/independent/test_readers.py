@@ -84,8 +84,8 @@ def test_rows_that_other_versions_made_say_so(shelf: Shelf, column: str, old: st
     assert "different versions" not in shelf.said()
     shelf.run("ccc", dict.fromkeys(IDS, 0.7), strategy="lc.repofuse", strategy_version="other", **{column: new})
     said = shelf.said()
-    assert "different versions, which their differences include" in said
-    assert f"{old})" in said and f"{new})" in said and "other" not in said.partition("by different versions")[2]
+    assert "different versions, which affects their differences" in said
+    assert f"{old})" in said and f"{new})" in said and "other" not in said.partition("used different versions")[2]
     assert {one["versions"]["strategy"] for one in shelf.shown()} == {"s1", "other"}
 
 

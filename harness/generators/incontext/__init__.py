@@ -43,7 +43,7 @@ def trained_model(language: Language) -> CopyModel:
 
     path = weights_path(language)
     if not path.is_file():
-        raise InputFault(f"incontext does not know {language.label}", cure="choose another generator")
+        raise InputFault(f"incontext does not support {language.label}", cure="choose another generator")
     return CopyModel.load(path, language)
 
 

@@ -58,14 +58,14 @@ def need_space(place: Path, needed: int, *, where: str) -> None:
             shutil.rmtree(left, ignore_errors=True)
     free = shutil.disk_usage(place).free
     if free < needed:
-        what = f"needs {needed / 1e9:.1f} GB of disk in {place}, which has {free / 1e9:.1f} GB"
+        what = f"the model needs {needed / 1e9:.1f} GB in {place}, where {free / 1e9:.1f} GB are free"
         raise MachineFault(what, where=where, cure="free some space, or name another folder: CTXBENCH_MODELS=FOLDER")
 
 
 def _convert(source: Path, target: Path, where: str) -> None:
     from ctxbench.harness.generators.local import transformers_module  # noqa: PLC0415 - it imports this package
 
-    _logger.info("%s: converting %s to bfloat16, once; it takes a minute or two", where, source.name)
+    _logger.info("%s: converting %s to bfloat16 once; this takes a minute or two", where, source.name)
     module = transformers_module()
     _bar_on_terminals()
     options: dict[str, Any] = {"gguf_file": source.name, "local_files_only": True}
@@ -106,11 +106,11 @@ def _bar_on_terminals() -> None:
 
 def _complete(report: dict[str, Any], where: str) -> None:
     if missing := sorted(report["missing_keys"]):
-        what = f"cannot be converted: {len(missing)} tensors are missing ({', '.join(missing[:3])})"
-        raise InputFault(what, where=where, cure="serve the file by llama.cpp, and use openai:MODEL@URL")
+        what = f"the file cannot be converted: {len(missing)} tensors are missing ({', '.join(missing[:3])})"
+        raise InputFault(what, where=where, cure="serve the file with llama.cpp, and use openai:MODEL@URL")
 
 
 def _unreadable(error: Exception, where: str) -> InputFault:
     reason = str(error).strip().partition("\n")[0][:300]
-    what = f"transformers cannot convert it ({type(error).__name__}: {reason})"
-    return InputFault(what, where=where, cure="serve the file by llama.cpp, and use openai:MODEL@URL")
+    what = f"transformers cannot convert the file ({type(error).__name__}: {reason})"
+    return InputFault(what, where=where, cure="serve the file with llama.cpp, and use openai:MODEL@URL")

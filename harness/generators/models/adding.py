@@ -47,7 +47,7 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
         entry = _of_folder(path) if path.is_dir() else _of_file(path)
         entry |= {"name": name, "chat": chat} | ({"license": license_name} if license_name else {})
         if not entry.get("license"):
-            what = "does not name the licence of its weights"
+            what = "the model does not name the licence of its weights"
             raise InputFault(what, where=str(path), cure="look it up at the weights' source, and add --license NAME")
         added = (NamedModel(**entry),)
     with locked(table.home()):
@@ -117,10 +117,10 @@ def header(path: Path) -> dict[str, Any]:
                 raise ValueError("it does not begin with GGUF")
             version, _, count = _unpacked(handle, "IQQ")
             if version not in (2, 3) or count > _MOST_KEYS:
-                raise ValueError(f"version {version}, {count} keys")
+                raise ValueError(f"it has version {version} and {count} keys")
             return {_text(handle): _value(handle, *_unpacked(handle, "I")) for _ in range(count)}
         except (ValueError, struct.error) as error:
-            raise InputFault(f"is not a GGUF file ({error})", where=str(path), cure=_OTHER) from error
+            raise InputFault(f"the file is not a valid GGUF file ({error})", where=str(path), cure=_OTHER) from error
 
 
 def _unpacked(handle: BinaryIO, form: str) -> tuple[Any, ...]:
@@ -131,7 +131,7 @@ def _unpacked(handle: BinaryIO, form: str) -> tuple[Any, ...]:
 def _text(handle: BinaryIO) -> str:
     [size] = _unpacked(handle, "Q")
     if size > _MOST_TEXT or len(data := handle.read(size)) < size:
-        raise ValueError(f"a text of {size} bytes")
+        raise ValueError(f"it contains a text of {size} bytes")
     return data.decode("utf-8", errors="replace")
 
 
@@ -141,7 +141,7 @@ def _value(handle: BinaryIO, kind: int) -> Any:
     if kind == _LIST:
         kind, count = _unpacked(handle, "IQ")
         if count > _MOST_ITEMS:
-            raise ValueError(f"a list of {count} items")
+            raise ValueError(f"it contains a list of {count} items")
         if kind == _TEXT:
             return [_text(handle) for _ in range(count)]
         handle.seek(count * struct.calcsize(f"<{_form(kind)}"), 1)
@@ -151,7 +151,7 @@ def _value(handle: BinaryIO, kind: int) -> Any:
 
 def _form(kind: int) -> str:
     if kind not in _NUMBERS:
-        raise ValueError(f"a value of type {kind}")
+        raise ValueError(f"it contains a value of type {kind}")
     return _NUMBERS[kind]
 
 

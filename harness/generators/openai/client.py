@@ -84,25 +84,27 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         )
     if status in _AGAIN or status >= 500:
         seconds = server_pause(headers)
-        cure = f"lower concurrency={settings.concurrency}, or wait" if status == 429 else AGAIN
+        cure = f"lower concurrency={settings.concurrency}, or run the same command later" if status == 429 else AGAIN
         soon = seconds <= LONGEST_WAIT
-        return machine(f"status {status}", cure, again=soon, wait=seconds if soon else 0.0)
+        return machine(
+            f"the server cannot answer now (status {status})", cure, again=soon, wait=seconds if soon else 0.0
+        )
     if status in (400, 403) and (code in _FILTER_CODES or _filtered(status, text, message)):
         cure = "use a service that lets the model answer; the sample stays missing"
         return machine(f"a content filter refuses the prompt (status {status})", cure)
     if status in (401, 403):
         name = settings.key_variable
         cure = (
-            f"put a valid key into {name}"
+            f"export a valid key as {name}"
             if name
             else f"name the variable with the key, for example key_env={OFFICIAL_KEY}"
         )
         return user(f"the key is not accepted (status {status}{'' if name else ', none was sent'})", cure)
     if status in _ELSEWHERE:
         to = headers.get("location", "elsewhere")
-        return user(f"status {status}, the server points to {to}", "set url= to that address=")
+        return user(f"the server redirects (status {status}) to {to}", "set url= to that address")
     if status < 400:
-        return machine(f"status {status} is not an answer", AGAIN, again=True)
+        return machine(f"the reply is not an answer (status {status})", AGAIN, again=True)
     if (fault := _unfit(status, text, body, settings)) is not None:
         return fault
     if _OTHER_ENDPOINT.search(message):
@@ -112,7 +114,8 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         cure = f"use a name from {settings.url}/models, and check the url"
         return user(f"the model or the address does not exist (status {status})", cure)
     return machine(
-        f"the request is refused (status {status})", "correct the spec (endpoint=, extra=, tools=), then run again"
+        f"the request is refused (status {status})",
+        "correct the spec (endpoint=, extra=, tools=), then run the same command again",
     )
 
 
@@ -127,8 +130,8 @@ def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Prob
             fault=InputFault(f"the model had no tokens left for its answer: {message}", where=where, cure=ROOM)
         )
     if field := _refused_field(text, message, body):
-        cure = f"""set extra='{{"{field}": null}}': the server then decides"""
-        cure = "leave tools=on out, then tools are sent as text" if field == "tools" else cure
+        cure = f"""set extra='{{"{field}": null}}', and the server decides"""
+        cure = "leave tools=on out, and tools are sent as text" if field == "tools" else cure
         refused_ = InputFault(f"the model does not accept {field}: {message}", where=where, cure=cure)
         # The limit's other name has the same meaning.
         return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)
@@ -327,18 +330,18 @@ class Client:
         except NetworkClosed:
             return Problem(fault=self._stopped())
         except TimeoutError:
-            return self._broken(f"no answer within {settings.timeout:g} s")
+            return self._broken(f"the server sent no answer within {settings.timeout:g} s")
         except TooLarge:
             return self._broken(f"the reply is larger than {largest >> 20} MiB")
         except httpx.ConnectError as error:
-            broken = self._broken(f"no connection ({reason(error)})")
+            broken = self._broken(f"the server cannot be reached ({reason(error)})")
             if self._reached or self._closed.is_set():
                 return broken
             # Nothing ever answered there, so the address is probably wrong.
             cure = f"check its address and {AGAIN.removeprefix('check ')}"
             return Problem(fault=MachineFault(broken.fault.what, where=settings.where, cure=cure))
         except httpx.ConnectTimeout as error:
-            return self._broken(f"no connection ({reason(error)})")
+            return self._broken(f"the server cannot be reached ({reason(error)})")
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
             what = f"the request cannot be sent ({type(error).__name__})"
             return Problem(fault=InputFault(what, where=settings.where, cure="check the url and the key"))
@@ -379,7 +382,7 @@ class Client:
             return self._broken(str(error))
         except (ValueError, RecursionError):
             begin = " ".join(self.scrub(data[:_QUOTED_CHARACTERS].decode("utf-8", "replace")).split())[:60]
-            return self._broken(f"the reply is not JSON, it begins with {begin!r}" if begin else "the reply is empty")
+            return self._broken(f"the reply is not JSON; it begins with {begin!r}" if begin else "the reply is empty")
 
     def _final(self, problem: Problem, tries: int) -> CtxbenchError:
         fault = problem.fault

@@ -172,5 +172,5 @@ def _proxy(address: SplitResult, secret: bool) -> str | None:
         return None
     proxy = urlsplit(named if "://" in named else f"http://{named}")
     if not proxy.hostname or proxy.port == 0:
-        raise ValueError("no host, or no port")
+        raise ValueError("the host or the port is missing")
     return proxy.geturl()

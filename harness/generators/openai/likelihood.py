@@ -71,7 +71,7 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
     if not (isinstance(tokens, list) and isinstance(costs, list)) or not tokens:
         raise _lacking("the reply has no log-probabilities", settings)
     if len(tokens) != len(costs) or type(read) is not int or not 1 <= read <= MOST_TOKENS:
-        raise Garbled("the log-probabilities do not fit the tokens")
+        raise Garbled("the reply's log-probabilities do not match its tokens")
     see_whole(reply, read, least, settings)
     if len(tokens) < min(read, 2):
         raise _lacking("the reply does not repeat the prompt", settings)
@@ -217,7 +217,7 @@ class Counter:
         self._file = file / FILE if file.is_dir() else file
         self._settings = settings
         if not self._file.is_file():
-            raise InputFault(f"{path} contains no tokenizer", where=settings.where, cure=_CURE)
+            raise InputFault(f"{path} does not contain {FILE}", where=settings.where, cure=_CURE)
 
     @functools.cached_property
     def digest(self) -> str:

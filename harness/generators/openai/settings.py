@@ -299,7 +299,11 @@ def _spellings(secret: str) -> Iterator[str]:
 def _value(name: str, environment: Mapping[str, str], settings: OpenAISettings) -> str:
     value = environment.get(name, "").strip()
     if not value:
-        raise InputFault(f"{name} is not set", where=settings.where, cure=f"export {name}=… and run again")
+        raise InputFault(
+            f"{name} is not set", where=settings.where, cure=f"run `export {name}=…`, then the same command again"
+        )
     if not (value.isascii() and value.isprintable() and " " not in value):
-        raise InputFault(f"{name} contains no valid key", where=settings.where, cure="check for blanks and line ends")
+        raise InputFault(
+            f"{name} contains no valid key", where=settings.where, cure="remove blanks and line ends from the key"
+        )
     return value

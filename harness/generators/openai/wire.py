@@ -67,7 +67,7 @@ SHORTER = (
     "smaller window or limit for the strategy, or serve the model with a longer context"
 )
 
-ROOM = "reserve tokens for its thoughts, for example thinking=8000, or switch them off by extra="
+ROOM = "reserve tokens for its thoughts, for example thinking=8000, or switch them off with extra="
 
 
 def path(settings: OpenAISettings) -> str:
@@ -188,8 +188,8 @@ class Served:
 
     def __str__(self) -> str:
         more = [self.fingerprint, f"by {self.provider}" if self.provider else ""]
-        more += [] if self.counted else ["counts no tokens; those of ctxbench stand in"]
-        more += ["repeats the key that it is sent, which was taken out of its answers"] if self.repeats else []
+        more += [] if self.counted else ["counts no tokens, so ctxbench counts them"]
+        more += ["repeats the key in its answers, from which ctxbench removed it"] if self.repeats else []
         return f"{self.model} ({', '.join(filter(None, more))})" if any(more) else self.model
 
 
@@ -222,7 +222,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     finish = dig(choice(reply), "finish_reason")
     finish = finish.lower() if isinstance(finish, str) else finish
     if finish in _BROKEN:
-        raise Garbled(f"the answer ends without a reason (finish_reason {finish!r})")
+        raise Garbled(f"the answer ended without a valid reason (finish_reason {finish!r})")
     if finish not in (*_STOPPED, *_CUT, *(_CALLED if request.chat is not None else ())):
         # A text that a filter truncated or replaced is not the model's answer, and must not be scored.
         raise MachineFault(
@@ -236,7 +236,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     if settings.chat:
         _see_answer(words, finish in _CUT, request, settings)
     if len(words.text) > _LONGEST:
-        raise Garbled(f"the answer has {len(words.text):,} characters")
+        raise Garbled(f"the answer is too long: {len(words.text):,} characters")
     text = fim.cut(words.text) if request.sampling.fim else words.text
     tokens_in, tokens_out = _tokens(reply)
     if tokens_in is not None:
@@ -256,7 +256,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     used = (least if tokens_in is None else tokens_in) + (tokens_out or 0)
     if settings.window and used > settings.window:
         raise TooLong(
-            f"prompt and answer have at least {used} tokens, the window has {settings.window}",
+            f"prompt and answer have at least {used} tokens, but the window has {settings.window}",
             where=settings.where,
             cure=SHORTER,
         )

@@ -75,7 +75,10 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     "many-dropped": ("final(repo, '[]', json.dumps([['similar', [], 1.0, 'x', 1]] * 90_000))", "90,000 dropped blocks"),
     "many-flags": ("final(repo, flags=json.dumps(['x'] * 10_000))", "10,000 flags"),
     "long-flag": ("final(repo, flags=json.dumps(['x' * 10_000]))", "a text has 10,000 characters"),
-    "long-path": ("final(repo, '[%s]' % block(places=json.dumps([['a' * 9999, 0, 1]])))", "a text has 9,999 characters"),
+    "long-path": (
+        "final(repo, '[%s]' % block(places=json.dumps([['a' * 9999, 0, 1]])))",
+        "a text has 9,999 characters",
+    ),
     "flag-of-a-terminal": ("final(repo, flags=json.dumps(['\\x1b[2J']))", "unprintable characters"),
     "reason-of-lines": ("final(repo, '[]', json.dumps([['api', [], None, 'a\\nb', 0]]))", "unprintable characters"),
     # Shapes.
@@ -96,7 +99,10 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     "forged-long-fault": ("end(repo, {'fault': ['x' * 2_000_000, '', '']})", "is no longer available"),
     "forged-odd-fault": ("end(repo, {'fault': 7})", "7 is not list"),
     "forged-error": ("end(repo, {'error': {'a': 1}})", "is not list"),
-    "forged-both": ("end(repo, {'error': ['a', 'b', 'c'], 'fault': ['a', 'b', 'c']})", "the keys error, fault instead of error"),
+    "forged-both": (
+        "end(repo, {'error': ['a', 'b', 'c'], 'fault': ['a', 'b', 'c']})",
+        "the keys error, fault instead of error",
+    ),
     "long-words": ("raise ValueError('x' * 100_000_000)", "raised ValueError"),
     "recursion": ("f = lambda: f()\n    f()", "RecursionError"),
     # Order and time.

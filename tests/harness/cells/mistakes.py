@@ -69,7 +69,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "writes-outside": Mistake(
         body="pathlib.Path('/var/tmp/zq').write_text('x')",
-        fault="writes to its temporary folder, and has no network (docs/isolation.md)",
+        fault="write to its temporary folder, and has no network (docs/isolation.md)",
     ),
     "writes-beside-itself": Mistake(
         body="pathlib.Path(__file__).with_name('zq').write_text('x')", fault="zq' (mistakes.py:"

@@ -301,13 +301,13 @@ def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home
     id_ = run(home).out.split()[0]
     flagged = [sample for sample, found in flags.items() if found]
     assert flagged and {tuple(flags[sample]) for sample in flagged} == {("frames", "gc")} and len(flagged) < len(flags)
-    remark = "passes not plain: see docs/verdicts.md."
+    remark = "passes are not plain (docs/verdicts.md)."
     [row] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json").out)
     assert [text for text in row["remarks"] if text.endswith(remark)] == row["remarks"] != []
     assert remark in run_cli("leaderboard", "--home", str(home.root)).out
     [strict] = json.loads(run_cli("leaderboard", "--home", str(home.root), "--format", "json", "--strict").out)
     assert strict["pass@1"]["mean"] < row["pass@1"]["mean"]
-    assert all("passes not plain, counted as failed: see" in text for text in strict["remarks"])
+    assert all("passes are not plain, counted as failed" in text for text in strict["remarks"])
     out = home.root / "out.jsonl"
     assert (
         run_cli("results", "export", id_, "--format", "ctxbench", "--out", str(out), "--home", str(home.root)).code == 0
@@ -396,7 +396,9 @@ def test_nothing_is_deleted_where_no_tests_can_run_or_a_process_works_at_the_run
     id_ = run(home).out.split()[0]
     with open_store(home.database) as store, store.run_lock(id_) as locked:
         attempt = store.start_attempt(id_, "process", locked=locked)
-        assert_fault(execute(home, "--run", id_, "--anew"), "a process is working on it", "stop that process first")
+        assert_fault(
+            execute(home, "--run", id_, "--anew"), "a process is working on the run", "stop that process first"
+        )
         store.end_attempt(attempt, reason="done", finished=0, missing=0)
 
     def none(*_: Any, **__: Any) -> Any:

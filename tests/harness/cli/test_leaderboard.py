@@ -212,7 +212,7 @@ def test_two_strategies_by_their_names(compared: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["aa11"], ["at least two runs"]),
+        (["aa11"], ["at least two runs", "name another run"]),
         (["aa11", "zz"], ["no stored run or strategy is called 'zz'", "known: aa11"]),
         (["aa11", "bm26"], ["did you mean bm25"]),
         (
@@ -222,7 +222,7 @@ def test_two_strategies_by_their_names(compared: None) -> None:
         (["aa11", "ab23"], ["did you mean ab22"]),
         (["a", "cc33"], ["2 run ids begin with 'a'", "aa11, ab22"]),
         (["aa11", "cc33"], ["different sample sets"]),
-        (["aa11", "ee55"], ["no other run has samples in a language of the first run, aa11"]),
+        (["aa11", "ee55"], ["no other run has samples in a language of the first run, 'aa11'"]),
         (["aa11", "ff66"], ["share no metric of profile ctxbench", "finish the runs with the same commands"]),
         (["aa11", "ab22", "--metric", "esx"], ["did you mean es"]),
         (["aa11", "ab22", "--profile", "infercom"], ["no runs with scores of profile infercom"]),
@@ -237,4 +237,4 @@ def test_a_language_that_only_some_runs_have_is_left_out_with_a_word(compared: N
     assert [(row["baseline"], row["run"], row["language"]) for row in json.loads(result.out)] == [
         ("aa11", "dd44", "python")
     ]
-    assert "left out: java" in result.err
+    assert "java is left out" in result.err

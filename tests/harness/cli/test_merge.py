@@ -129,7 +129,7 @@ def test_a_damaged_shard_is_made_again_by_its_part_and_by_no_other(
     (home.shards / of_first).write_bytes(damage(before[of_first]))
     for index in (1, 0):
         assert run(home, "--shard", f"{index}/2", strategies=("lc.infile",)).code == 0
-    assert any(of_first in line and "are done again" in line for line in caplog.messages)
+    assert any(of_first in line and "are repeated" in line for line in caplog.messages)
     after = shards(home)
     assert {name for name in before if facts(after[name]) != facts(before[name])} == set()
     ended = merge(home)
@@ -239,7 +239,7 @@ def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
         (lambda text: text.replace('{"sample":', '{"simple":', 1), "is not a line of a shard"),
         (lambda text: text.replace('"status":"scored"', '"status":"good"', 1), "field status"),
         (lambda text: text.replace('"completions":', '"completion":', 1), "is not a finished sample"),
-        (lambda text: text.replace("#L", "#M"), "is not a sample of its run"),
+        (lambda text: text.replace("#L", "#M"), "is not a sample of the shard's run"),
         (lambda text: _without(text, '{"answer"'), "lacks an answer or a verdict"),
         (lambda text: _without(text, '{"times":["answer"'), "field seconds: field required"),
     ],
@@ -271,9 +271,9 @@ def test_a_set_that_is_not_here_and_repositories_of_another_version_are_named(ho
     file = unit_file(home)
     [repo] = read(file).snapshots
     other = rewritten(file, lambda text: text.replace(read(file).snapshots[repo], "0" * 64))
-    assert_fault(merge(home, other), f"was built from other files of '{repo}'")
+    assert_fault(merge(home, other), f"have different files of '{repo}'")
     shutil.rmtree(home.samples / "demo")
-    assert_fault(merge(home, file), "the shard's sample set 'demo' is not here")
+    assert_fault(merge(home, file), "the shard's sample set 'demo' is not in the home folder")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home
     ]
     again = reproduce(home)
     assert (again.code, again.out) == (0, first.out) and runs(home) == once
-    assert "who solves what: ctxbench-2-lite, python, scripted(text=apply_tax), by em" in first.out
+    assert "tasks solved by each strategy: ctxbench-2-lite, python, scripted(text=apply_tax), by em" in first.out
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ def scores(home: Home, name: str) -> Rows:
 def test_the_scores_are_those_that_the_run_would_have_stored(home: Home, expected: Rows) -> None:
     others = scores(home, "ctxbench")
     said = cli(home, "leaderboard", "--profile", LATER)
-    assert "No run here has es: not ranked." in said and f"`ctxbench rescore --profile {LATER}`" in said
+    assert "No run here has es, so no run is ranked." in said and f"`ctxbench rescore --profile {LATER}`" in said
     machine = run_cli("leaderboard", "--profile", LATER, "--format", "json", "--home", str(home.root))
     assert json.loads(machine.out) and f"`ctxbench rescore --profile {LATER}`" in machine.err
     assert cli(home, "rescore", "--profile", LATER).split()[1:] == ["theirs", LATER, "scored", "8"]
@@ -107,7 +107,9 @@ def test_a_metric_from_outside_ranks_stored_runs(home: Home, monkeypatch: pytest
     monkeypatch.setattr(metrics, "PROFILES", (*metrics.PROFILES, "edits"))
     cli(home, "rescore", "--profile", LATER)
     unranked = " ".join(cli(home, "leaderboard", "--profile", "edits").split())
-    assert "No run here has edits: not ranked." in unranked and "`ctxbench rescore --profile edits`" in unranked
+    assert (
+        "No run here has edits, so no run is ranked." in unranked and "`ctxbench rescore --profile edits`" in unranked
+    )
     assert cli(home, "rescore").split()[1:] == ["theirs", "edits", "scored", "8"], "all that is installed"
     ranked = cli(home, "leaderboard", "--profile", "edits", "--explain")
     assert "Ranked by edits (edits, lower is better;" in ranked and "edits [95%]" in ranked
@@ -220,7 +222,8 @@ def test_what_cannot_be_priced_is_named_and_the_rest_is_measured(
     references = sets.load(measured, "demo").references
     text = references[min(references)].target
     bad = sorted(sample for sample, reference in references.items() if reference.target == text)
-    line = f"not measured: {', '.join(f'{sample} of {id_}' for sample in bad)}; the first: it answers oddly; mend it"
+    names = ", ".join(f"{sample} of {id_}" for sample in bad)
+    line = f"the bits of {names} could not be measured; the first: it answers oddly; mend it"
     where = ("--home", str(measured.root), "--db", f"sqlite:///{measured.root / 'results.db'}")
     count = "SELECT count(DISTINCT sample_id) FROM score WHERE metric = 'copyable_bits'"
     monkeypatch.setattr(InContext, "bits", OddCoder(""))

@@ -118,7 +118,7 @@ def test_a_sound_one_passes() -> None:
 )
 def test_what_is_declared_and_not_there_is_named(capability: str, method: str) -> None:
     last = check(scripted(**{capability: True}))[-1]
-    assert not last.passed and f"declares {capability}, but has no {method}" in last.detail
+    assert not last.passed and f"the generator declares {capability}, but has no {method}" in last.detail
 
 
 def test_a_slip_in_a_declaration_is_a_fault_of_the_program() -> None:
@@ -141,9 +141,9 @@ def test_a_generator_of_another_kind_is_refused() -> None:
         (scripted(version=""), ["has a version"]),
         (scripted(batch_size=0), ["has a batch size"]),
         (Odd(lambda _, answers: answers[:1]), ["answers every request"]),
-        (changed(finish="done"), ["accounts for its answers"]),
-        (changed(seconds=-1.0), ["accounts for its answers"]),
-        (changed(cached=10**6), ["accounts for its answers"]),
+        (changed(finish="done"), ["answers are complete"]),
+        (changed(seconds=-1.0), ["answers are complete"]),
+        (changed(cached=10**6), ["answers are complete"]),
         (fickle(), ["greedy answers are equal"]),
         (Talkative(lambda _: "x", version="1"), ["keeps to the token limit"]),
         (Coder(float("nan")), ["measures texts", "a likely text costs less"]),

@@ -97,7 +97,9 @@ def test_a_vocabulary_says_its_family_and_its_ends() -> None:
         found = fim.of_vocabulary(words, where="hf m")
         assert found.marks == one.marks
         assert set(fim.ends(words, found)) == set(words)
-    with pytest.raises(InputFault, match="hf m: its vocabulary has no tokens for fill in the middle.*leave --fim out"):
+    with pytest.raises(
+        InputFault, match="hf m: the model's vocabulary has no fill-in-the-middle tokens.*leave --fim out"
+    ):
         fim.of_vocabulary({"<fim_prefix>": 1, "<fim_suffix>": 2}, where="hf m")
     with pytest.raises(InputFault, match="chat=off"):
         fim.of_vocabulary({}, chat=True, where="hf m")

@@ -254,7 +254,7 @@ def test_padding_changes_nothing_in_any_architecture(
 
 def test_models_of_another_make_are_refused(folder: Path, tmp_path: Path) -> None:
     random_model(folder, tmp_path, transformers.MambaConfig(**SMALL, hidden_size=32, num_hidden_layers=2))
-    with pytest.raises(InputFault, match="has no keys and values"):
+    with pytest.raises(InputFault, match="caches no keys and values"):
         hf(model=str(tmp_path)).generate([request("x")])
 
 
@@ -263,7 +263,7 @@ def test_models_of_another_make_are_refused(folder: Path, tmp_path: Path) -> Non
 
 def test_what_is_too_long_is_the_fault_of_that_request_alone(model: HF) -> None:
     long, short = model.generate([request("x = 1\n" * WINDOW), request("x = ", max_tokens=2)])
-    assert isinstance(long, TooLong) and f"window {WINDOW}" in str(long) and isinstance(short, Response)
+    assert isinstance(long, TooLong) and f"window has {WINDOW}" in str(long) and isinstance(short, Response)
 
 
 def test_prompts_are_counted_while_answers_are_made(model: HF) -> None:
@@ -454,7 +454,7 @@ def test_an_answer_ends_with_a_mark_which_is_no_part_of_it(marked: HF) -> None:
 
 
 def test_a_model_without_marks_or_with_a_chat_says_so(folder: Path, marked: HF) -> None:
-    with pytest.raises(InputFault, match="no tokens for fill in the middle"):
+    with pytest.raises(InputFault, match="no fill-in-the-middle tokens"):
         fim.filled(hf(model=str(folder)), *to_fill())
     with pytest.raises(InputFault, match=r"chat model.*chat=off"):
         fim.filled(hf(model=marked._settings.model, chat="on"), *to_fill())

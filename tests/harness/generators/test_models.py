@@ -61,11 +61,11 @@ def test_the_users_table_adds_models() -> None:
         ('name = "tiny"', 'name = "../tiny"', "name of lower-case letters"),
         ('name = "tiny"', 'name = "smollm2-135m"', "is taken; use another name"),
         ('file = "tiny.gguf"', 'file = "../tiny.gguf"', "not the name of a GGUF file"),
-        ("bytes = 4", "bytes = 0", "not 1 or more"),
+        ("bytes = 4", "bytes = 0", "less than 1"),
         ("0000", "zz", "not a sha256"),
         ("window = 64", 'window = 64\nfim = "made-up"', "'made-up' is unknown; use qwen, "),
         ("window = 64", "window = 64\nwindw = 1", "did you mean 'window'"),
-        ('kind = "file"\npath = "tiny.gguf"', 'kind = "wheels"\nwheels = []', "wheels: is empty"),
+        ('kind = "file"\npath = "tiny.gguf"', 'kind = "wheels"\nwheels = []', "wheels: the list is empty"),
         (
             'kind = "file"\npath = "tiny.gguf"',
             'kind = "wheels"\nwheels = [{wheel = "--index-url=x", member = "x"}]',
@@ -166,13 +166,13 @@ def test_names_are_taken_once(tmp_path: Path) -> None:
 def test_a_table_that_is_broken_already_is_named(tmp_path: Path) -> None:
     table.home().mkdir()
     (table.home() / table.FILE).write_text("broken")
-    with pytest.raises(InputFault, match=rf"{table.FILE}: is not valid TOML"):
+    with pytest.raises(InputFault, match=rf"{table.FILE}: the file is not valid TOML"):
         add(gguf(tmp_path / "tiny.gguf"))
 
 
 def test_a_window_is_needed(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf", without("llama.context_length"))
-    with pytest.raises(InputFault, match=r"window: 0 is not 1 or more.*add a TOML file with the entry"):
+    with pytest.raises(InputFault, match=r"window: 0 is less than 1.*add a TOML file with the entry"):
         add(file)
     assert not (table.home() / table.FILE).exists()
 
@@ -194,7 +194,7 @@ def test_a_window_is_needed(tmp_path: Path) -> None:
 )
 def test_a_file_that_lies_is_refused(tmp_path: Path, content: bytes) -> None:
     (file := tmp_path / "tiny.gguf").write_bytes(content)
-    with pytest.raises(InputFault, match=r"is not a GGUF file \(.*\); use a complete GGUF file"):
+    with pytest.raises(InputFault, match=r"is not a valid GGUF file \(.*\); use a complete GGUF file"):
         add(file, license_name="MIT")
 
 
@@ -210,7 +210,7 @@ def test_a_folder_stays_where_it_is(tmp_path: Path) -> None:
     model = add(folder(tmp_path / "My Model"))
     assert (model.name, model.license, model.window) == ("my-model", "apache-2.0", 128)
     assert models.folder("my-model") == tmp_path / "My Model"
-    with pytest.raises(InputFault, match="is a folder of transformers, not a GGUF file; use hf:my-model"):
+    with pytest.raises(InputFault, match="is a transformers folder, not a GGUF file; use hf:my-model"):
         models.gguf("my-model")
 
 

@@ -73,8 +73,11 @@ def test_a_file_is_converted_once(fetched: models.NamedModel, monkeypatch: pytes
     ("library", "message"),
     [
         (Library(missing=["a.weight"]), r"1 tensors are missing \(a.weight\); serve the file"),
-        (Library(error=ValueError("no such architecture\nmore")), r"cannot convert it \(ValueError: no such architec"),
-        (Library(error=OSError("not a file")), r"cannot convert it \(OSError: not a file\)"),
+        (
+            Library(error=ValueError("no such architecture\nmore")),
+            r"cannot convert the file \(ValueError: no such architec",
+        ),
+        (Library(error=OSError("not a file")), r"cannot convert the file \(OSError: not a file\)"),
     ],
 )
 def test_what_cannot_be_converted_leaves_nothing(

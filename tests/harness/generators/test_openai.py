@@ -169,7 +169,7 @@ def test_what_passes_is_tried_again(planned: Fault) -> None:
 def test_an_answer_that_never_comes(planned: Fault) -> None:
     with serving(faults=[planned] * 2) as server, model(server, timeout=0.3, retries=1) as made:
         begin = time.monotonic()
-        assert "no answer within 0.3 s (2 tries)" in str(fault(made))
+        assert "sent no answer within 0.3 s (2 tries)" in str(fault(made))
         assert time.monotonic() - begin < 15
         assert one(made).text == "answer"
 
@@ -205,7 +205,7 @@ def test_no_server_and_then_one() -> None:
     server.start()
     server.stop()
     with model(server, retries=0) as made:
-        assert "no connection" in str(fault(made))
+        assert "cannot be reached" in str(fault(made))
         server.start()
         try:
             assert one(made).text == "answer"
@@ -223,7 +223,7 @@ def test_a_host_where_nobody_ever_was_is_given_up_at_once() -> None:
     server.stop()
     with model(server, retries=99) as made:
         first = str(fault(made))
-        assert "no connection" in first and "check its address" in first and "tries" not in first
+        assert "cannot be reached" in first and "check its address" in first and "tries" not in first
 
 
 @pytest.mark.parametrize("first", [None, Fault(cut=True), Fault(drop=True)], ids=["answers", "breaks-off", "hangs-up"])
@@ -231,7 +231,7 @@ def test_a_server_that_was_there_is_waited_for(first: Fault | None) -> None:
     with serving(faults=[first] * 4 if first else []) as server, model(server, backoff=0.05, retries=3) as made:
         assert isinstance(made.generate([ask()])[0], MachineFault if first else Response)
         server.stop()
-        assert "(4 tries)" in str(found := fault(made)) and "no connection" in str(found)
+        assert "(4 tries)" in str(found := fault(made)) and "cannot be reached" in str(found)
 
 
 def test_closing_wakes_who_waits_for_another_try() -> None:
@@ -307,7 +307,7 @@ def test_a_wrong_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch, caplog: p
         pytest.raises(InputFault) as caught,
     ):
         made.generate([ask()])
-    assert "put a valid key into OPENAI_API_KEY" in str(caught.value) and "Incorrect API key" in str(caught.value)
+    assert "export a valid key as OPENAI_API_KEY" in str(caught.value) and "Incorrect API key" in str(caught.value)
     assert KEY not in f"{caught.value!r} {caught.value} {caught.value.__cause__!r} {caplog.text}"
 
 
@@ -346,5 +346,5 @@ def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
         findings = check(made)
     assert [finding for finding in findings if not finding.passed] == []
     names = [finding.name for finding in findings]
-    assert {finding.detail for finding in findings if finding.name == "says who answers"} == {"no more than the spec"}
+    assert {finding.detail for finding in findings if finding.name == "names the model"} == {"only the spec"}
     assert "answers side by side" in names and ("measures texts" in names) == ("bits" in changes)

@@ -140,7 +140,7 @@ def test_a_name_that_is_not_resolved_keeps_nobody(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(socket, "getaddrinfo", slow)
     late = openai.openai(model="tiny", url="http://nowhere.invalid", timeout=0.3, retries=0)
     [fault] = late.generate([ask()])
-    assert isinstance(fault, MachineFault) and "no answer within 0.3 s" in str(fault)
+    assert isinstance(fault, MachineFault) and "sent no answer within 0.3 s" in str(fault)
     made = openai.openai(model="tiny", url="http://nowhere.invalid", timeout=600)
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.extend(made.generate([ask()])), daemon=True)

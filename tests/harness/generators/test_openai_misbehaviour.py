@@ -150,7 +150,7 @@ def test_a_run_whose_every_second_sample_meets_one(tmp_path: Path) -> None:
         assert first.model_failed == 1  # the empty answer
         refused = [fault for fault in first.faults if fault.kind != "machine"]
         # That a prompt is too long for the model is for its strategy to mend.
-        assert all("built a prompt that the model cannot read" in fault.message for fault in refused), refused
+        assert all("sent a prompt that the model cannot read" in fault.message for fault in refused), refused
         assert len(refused) == sum(one.outcome is Outcome.TOO_LONG for one in met)
         [table] = run_tables(bench.store)
         assert list(table.metrics["em"]).count(1.0) >= len(met)

@@ -227,7 +227,7 @@ def test_a_server_that_counts_nothing_is_named(usage: Body) -> None:
         assert made.served == ()
         [found] = made.generate([ask("a b c")])
     assert isinstance(found, Response) and found.tokens_in == 3 and not found.counted
-    assert made.served == ("tiny (counts no tokens; those of ctxbench stand in)",)
+    assert made.served == ("tiny (counts no tokens, so ctxbench counts them)",)
 
 
 def test_who_answered_behind_a_router_is_noted() -> None:
@@ -325,7 +325,7 @@ def test_an_error_with_status_200_is_one() -> None:
         '{"choices": [{"message": {"content": "ha"}, "finish_reason": "error", "error": {"code": 502, "message": '
         '"Upstream is down"}}]}'
     )
-    assert "status 502: Upstream is down" in str(fault_of(within, within))
+    assert "(status 502): Upstream is down" in str(fault_of(within, within))
     assert isinstance(
         fault_of(raw('{"error": {"code": 400, "message": "maximum context length is 8 tokens"}}')), TooLong
     )

@@ -150,7 +150,7 @@ def test_the_tokenizer_decides_whose_answers_these_are(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"folder": "/no/such"}, "/no/such contains no tokenizer"),
+        ({"folder": "/no/such"}, "/no/such does not contain tokenizer.json"),
         ({"window": 0}, "set window=TOKENS"),
     ],
 )
@@ -235,7 +235,7 @@ def test_a_sound_server() -> None:
     found = findings(template=1)
     assert found == {
         "reads prompts whole": (True, "7,841 tokens"),
-        "goes on with the text": (True, "tokens around a prompt: 1"),
+        "continues the text": (True, "tokens around a prompt: 1"),
     }
 
 
@@ -259,18 +259,18 @@ def test_a_server_that_refuses_what_is_too_long_reads_the_rest() -> None:
 
 
 def test_a_server_that_takes_code_for_a_message() -> None:
-    passed, words = findings(template=30)["goes on with the text"]
+    passed, words = findings(template=30)["continues the text"]
     assert not passed and words == "tokens around a prompt: 30, as around a chat's message"
-    assert "goes on with the text" not in findings(template=30, endpoint="chat")
+    assert "continues the text" not in findings(template=30, endpoint="chat")
 
 
 def test_a_server_that_repeats_the_prompt() -> None:
-    passed, words = findings(answer=lambda prompt, _: prompt)["goes on with the text"]
+    passed, words = findings(answer=lambda prompt, _: prompt)["continues the text"]
     assert not passed and words == "it repeats the prompt before its answer"
 
 
 def test_a_server_that_counts_nothing() -> None:
-    assert findings(usage=False) == {"reads prompts whole": (True, "not known: the server counts no tokens")}
+    assert findings(usage=False) == {"reads prompts whole": (True, "unknown: the server counts no tokens")}
 
 
 def test_the_command_says_it_and_fails() -> None:

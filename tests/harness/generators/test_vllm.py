@@ -263,7 +263,7 @@ def test_what_is_at_hand_is_counted_once(model: VLLM, fake: FakeVLLM) -> None:
 
 def test_a_prompt_that_is_too_long_fails_alone_and_the_room_bounds_the_answer(model: VLLM) -> None:
     long, near = model.generate([request("a" * WINDOW), request("a" * (WINDOW - 4))])
-    assert isinstance(long, TooLong) and f"window {WINDOW}" in str(long)
+    assert isinstance(long, TooLong) and f"window has {WINDOW}" in str(long)
     assert isinstance(near, Response) and near.tokens_in + near.tokens_out <= WINDOW
     assert all(isinstance(one, TooLong) for one in model.generate([request("a" * WINDOW)]))
 
@@ -288,7 +288,7 @@ def test_a_reference_is_priced_from_the_reading_for_its_answer(model: VLLM, fake
     # 8 tokens are read, then the last with the 3 to price, then the last for the answer; a token is made each time.
     assert len(fake.calls) == 2 and model.at_hand == 16
     assert model.read == (8 + 1) + (4 + 1) + (1 + one.tokens_out) + two.tokens_in + two.tokens_out
-    assert model.remark == f"{model.read} tokens read, 16 more were at hand"
+    assert model.remark == f"{model.read} tokens read, 16 more taken from the cache"
 
 
 def test_a_text_within_a_longer_prompt_is_priced_before_that_is_read(model: VLLM, fake: FakeVLLM) -> None:
@@ -337,7 +337,7 @@ class OutOfMemoryError(RuntimeError):
 @pytest.mark.parametrize(
     ("error", "fault", "said"),
     [
-        (OutOfMemoryError("CUDA out of memory.\nTried"), MachineFault, r"does not start \(OutOfMemory.*smaller window"),
+        (OutOfMemoryError("CUDA out of memory.\nTried"), MachineFault, r"did not start \(OutOfMemory.*smaller window"),
         (ValueError("model's max seq len needs more KV cache memory"), MachineFault, "smaller window"),
         (
             ValueError("1 validation error\nValue error, dtype is odd"),

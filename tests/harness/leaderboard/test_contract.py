@@ -82,12 +82,12 @@ def test_a_declaration_says_what_help_says() -> None:
 
 def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> None:
     bare = make_table({"context_gain": [1.0, 2.0]}, "ab", strategy="bare", profile="edits")
-    cure = "Without scores of profile edits: bare. `ctxbench rescore --profile edits` scores"
+    cure = "Strategies without scores of profile edits: bare. `ctxbench rescore --profile edits` adds"
     alone = table(board([bare]), width=400)
-    assert "No run here has edits: not ranked." in alone and cure in alone
+    assert "No run here has edits, so no run is ranked." in alone and cure in alone
     assert "Ranked by" not in alone, "no other metric under the profile's name"
     beside = table(board([*runs(few=1.0), bare]), width=400)
-    assert "Without edits, and not ranked: bare." in beside and cure in beside
+    assert "Not ranked, because they lack edits: bare." in beside and cure in beside
     # What measures contexts is ranked by them, whatever the profile.
     measured = make_table({"copyable_bits": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", generator="incontext")
     assert "has the best copyable_bits" in table(board([measured])) and cure in table(board([measured]), width=400)

@@ -95,7 +95,7 @@ def test_a_group_is_a_float_with_caption_label_and_notes() -> None:
     labels = re.findall(r"\\label\{(.*?)\}", text)
     assert len(labels) == len(set(labels)) == 2 and all(re.fullmatch(r"tab:[a-z0-9-]+", one) for one in labels)
     captions = [line for line in text.splitlines() if r"\caption" in line]
-    assert "Ranked by es, n = 78 to 80; in brackets 95\\% intervals over repositories." in captions[0]
+    assert "Ranked by es, n = 78 to 80; 95\\% intervals over repositories in brackets." in captions[0]
     assert "Not ranked, because samples are missing (never counted as 0)" in text
     for name in ("table", "tabular", "minipage"):
         assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") > 0

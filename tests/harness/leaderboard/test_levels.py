@@ -95,7 +95,7 @@ def test_a_person_sees_one_table_of_levels_and_rankings_of_each_on_demand() -> N
     assert "tasks: class 3, file 1, project 1, self_contained 1" in text
     explained = render.table(made, explain=True)
     assert explained.count("Ranked by") == 1 and "tasks: class 3, file 1, project 1" in explained
-    assert "Level file is a single task: this task alone moves the mean of 3 levels by 33.33." in text
+    assert "Level file has a single task, which alone moves the mean of 3 levels by 33.33." in text
     full = render.table(made, full=True, explain=True)
     assert full.count("Ranked by") == 6 and "ce-python, Python, class+file+project, by scripted" in full
     assert max(map(len, text.splitlines())) <= 120
@@ -114,8 +114,8 @@ def test_invalid_samples_are_left_out_and_what_they_would_change_is_said() -> No
     found = row.metrics["pass@1"]
     assert (found.mean, found.mean_with_invalid) == (pytest.approx(175 / 4), pytest.approx(375 / 6))
     text = "\n".join(notes(board([invalid()]).groups[0]))
-    assert "Invalid samples are left out: 2 (1 broken: its own answer fails its tests; 1 vacuous" in text
-    assert "With them pass@1 would be: icl.direct 62.50 (--invalid include)" in text
+    assert "Invalid samples are left out: 2 (1 broken: the reference fails its tests; 1 vacuous" in text
+    assert "If they counted, pass@1 would be: icl.direct 62.50 (--invalid include)" in text
     assert "Invalid samples are left out: 2" in render.table(board([invalid()]))
 
 
@@ -124,7 +124,7 @@ def test_invalid_samples_that_count_are_told_too() -> None:
     found = row.metrics["pass@1"]
     assert row.excluded == 0 and found.mean == found.mean_with_invalid == pytest.approx(375 / 6)
     text = "\n".join(notes(board([invalid(status=[Status.SCORED] * 6)]).groups[0]))
-    assert "Invalid samples are counted: 2 (1 broken" in text and "With them" not in text
+    assert "Invalid samples are counted: 2 (1 broken" in text and "If they counted" not in text
     assert "arked" not in "\n".join(notes(board([coder_eval()]).groups[0]))
 
 

@@ -32,9 +32,9 @@ def run(strategy: str, mean: float, files: Sequence[str] = FILES, repo: str = "s
         pytest.param(["a"] * 20, range(20), "file", "", id="one repository"),
         pytest.param(["a"] * 18, [*range(9), *range(9)], "repository", "of 9 files of a, and 10 are", id="few files"),
         pytest.param(
-            ["a"] * 20, [0] * 10 + [*range(1, 11)], "repository", "one file of a has half", id="one large file"
+            ["a"] * 20, [0] * 10 + [*range(1, 11)], "repository", "one file of a has at least half", id="one large file"
         ),
-        pytest.param(["a"] * 12, [*range(11), ""], "repository", "not all files", id="a file is not known"),
+        pytest.param(["a"] * 12, [*range(11), ""], "repository", "files of some samples", id="a file is not known"),
         pytest.param([], [], "repository", "", id="nothing"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_mean_that_few_samples_make_is_said_and_stands_beside_its_middle() -> 
     made = board([make_table({"context_gain": gains}, REPOS, strategy="lc.repocoder")], metric="context_gain")
     value = made.rows[0].metrics["context_gain"]
     assert (value.mean, value.median, value.trimmed) == (pytest.approx(4.05), -1.0, -1.0)
-    words = "without a tenth at each end it has the other sign for lc.repocoder (+4.0 and -1.0)"
+    words = "without a tenth at each end, its sign changes for lc.repocoder (+4.0 and -1.0)"
     assert words in _notes(made) and words in " ".join(render.table(made).split())
     assert render.records(made)[0]["context_gain"]["trimmed_mean"] == -1.0
     lines = render.table(made, columns=["median"]).splitlines()
@@ -138,7 +138,7 @@ def test_no_short_name_is_another_rows(names: list[str]) -> None:
 def test_the_answer_is_true_where_nothing_is_ranked_or_tested() -> None:
     half = [Status.SCORED] * 40 + [Status.INFRA_FAILED] * 40
     begun = noisy("lc.infile", 0.3, status=half)
-    assert headline(board([begun]).groups[0]) == "No run here is whole: nothing is ranked."
+    assert headline(board([begun]).groups[0]) == "No run here is complete: nothing is ranked."
     control = noisy("gold", 0.9, control=True, ranked=False)
     assert headline(board([control]).groups[0]) == "These rows are controls: nothing is ranked."
     two = [noisy("a", 0.3), noisy("b", 0.4)]
@@ -146,10 +146,10 @@ def test_the_answer_is_true_where_nothing_is_ranked_or_tested() -> None:
         "Nothing is tested: the baseline gold (control) is a control."
     )
     assert headline(board([*two, begun], baseline="lc.infile").groups[0]).endswith(
-        "the baseline lc.infile is not whole."
+        "the baseline lc.infile is incomplete."
     )
     others = [noisy("c", 0.9, origin=Origin.REFERENCE)]
-    assert headline(board([*two, *others]).groups[0]).startswith("Of yours, b has the best es: ")
+    assert headline(board([*two, *others]).groups[0]).startswith("Among your rows, b has the best es: ")
     # Names that look like numbers, or hold brackets, stay what they are.
     runs = [
         noisy(name, mean, origin=Origin.IMPORTED) for name, mean in (("my model (v1)", 0.3), ("my model (v2)", 0.6))
@@ -232,7 +232,7 @@ def test_notes_of_one_run_claim_no_test() -> None:
 def test_notes_of_a_single_sample_and_of_none() -> None:
     assert "a single sample has none" in _notes(board([make_table({"es": [0.4]}, "a")]))
     empty = make_table({"es": [None]}, "a", status=[Status.INFRA_FAILED])
-    assert "not ranked" in _notes(board([empty]))
+    assert "no run is ranked" in _notes(board([empty]))
     assert render.table(board([empty])) and render.markdown(board([empty])) and render.to_csv(board([empty]))
 
 

@@ -189,7 +189,7 @@ def test_answers_without_a_value_of_the_metric_are_said() -> None:
     [group] = board(runs).groups
     [row] = group.rows
     assert (row.answers.missing, row.answers.undefined, row.metrics["es"].mean) == (0, 1, pytest.approx(35.0))
-    assert "without es, to samples for which other runs have it: lc.infile 1." in " ".join(notes(group))
+    assert "without es to samples for which other runs have es: lc.infile 1." in " ".join(notes(group))
 
 
 def test_costs_are_means_over_the_runs_that_have_them() -> None:
@@ -309,7 +309,7 @@ def test_three_strategies_five_times() -> None:
     assert " runs " in text.splitlines()[3] and "their mean over them" not in text
     assert "one row; a sample's value is its mean over these runs: lc.repocoder 5," in text.replace("\n  ", " ")
     for name in names:
-        [sentence] = [line for line in notes(group) if line.startswith(f"Where the uncertainty of {name} comes from")]
+        [sentence] = [line for line in notes(group) if line.startswith(f"Sources of the uncertainty of {name}")]
         assert sentence.count("% repetition") == (1 if name == group.baseline else 2)
         assert (" its difference to lc.infile: " in sentence) == (name != group.baseline)
     assert not any(line.startswith("Runs were decoded in different ways") for line in notes(group))
@@ -321,7 +321,7 @@ def test_three_strategies_five_times() -> None:
     cells = next(iter(csv.DictReader(io.StringIO(render.to_csv(made)))))
     assert cells["runs"] == "5" and float(cells["variance_es_repetition_share"]) == pytest.approx(shares[-1])
     assert [line[-1] for line in screen_table(group, ["runs"]).lines] == ["5", "5", "5"]
-    assert html(report(made, {})).count("Where the uncertainty of ") == 3
+    assert html(report(made, {})).count("Sources of the uncertainty of ") == 3
 
 
 def test_a_row_of_several_runs_and_one_of_a_single_run_pair_by_means() -> None:
@@ -330,8 +330,8 @@ def test_a_row_of_several_runs_and_one_of_a_single_run_pair_by_means() -> None:
     [lead, base] = group.rows
     assert (lead.variance, set(base.variance)) == ({}, {"es"})
     assert lead.difference["es"].n_common == 24
-    [sentence] = [line for line in notes(group) if line.startswith("Where the uncertainty of ")]
-    assert "uncertainty of lc.infile comes from (variance): its es: " in sentence and "lc.repocoder" not in sentence
+    [sentence] = [line for line in notes(group) if line.startswith("Sources of the uncertainty of ")]
+    assert "uncertainty of lc.infile (variance): its es: " in sentence and "lc.repocoder" not in sentence
     assert [line[-1] for line in screen_table(group, ["runs"]).lines] == ["1", "5"]
 
 
@@ -342,7 +342,8 @@ def test_compare_says_it_of_the_difference() -> None:
     text = comparison([pair])
     assert "lc.repocoder (lc.repocoder-0, 5 runs) minus lc.infile (lc.infile-0)" in text
     assert (
-        "    of its variance: " in text and "% repetition (that of the single run of lc.infile is in samples)" in text
+        "    sources of its variance: " in text
+        and "% repetition (that of the single run of lc.infile is in samples)" in text
     )
     assert render.comparison_json([pair]).count('"share"') == 3
     [sentence] = [

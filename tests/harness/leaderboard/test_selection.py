@@ -45,7 +45,8 @@ def test_bits_of_two_coders_are_in_no_number_together() -> None:
     assert [(row.run.strategy, row.rank_low) for row in group.rows] == [("bm25", 1), ("aim", 1), ("lc.infile", None)]
     alone = group.rows[-1]
     assert (
-        alone.metrics.keys() == {"es"} and "measured by m 1, and those of the other rows by m 2" in alone.run.remarks[0]
+        alone.metrics.keys() == {"es"}
+        and "m 1 measured them, but m 2 measured those of the other rows" in alone.run.remarks[0]
     )
     assert not any("context_gain" in row.difference for row in board(runs).rows if row.run.strategy == "lc.infile")
     [whole] = board([measured("lc.infile", "m 2", gain=0), *runs], metric="context_gain").groups
@@ -186,7 +187,7 @@ def test_seconds_under_different_loads_are_not_compared_without_a_word() -> None
 
 def test_the_load_of_all() -> None:
     assert load_of([make_run(loads=(MANY,)), make_run(loads=(MANY,))]) == (
-        "Seconds were measured with 4 strategies and 16 requests at once on 8 cores; other load of the "
+        "Seconds were measured with 4 strategies and 16 requests at once on 8 cores; any other load of the "
         "machines is unknown."
     )
     assert load_of([make_run(loads=(None,))]).startswith("The load under which")

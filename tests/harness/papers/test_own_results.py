@@ -156,7 +156,7 @@ def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out(
     found = {"icl.direct": (functions(),)}
     text = " ".join(render.table(beside("icl-table3", None, found), ["python"]).split())
     assert "encoder: codet5p-110m as each row of the paper; unixcoder where the paper prints none" in text
-    assert "not shown: the paper's rows of java, as our samples have none" in text
+    assert "not shown: the paper's rows of java, because our samples have none" in text
     times = " ".join(render.table(beside("infercom-table6", "minilm", {}), ["python"]).split())
     assert "encoder: ours minilm for every row; the paper prints none" in times and "not shown" not in times
     asked = "summariser: ours mine, as the generator (--summariser names another), also for functions of tests"
@@ -255,7 +255,7 @@ def test_the_papers_averages_come_out_of_its_rows_without_a_run(name: str) -> No
             # Our copy of the paper lacks half of Table 5: its rows must be these for the text to be right.
             assert means == pytest.approx({"em": 5.495, "id_em": 5.70833}, abs=1e-5)
             assert rest["cells"] == pytest.approx({"em": 10.045, "id_em": 11.29167}, abs=1e-5)
-    assert "the paper's numbers only: nothing was run" in render.table(alone, ["python"])
+    assert "only the paper's numbers are shown" in render.table(alone, ["python"])
 
 
 def test_our_averages_are_over_settings_of_which_every_row_was_run() -> None:
@@ -305,7 +305,9 @@ def with_solved(*solved: SolvedBy) -> ComparedTable:
 
 def test_who_solves_what_stands_below_the_table() -> None:
     [by] = charts({"lc.infile": [1.0, 0.0, 0.0, 0.0], "lc.repocoder": [1.0, 1.0, 1.0, 0.0]})
-    below = render.table(with_solved(by), ["python"]).partition("who solves what: some, python, mine, by em\n")[2]
+    below = render.table(with_solved(by), ["python"]).partition(
+        "tasks solved by each strategy: some, python, mine, by em\n"
+    )[2]
     assert [line.split() for line in below.splitlines()[2:]] == [
         ["only", "lc.repocoder", "2"],
         ["none", "of", "them", "1"],

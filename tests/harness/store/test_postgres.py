@@ -262,10 +262,10 @@ def test_no_table_is_emptied(store: Store) -> None:
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
     [
-        ({"password": "secret"}, InputFault, ("refuses this user or password", "USER:PASSWORD@HOST")),
-        ({"password": None}, InputFault, ("refuses this user or password", "USER:PASSWORD@HOST")),
-        ({"password": None, "query": {"password": "secret"}}, InputFault, ("refuses this user or password",)),
-        ({"username": "nobody"}, InputFault, ("refuses this user or password",)),
+        ({"password": "secret"}, InputFault, ("refused the user or password", "USER:PASSWORD@HOST")),
+        ({"password": None}, InputFault, ("refused the user or password", "USER:PASSWORD@HOST")),
+        ({"password": None, "query": {"password": "secret"}}, InputFault, ("refused the user or password",)),
+        ({"username": "nobody"}, InputFault, ("refused the user or password",)),
         ({"database": "nothing"}, InputFault, ("no such database", "createdb --encoding=UTF8")),
         ({"port": 1}, MachineFault, ("does not answer", "check its host and port")),
         ({"host": "/nowhere"}, MachineFault, ("does not answer", "check its host and port")),

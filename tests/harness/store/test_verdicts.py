@@ -123,10 +123,10 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
         finish(store, run, f"demo/{number}", completion("a"))
         store.link_verdicts(run, f"demo/{number}", {0: one})
     [table] = run_tables(store)
-    assert table.run.remarks == ("1 of 2 passes not plain: see docs/verdicts.md.",)
+    assert table.run.remarks == ("1 of 2 passes are not plain (docs/verdicts.md).",)
     assert table.metrics["pass@1"] == (1.0, 0.0, 1.0), "flags change no score"
     [strict] = run_tables(store, selection=RunFilter(strict=True))
-    assert strict.run.remarks == ("1 of 2 passes not plain, counted as failed: see docs/verdicts.md.",)
+    assert strict.run.remarks == ("1 of 2 passes are not plain, counted as failed (docs/verdicts.md).",)
     assert strict.metrics["pass@1"] == (0.0, 0.0, 1.0)
     assert facets(store, run).flags == ("not plain",)
     measure = Measure(profile="ctxbench", metric="pass", worst=0.0)
