@@ -114,7 +114,7 @@ class TimeBudget:
             what = f"no completion was finished in {spent:.0f} s, but an answer needs at least {fewest}"
             return InputFault(what, where="--budget", cure=self._cure(0.0))
         seconds = (now - self._since) / self.finished * fewest
-        what = f"{self.finished} completions took {now - self._since:.0f} s; an answer needs {fewest}, in about"
+        what = f"{self.finished} completions took {now - self._since:.0f} s; an answer needs {fewest}, which take about"
         # The pilot comes first.
         whole = self._since - self.began + seconds * (1 + PILOT / _FEWEST) / _MARGIN
         return InputFault(f"{what} {seconds / 60:.0f} min", where="--budget", cure=self._cure(whole))

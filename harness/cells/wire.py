@@ -304,7 +304,7 @@ def named(argument: str) -> Iterator[None]:
 def checked(value: Any, *kinds: type) -> Any:
     """Return the value if its type is exactly one of `kinds`; a bool is not an int."""
     if type(value) not in kinds:
-        raise ProtocolError(f"{value!r:.60} is not {' or '.join(kind.__name__ for kind in kinds)}")
+        raise ProtocolError(f"{value!r:.60} is not of type {' or '.join(kind.__name__ for kind in kinds)}")
     return value
 
 

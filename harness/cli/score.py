@@ -293,7 +293,7 @@ def _rescored(
     "--run",
     "run",
     metavar="RUN",
-    help="Judge this stored run's completions without a verdict; RUN is its id or the beginning of it.",
+    help="Judge this stored run's completions without a verdict; RUN is a run id or its beginning.",
 )
 @click.option(
     "--anew", is_flag=True, help="With --run: delete the run's verdicts first, then judge all its completions."

@@ -202,7 +202,7 @@ def _run(basis: Basis, labels: tuple[str, str], records: Mapping[str, RecordedSa
     for record in records.values():
         if len(record.answers) != n:
             raise InputFault(
-                f"{record.task!r} has {len(record.answers)} completions, other records have {n}",
+                f"{record.task!r} has {len(record.answers)} completions, but other records have {n}",
                 where=record.where,
                 cure="give each sample the same number, or leave out incomplete samples, which then count as missing",
             )

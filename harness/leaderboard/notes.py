@@ -411,6 +411,6 @@ def _samples(group: Group) -> list[str]:
         "; differences, p and ranks are over the samples that both rows of a pair have" if group.family.pairs else ""
     )
     return [
-        f"Rows have {group.metric} for different samples, and means are over a row's own samples ({sample_counts})"
+        f"Rows have {group.metric} for different samples; each mean is over the row's own samples ({sample_counts})"
         f"{pairs}."
     ]

@@ -17,7 +17,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.results import RunTable, Status, samples_label, value_cases
 
 UNKNOWN = "-"
-_UNDATED_CURE = "if the set has days, the same `ctxbench run` adds them to the run without asking a model"
+_UNDATED_CURE = "repeat the same `ctxbench run`, which adds the set's days, if it has any, without asking a model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

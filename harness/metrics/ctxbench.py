@@ -274,7 +274,7 @@ profile(
                 "Edit similarity of the same texts: 1 - (insertions + deletions) / sum of lengths.",
                 source=_SOURCE,
             ),
-            share("id_em", "The identifiers are those of the reference, in the same order.", source=_SOURCE),
+            share("id_em", "Whether the identifiers equal those of the reference, in the same order.", source=_SOURCE),
             share("id_precision", "Share of the predicted identifiers that the reference has.", source=_SOURCE),
             share("id_recall", "Share of the reference's identifiers that were predicted.", source=_SOURCE),
             share(

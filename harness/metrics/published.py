@@ -239,7 +239,11 @@ profile(
                 "Edit similarity by difflib, which the released code uses without python-Levenshtein.",
                 source=_CROSSCODEEVAL,
             ),
-            share("id_em", "The identifiers are those of the reference, in the same order.", source=_CROSSCODEEVAL),
+            share(
+                "id_em",
+                "Whether the identifiers equal those of the reference, in the same order.",
+                source=_CROSSCODEEVAL,
+            ),
             share("id_precision", "Share of the predicted identifiers that the reference has.", source=_CROSSCODEEVAL),
             share("id_recall", "Share of the reference's identifiers that were predicted.", source=_CROSSCODEEVAL),
             share(
@@ -291,7 +295,7 @@ profile(
             *_REPOCODER,
             share(
                 "id_em",
-                "The identifiers are those of the reference, in the same order.",
+                "Whether the identifiers equal those of the reference, in the same order.",
                 source="InferCom's released scorer",
             ),
             share(

@@ -336,7 +336,7 @@ def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
             costs = latest_costs(runs.store, runs.sample_set.digest, card.spec, choices.n, generator=spec)
             if costs is not None:
                 minutes = samples * costs.generator_seconds / costs.samples / 60
-                text = "%s: about %.1f model minutes, as in the last run over this set; stored answers cost none"
+                text = "%s: about %.1f model minutes, as in the last run over this set; stored answers take no time"
                 _LOG.info(text, card.spec, minutes)
     if rate is None or rate.per_hour:
         return

@@ -337,7 +337,7 @@ def _check(engine: Engine, where: str) -> None:
         number = schema_of(connection)
     if number is None:
         raise InputFault(
-            "the database contains no results of ctxbench", where=where, cure="choose another database with --db"
+            "the database contains no ctxbench results", where=where, cure="choose another database with --db"
         )
     check_schema(number, where=where)
 

@@ -170,7 +170,7 @@ def _entry(folder: Path) -> Entry:
     package = read(folder)
     withdrawn = package.manifest.withdrawn
     if max(package.manifest.date, withdrawn.date if withdrawn else "") > datetime.now(UTC).date().isoformat():
-        raise InputFault("a date is in the future", where=str(folder), cure=_CURE)
+        raise InputFault("a date in the package is in the future", where=str(folder), cure=_CURE)
     with open_in_database(package, where=str(folder)) as (url, _), open_reader(url) as store:
         return Entry(
             package=package,

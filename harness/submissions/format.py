@@ -146,10 +146,12 @@ def _read(folder: Path) -> Submission:
     if odd := next(
         (path for path in sorted({*digests, *manifest.files}) if digests.get(path) != manifest.files.get(path)), ""
     ):
-        raise InputFault(f"{odd!r} is not the file that the manifest names", where=f"{folder / MANIFEST}", cure=_CURE)
+        raise InputFault(f"the file {odd!r} does not match the manifest", where=f"{folder / MANIFEST}", cure=_CURE)
     sources = {path.partition("/")[2]: _decoded(raw, path) for path, raw in files.items() if "/" in path}
     if set(sources) != {manifest.strategy.file} - {None}:
-        raise InputFault("field strategy.file is not the file in strategy/", where=f"{folder / MANIFEST}", cure=_CURE)
+        raise InputFault(
+            "field strategy.file does not name the file in strategy/", where=f"{folder / MANIFEST}", cure=_CURE
+        )
     submission = Submission(
         manifest=manifest,
         samples=tuple(_records(SampleRecord, files[SAMPLES], folder / SAMPLES)),
@@ -258,9 +260,9 @@ def _check_fields(submission: Submission, folder: Path) -> None:
     # A strategy's arguments may be any text. A model's contain its name.
     names = (strategy.spec.partition("(")[0], model.spec, versions.coder, versions.tokenizer)
     faults = {
-        "strategy.spec: names a file that the package lacks": (name if at else None) != strategy.file
+        "strategy.spec: the package lacks the strategy's file": (name if at else None) != strategy.file
         or _FILE.search(arguments if at else name),
-        "strategy, model or versions: a name has letters that look like others": not all(map(str.isascii, names)),
+        "strategy, model or versions: a name contains look-alike letters": not all(map(str.isascii, names)),
         f"language: {min(foreign, default='')!r} is not one of {', '.join(languages.names())}": foreign,
         f"scores: {min(unknown, default='')!r} is not a metric of this version": unknown,
         f"scores: there are more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,

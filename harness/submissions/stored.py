@@ -182,7 +182,7 @@ def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
             raise InputFault(
                 "the strategy file changed since the run, or it imports files beside it",
                 where=str(file),
-                cure="put all of the strategy into one file, and run it again",
+                cure="put the whole strategy into one file, and run the strategy again",
             )
     return part, sources
 

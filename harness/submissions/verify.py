@@ -228,7 +228,7 @@ class Verifier:
         self._compare("scores", "", "versions.metrics", versions.metrics, own_metrics, counts=False)
         note = "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
         if self._manifest.supersedes:
-            note += f"; it wants to replace {self._manifest.supersedes}, so check that both have the same authors"
+            note += f"; the package replaces {self._manifest.supersedes}, so check that both have the same authors"
         self._trust("description", note)
         if self._copies:
             self._compare("scores", "", "versions.coder", versions.coder, f"{COPY_MODEL} {VERSION}", counts=False)
@@ -270,7 +270,7 @@ class Verifier:
             self._compare("samples", record.id, "sample", asdict(replace(packed, marks=())), asdict(record))
         marked = sum(bool(record.marks) for record in self.submission.samples)
         if marked:
-            self._put("samples", note=f"that {marked} samples do not count is the author's word")
+            self._put("samples", note=f"the exclusion of {marked} samples is the author's word")
         if [record.id for record in own] == [record.id for record in self.submission.samples]:
             return True
         for name in self._parts.keys() - {"samples"}:

@@ -130,8 +130,8 @@ def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Prob
             fault=InputFault(f"the model had no tokens left for its answer: {message}", where=where, cure=ROOM)
         )
     if field := _refused_field(text, message, body):
-        cure = f"""set extra='{{"{field}": null}}', and the server decides"""
-        cure = "leave tools=on out, and tools are sent as text" if field == "tools" else cure
+        cure = f"""set extra='{{"{field}": null}}' to let the server decide"""
+        cure = "leave tools=on out to send tools as text" if field == "tools" else cure
         refused_ = InputFault(f"the model does not accept {field}: {message}", where=where, cure=cure)
         # The limit's other name has the same meaning.
         return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)

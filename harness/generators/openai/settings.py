@@ -229,7 +229,9 @@ def header_fields(text: str) -> dict[str, str]:
     )
     if not isinstance(fields, dict) or not sound:
         raise InputFault(
-            "headers is not a JSON object of texts", where=_WHERE, cure="""write headers='{"X-Title": "ctxbench"}'"""
+            "headers is not a JSON object with string values",
+            where=_WHERE,
+            cure="""write headers='{"X-Title": "ctxbench"}'""",
         )
     _see_no_secret("headers", {name: text for name, text in fields.items() if secrets.reference(text) is None})
     return fields

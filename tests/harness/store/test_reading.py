@@ -70,7 +70,7 @@ def test_others_files_are_refused(database: str, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as raw:
         raw.execute("CREATE TABLE theirs (x)")
     raw.close()
-    with pytest.raises(InputFault, match="no results of ctxbench"):
+    with pytest.raises(InputFault, match="no ctxbench results"):
         open_reader(url_of(tmp_path / "other.db"))
     (tmp_path / "text.db").write_text("no database at all, and long enough to be read as one" * 100)
     with pytest.raises(InputFault):

@@ -29,7 +29,7 @@ def url() -> Iterator[str]:
 
 
 def test_a_reader_sees_what_is_written_and_writes_nothing(url: str) -> None:
-    with pytest.raises(InputFault, match="contains no results of ctxbench"):
+    with pytest.raises(InputFault, match="contains no ctxbench results"):
         open_reader(url)
     with open_store(url) as store:
         store.add_run(make_spec(), make_samples(2))
