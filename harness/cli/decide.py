@@ -254,7 +254,7 @@ def _built(
         return samples.build_functions([manifest], home, name, choices["sandbox"], **options)
     sample_set = samples.build_lines([manifest], home, name, since, _PROTOCOL, **options)
     if (files := len({sample.path for sample in sample_set.samples})) < LEAST_FILES:
-        places = f"samples are in {files} files, and a test needs {LEAST_FILES}"
+        places = f"samples are in {files} files, but a test needs {LEAST_FILES}"
         say(f"{manifest.name}: no difference can be significant: {places}")
     return sample_set
 

@@ -33,12 +33,12 @@ _WIDEST = 100
 _SAMPLES = click.option(
     "--samples",
     metavar="NAME",
-    help="Only runs over this sample set; if there are none, its limited runs (NAME[:N]).",
+    help="Show only runs over this sample set or, if there are none, over parts of it (NAME[:N]).",
 )
 _GENERATOR = click.option(
     "--generator",
     metavar="SPEC",
-    help="Only runs by this generator: its spec, its name, or the name of its model.",
+    help="Show only runs by this generator: its spec, its name, or the name of its model.",
 )
 _PROFILE = click.option("--profile", default="ctxbench", show_default=True, help="The metric profile of all scores.")
 _INVALID = click.option(
@@ -49,9 +49,9 @@ _INVALID = click.option(
     help="Leave out or count invalid samples: broken (the reference fails their tests) or vacuous (an empty body "
     "passes them).",
 )
-_AFTER = after_option("Only samples whose code is dated after DATE (see docs/fidelity.md).")
+_AFTER = after_option("Use only samples whose code is dated after DATE (see docs/fidelity.md).")
 _STRICT = click.option(
-    "--strict", is_flag=True, help="Count a completion that passes as failed unless it is plain (docs/verdicts.md)."
+    "--strict", is_flag=True, help="Count passing completions as failed unless they are plain (docs/verdicts.md)."
 )
 _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,

@@ -113,7 +113,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
         records.append(record)
     if faults:
         more = f" (and {len(faults) - _SHOWN_FAULTS} more)" if len(faults) > _SHOWN_FAULTS else ""
-        cure = f"write each line as a JSON object with texts in {', '.join(_FIELDS)}, and with a unique id"
+        cure = f"write each line as a JSON object with strings in {', '.join(_FIELDS)}, and with a unique id"
         raise InputFault(", ".join(faults[:_SHOWN_FAULTS]) + more, cure=f"{cure}; nothing was scored")
     if not records:
         raise InputFault(

@@ -249,7 +249,7 @@ def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUn
     if len(files) < len(repos):
         refusal = f"the files of some samples of {repo} are unknown"
     elif len(sizes) < LEAST_FILES:
-        refusal = f"all samples are of {FlipUnit('file', repo).count(len(sizes))}, and {LEAST_FILES} are needed"
+        refusal = f"all samples are of {FlipUnit('file', repo).count(len(sizes))}, but {LEAST_FILES} are needed"
     elif 2 * max(sizes.values()) >= len(repos):
         refusal = f"one file of {repo} has at least half of the samples"
     else:

@@ -139,7 +139,7 @@ class Merger:
                 raise InputFault(
                     f"the shard's sample set {name!r} is not in the home folder",
                     where=where,
-                    cure="copy its folder into the home's folder samples from the shard's machine",
+                    cure="copy the set's folder from the shard's machine into samples/ of the home folder",
                 )
             self._sets[digest] = sample_set, dates_of(sample_set)
         return self._sets[digest]

@@ -47,7 +47,6 @@ from ctxbench.strategies.registry import CONTROLS, DISTRIBUTION
 
 _PATH = re.compile(r"(?<![\w:/.])~?/(?:[^/(),='\"]+/)*(?=[^/\s(),='\"])")
 _ADDRESS = re.compile(r"http://[^/\s(),='\"]+")
-_PROBLEM = "a package says how its run was made"
 
 
 def packed(
@@ -139,7 +138,7 @@ def _check(runs: Sequence[RunWork]) -> None:
     first = runs[0]
     for run in runs:
         if run.origin is not Origin.RUN:
-            raise InputFault(f"the run {run.id} was imported", where=_PROBLEM, cure="pack a run of your own")
+            raise InputFault(f"the run {run.id} was imported, not run here", cure="pack a run of your own")
         if run.planned != run.finished or run.unjudged:
             raise InputFault(
                 f"{run.planned - run.finished} samples and {run.unjudged} verdicts of the run {run.id} are missing",

@@ -30,7 +30,7 @@ def run(strategy: str, mean: float, files: Sequence[str] = FILES, repo: str = "s
     [
         pytest.param(["a", "b"] * 10, range(20), "repository", "", id="several repositories"),
         pytest.param(["a"] * 20, range(20), "file", "", id="one repository"),
-        pytest.param(["a"] * 18, [*range(9), *range(9)], "repository", "of 9 files of a, and 10 are", id="few files"),
+        pytest.param(["a"] * 18, [*range(9), *range(9)], "repository", "of 9 files of a, but 10 are", id="few files"),
         pytest.param(
             ["a"] * 20, [0] * 10 + [*range(1, 11)], "repository", "one file of a has at least half", id="one large file"
         ),
@@ -72,7 +72,7 @@ def test_what_is_not_tested_says_why() -> None:
     few = [f"f{index % 4}.py" for index in range(60)]
     group = board([run("lc.infile", 0.3, few), run("better", 0.5, few)]).groups[0]
     assert (group.rows[0].difference["es"].significant, group.family.claim()) == (False, "")
-    why = "all samples are of 4 files of shop, and 10 are needed"
+    why = "all samples are of 4 files of shop, but 10 are needed"
     assert group.family.verdict() == f"No difference can be significant here: {why}."
     assert why in render.comparison(compare.compare([run("lc.infile", 0.3, few), run("better", 0.5, few)]))
 
