@@ -164,7 +164,7 @@ def test_a_table_a_sentence_and_what_cannot_be_told(powered: None) -> None:
     result = run_cli(*COMMAND, "--baseline", "lc.infile")
     assert result.code == 0
     assert "demo, python, scripted: power for es" in result.out and "repositories  5 samples each" in result.out
-    assert "A difference of 3.0 % needs about" in result.out and "beside lc.repocoder on 8 repositories" in result.out
+    assert "A difference of 3.0 % needs about" in result.out and "and lc.repocoder on 8 repositories" in result.out
     assert "demo, java, scripted: " in result.err
     [plan] = json.loads(run_cli(*COMMAND, "--baseline", "aa", "--format", "json").out)
     assert plan["baseline"] == "lc.infile" and len(plan["table"]) == 28

@@ -382,7 +382,7 @@ def test_a_model_that_cannot_be_asked_says_so(folder: Path, tmp_path: Path, temp
 def test_missing_tensors_are_not_made_up(folder: Path, tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     deeper = json.dumps({**config, "num_hidden_layers": 5})
-    with pytest.raises(InputFault, match=r"lacks 9 tensors \(model\.layers\.4"):
+    with pytest.raises(InputFault, match=r"lack 9 tensors \(model\.layers\.4"):
         hf(model=changed(folder, tmp_path / "m", config__json=deeper)).generate([request("x")])
 
 
