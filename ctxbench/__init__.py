@@ -266,7 +266,7 @@ def scores(
         CtxbenchError: if no run matches, or a column does not exist.
     """
     from ctxbench.harness import frames
-    from ctxbench.harness.leaderboard.sections import leading
+    from ctxbench.harness.leaderboard.selection import leading
 
     chosen = {"samples": samples, "profile": profile, "invalid": invalid, "strict": strict, "generator": generator}
     tables = _query(**chosen, ks=k, after=after, prices=prices, home=home, db=db).tables()

@@ -13,8 +13,10 @@ from markupsafe import Markup
 from ctxbench.dashboard.views.leaderboard import DrawnTable, environment
 from ctxbench.dashboard.views.runs import when
 from ctxbench.harness.leaderboard.columns import glossary
+from ctxbench.harness.leaderboard.curves import Curves, curves
+from ctxbench.harness.leaderboard.headline import headline
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Board, Group
-from ctxbench.harness.leaderboard.sections import BoardSection, Curves, curves, headline
+from ctxbench.harness.leaderboard.sections import BoardSection
 from ctxbench.harness.leaderboard.sections import sections as board_sections
 from ctxbench.harness.results import RunInfo
 from ctxbench.harness.run.spec import sampling_key

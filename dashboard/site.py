@@ -18,7 +18,7 @@ from ctxbench.bench.files import sha256
 from ctxbench.dashboard import report
 from ctxbench.dashboard.views.leaderboard import DrawnTable, environment
 from ctxbench.harness.leaderboard import columns, scales
-from ctxbench.harness.leaderboard.sections import heading_of, headline
+from ctxbench.harness.leaderboard.headline import heading_of, headline
 from ctxbench.harness.results import RunInfo
 from ctxbench.harness.submissions.boards import Entry, Ranking, compared_with, rankings
 from ctxbench.harness.submissions.records import Manifest, PartCheck, PartState

@@ -25,8 +25,8 @@ from ctxbench.harness.cli.main import cli
 from ctxbench.harness.cli.terminal import progress
 from ctxbench.harness.generators.base import canonical
 from ctxbench.harness.leaderboard import board, compare
+from ctxbench.harness.leaderboard.curves import Curves, curves
 from ctxbench.harness.leaderboard.rows import Group, Row
-from ctxbench.harness.leaderboard.sections import Curves, curves
 from ctxbench.harness.metrics import COPY_MODEL, COPYABLE
 from ctxbench.harness.results import RunTable, Status, samples_label
 from ctxbench.harness.run.execution import back_end

@@ -10,9 +10,9 @@ import streamlit as st
 from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import cost as view
 from ctxbench.harness.leaderboard.columns import COLUMNS
+from ctxbench.harness.leaderboard.curves import Blank, curves
 from ctxbench.harness.leaderboard.notes import group_warnings
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, Group
-from ctxbench.harness.leaderboard.sections import Blank, curves
 from ctxbench.harness.leaderboard.selection import load_of
 
 HELP: Mapping[str, str] = {

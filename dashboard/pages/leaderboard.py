@@ -12,9 +12,10 @@ from ctxbench.dashboard import choices, data, show
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views import metrics
 from ctxbench.harness.leaderboard import Board, Group
+from ctxbench.harness.leaderboard.headline import answer, heading_of
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS
-from ctxbench.harness.leaderboard.sections import answer, heading_of, short_names
+from ctxbench.harness.leaderboard.sections import short_names
 from ctxbench.harness.leaderboard.selection import file_labelled
 
 _INVALID = {"exclude": "left out", "include": "counted"}

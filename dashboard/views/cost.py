@@ -11,8 +11,8 @@ from ctxbench.dashboard.views import SERIES, Figure, estimated
 from ctxbench.dashboard.views.compare import Row, labels
 from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.columns import INTERVAL
+from ctxbench.harness.leaderboard.curves import Curves
 from ctxbench.harness.leaderboard.rows import Group
-from ctxbench.harness.leaderboard.sections import Curves
 
 COSTS: Mapping[str, str] = {
     "tokens_in": "tokens in",

@@ -13,12 +13,19 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ctxbench.bench.escaping import visible
 from ctxbench.harness.leaderboard import Board, Group, Row, scales
-from ctxbench.harness.leaderboard.columns import COLUMNS, INTERVAL, INTERVAL_HELP, ColumnHead, TextTable
+from ctxbench.harness.leaderboard.columns import (
+    COLUMNS,
+    INTERVAL,
+    INTERVAL_HELP,
+    ColumnHead,
+    TextTable,
+    secondary_metrics,
+)
 from ctxbench.harness.leaderboard.notes import PAGE
 from ctxbench.harness.leaderboard.published import published_notes, published_table, published_title
 from ctxbench.harness.leaderboard.render import to_csv
 from ctxbench.harness.leaderboard.rows import ALL_LEVELS, COMBINED, Standing, level_order
-from ctxbench.harness.leaderboard.sections import screen_table, secondary_metrics, short_names
+from ctxbench.harness.leaderboard.sections import screen_table, short_names
 from ctxbench.harness.results import RunTable
 
 _MARGIN, _WIDTH = 3, 94

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.rows import Group, Row
+from ctxbench.harness.leaderboard.selection import leading
 from ctxbench.harness.leaderboard.stats import Estimate
 from ctxbench.harness.results import ACCESS, COSTS, ENGINE_COSTS, OFFLINE_COSTS, PRICE, SUMMARY_COSTS, Origin
 
@@ -373,6 +374,7 @@ RANKING = (
     *("rank", "group", "strategy", "runs", "n", "missing", "excluded", "metric", "mean_of_repositories"),
     *("difference", "p"),
 )
+_MOST_BESIDE = 3
 BESIDE = ("context_tokens", "calls", "seconds", PRICE)
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
 """Columns of the table of scores before and after the model's training cutoff, after the strategy."""
@@ -401,3 +403,8 @@ def glossary() -> tuple[tuple[str, str], ...]:
     """Return (heading, explanation) for each column of a board."""
     columns = [COLUMNS[key] for key in (*RANKING, *BESIDE)]
     return tuple((column.term or str(column.heading), column.help) for column in columns)
+
+
+def secondary_metrics(group: Group) -> list[str]:
+    """Return the metrics printed beside the ranking metric."""
+    return leading(group.profile, group.scales, but=group.metric)[:_MOST_BESIDE]

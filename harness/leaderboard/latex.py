@@ -7,8 +7,9 @@ import unicodedata
 from collections.abc import Iterator
 
 from ctxbench.harness.leaderboard.columns import TextTable
+from ctxbench.harness.leaderboard.headline import title
 from ctxbench.harness.leaderboard.rows import Board, Group, Standing
-from ctxbench.harness.leaderboard.sections import BoardSection, sections, title
+from ctxbench.harness.leaderboard.sections import BoardSection, sections
 from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"

@@ -27,21 +27,15 @@ from ctxbench.harness.leaderboard.columns import (
     RECORD,
     TextTable,
     Value,
+    secondary_metrics,
 )
 from ctxbench.harness.leaderboard.compare import Compared, LevelDifference
+from ctxbench.harness.leaderboard.headline import heading_of, headline
 from ctxbench.harness.leaderboard.pairs import Difference
 from ctxbench.harness.leaderboard.published import BOTH, published_records
 from ctxbench.harness.leaderboard.repetitions import VarianceParts, variance_text
 from ctxbench.harness.leaderboard.rows import Board, Group, Overall, Row, pair_verdict
-from ctxbench.harness.leaderboard.sections import (
-    OTHERS,
-    heading_of,
-    headline,
-    screen_table,
-    secondary_metrics,
-    sections,
-    short_names,
-)
+from ctxbench.harness.leaderboard.sections import OTHERS, screen_table, sections, short_names
 from ctxbench.harness.leaderboard.selection import differing_coders, run_warnings
 from ctxbench.harness.leaderboard.stats import Estimate, IntervalScope
 from ctxbench.harness.results import PRICE, RunInfo

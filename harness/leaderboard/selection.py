@@ -12,12 +12,15 @@ from ctxbench.bench.code_tokens import P50K_BASE
 from ctxbench.bench.errors import InputFault, UnknownName
 from ctxbench.bench.spec import parse
 from ctxbench.harness.leaderboard.scales import restrict
-from ctxbench.harness.metrics import BIT_METRICS, COPYABLE, HEADLINE, common_metric
+from ctxbench.harness.metrics import BIT_METRICS, COPYABLE, GAIN, HEADLINE, common_metric
 from ctxbench.harness.metrics import metrics as declared_metrics
 from ctxbench.harness.results import Origin, RunInfo, RunTable, Status, file_label, only_copies, spec_of_label
 
 BASELINE = "lc.infile"
 RANKS_FUNCTIONS = "pass@1"
+_BESIDE = ("em", "es", "id_f1", GAIN, COPYABLE)
+_BESIDE_PASSES = (GAIN, "es", "id_f1", "em", COPYABLE)
+_MOST_PASSES = 2
 _RANKING = ("es", RANKS_FUNCTIONS, "em")
 _MADE_BY = ("generator", "coder", "tokenizer", "ctxbench")
 """Components whose versions all rows should share. Each strategy has its own version."""
@@ -396,3 +399,13 @@ def load_warnings(runs: Sequence[RunInfo]) -> list[str]:
 def _differing(settings: list[dict[str, Any]]) -> list[str]:
     names = dict.fromkeys(name for setting in settings for name in setting)
     return [name for name in names if len({json.dumps(setting.get(name)) for setting in settings}) > 1]
+
+
+def leading(profile: str, metrics: Collection[str], *, but: str = "") -> list[str]:
+    """Return a profile's metrics, most useful first, without the metric `but`."""
+    last_passes = [name for name in passes(metrics) if name != but][-_MOST_PASSES:]
+    own = own_metrics(profile, metrics)
+    usual = _BESIDE_PASSES if passes(metrics) else _BESIDE
+    # A profile without the usual metrics shows its own metrics first.
+    others = (*([] if set(own) & set(usual) else own), *usual)
+    return [*last_passes, *(name for name in others if name in metrics and name != but)]

@@ -10,8 +10,8 @@ import pytest
 from ctxbench.dashboard.views import cost as view
 from ctxbench.dashboard.views.cost import front
 from ctxbench.harness.leaderboard import board, render
+from ctxbench.harness.leaderboard.curves import Curves, curves
 from ctxbench.harness.leaderboard.rows import Group
-from ctxbench.harness.leaderboard.sections import Curves, curves
 from ctxbench.harness.results import COSTS, RunTable
 from tests.harness.leaderboard.test_board import noisy
 from tests.helpers.runs import make_table

@@ -15,8 +15,8 @@ from ctxbench.dashboard.report import report
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.dashboard.views import metrics
 from ctxbench.harness.leaderboard import Group, board, scales
+from ctxbench.harness.leaderboard.headline import headline
 from ctxbench.harness.leaderboard.notes import PAGE, notes
-from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import Origin, RunTable, Status
 from tests.dashboard.browser import Site, app, settled
 from tests.dashboard.stored import HARMFUL, PLANTED, STRATEGIES, shows_amount

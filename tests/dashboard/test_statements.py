@@ -18,9 +18,9 @@ from ctxbench.dashboard.views import compare as compare_view
 from ctxbench.dashboard.views import leaderboard as view
 from ctxbench.harness.leaderboard import Board, Group, board, latex, render
 from ctxbench.harness.leaderboard.compare import Compared, compare
+from ctxbench.harness.leaderboard.headline import headline
 from ctxbench.harness.leaderboard.notes import PAGE, notes
 from ctxbench.harness.leaderboard.render import to_json
-from ctxbench.harness.leaderboard.sections import headline
 from ctxbench.harness.results import RunTable, Status
 from tests.helpers.runs import make_table
 

@@ -29,7 +29,8 @@ from ctxbench.harness.generators.base import Capabilities, Generator, Request, R
 from ctxbench.harness.generators.base import resolve as resolve_generator
 from ctxbench.harness.generators.scripted import Scripted
 from ctxbench.harness.leaderboard import board
-from ctxbench.harness.leaderboard.sections import headline, sections
+from ctxbench.harness.leaderboard.headline import headline
+from ctxbench.harness.leaderboard.sections import sections
 from ctxbench.harness.results import Load, RunTable, Status
 from ctxbench.harness.run.attempt import GIVE_UP_AFTER, RunSummary
 from ctxbench.harness.run.batching import GIVE_UP

@@ -9,9 +9,9 @@ import pytest
 
 from ctxbench.dashboard.views import compare as view
 from ctxbench.harness.leaderboard import board, compare, pairs, render, stats
+from ctxbench.harness.leaderboard.headline import heading_of, headline
 from ctxbench.harness.leaderboard.power import WITHIN_ONE, detectable, spread
 from ctxbench.harness.leaderboard.repetitions import pooled
-from ctxbench.harness.leaderboard.sections import heading_of, headline
 from ctxbench.harness.results import RunTable
 from scripts.one_repository import Differences
 from tests.helpers.runs import make_table

@@ -13,20 +13,13 @@ import pytest
 from ctxbench.bench.errors import UnknownName
 from ctxbench.harness.leaderboard import board, render, scales
 from ctxbench.harness.leaderboard.columns import label
+from ctxbench.harness.leaderboard.curves import Blank, Curves, curves, parameters
+from ctxbench.harness.leaderboard.headline import headline
 from ctxbench.harness.leaderboard.latex import latex
 from ctxbench.harness.leaderboard.notes import notes
 from ctxbench.harness.leaderboard.render import markdown, table
 from ctxbench.harness.leaderboard.rows import Board
-from ctxbench.harness.leaderboard.sections import (
-    Blank,
-    Curves,
-    curves,
-    headline,
-    parameters,
-    screen_table,
-    sections,
-    short_names,
-)
+from ctxbench.harness.leaderboard.sections import screen_table, sections, short_names
 from ctxbench.harness.results import Origin, RunTable, Status
 from ctxbench.strategies.registry import default_of
 from tests.harness.leaderboard.test_board import REPOS, noisy
@@ -393,7 +386,7 @@ def board_of(values: dict[str, float], **changes: Any) -> Board:
 def over_budget(values: dict[str, float], **changes: Any) -> Curves | Blank:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "ctxbench.harness.leaderboard.sections.default_of", lambda name, _: 4096 if name == "engine" else None
+            "ctxbench.harness.leaderboard.curves.default_of", lambda name, _: 4096 if name == "engine" else None
         )
         return curves(board_of(values, **changes).groups[0])
 
