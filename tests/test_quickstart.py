@@ -215,7 +215,8 @@ def test_the_commands_of_a_page_run(
     text = (ROOT / page).read_text(encoding="utf-8")
     for name, code in re.findall(r"^```python\n# ([\w.]+\.py)\n(.*?)^```", text, re.S | re.M):
         (tmp_path / name).write_text(code, encoding="utf-8")
-    lines = [line for block in blocks("sh", text) for line in block.splitlines() if line.startswith("ctxbench ")]
+    typed = [line for block in blocks("sh", text) for line in block.replace("\\\n", " ").splitlines()]
+    lines = [line for line in typed if line.startswith("ctxbench ")]
     assert len(lines) >= 5
     for line in lines:
         arguments = shlex.split(line, comments=True)[1:]
