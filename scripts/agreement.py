@@ -171,7 +171,8 @@ QUESTIONS = (
     ),
     Question(
         name="A3",
-        text="pairs significant with the first model: share with the same sign in the second model's gain and ES",
+        text="pairs that differ significantly with the first model: share with the same sign in the second model's "
+        "gain and in its ES",
         bar="at least 90 %, 80 %",
         ask=signs,
     ),
@@ -183,7 +184,8 @@ QUESTIONS = (
     ),
     Question(
         name="A5",
-        text="two differences in bits, by the first and second model: InferCom's APIs, plain search minus RepoCoder",
+        text="two differences in bits with the first and second model: the gain from InferCom's APIs, and plain search "
+        "minus RepoCoder",
         bar="same sign, or significant with neither model",
         ask=contrasts,
         decides=False,
@@ -253,8 +255,8 @@ def _consequence(failing: Sequence[str]) -> str:
         return "Lines are therefore still ranked by `incontext`'s gain."
     return (
         f"Boards of {_listed(failing)} lines therefore rank by a published model's edit similarity, and also show EM "
-        "and ID-F1. The gain of `incontext` is called *copyable bits* and is only a diagnostic. Boards of `incontext` "
-        "state first that no language model answered."
+        "and ID-F1. The gain of `incontext`, called *copyable bits*, is only a diagnostic. Boards of `incontext` begin "
+        "with a warning that no language model answered."
     )
 
 
