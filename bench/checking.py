@@ -63,7 +63,7 @@ def _problems(error: ValidationError, form: type[Any], prefix: str) -> Iterator[
         key, cure = prefix + place, keys.get(name, _NO_KEY).cure
         match item["type"]:
             case "extra_forbidden" | "unexpected_keyword_argument":
-                yield key, "is not a key here", _nearest(name, keys)
+                yield key, "is not a known key", _nearest(name, keys)
             case "missing":
                 yield key, "is missing", cure
             case "model_type" | "dataclass_type":

@@ -60,7 +60,7 @@ _PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|
 """GPT-2's pattern for splitting a text before byte pairs are merged, as in tiktoken."""
 _MOST = 1 << 23
 """Maximum number of bytes to read. OpenAI's file has 836,186."""
-_CURE = f"give OpenAI's {_FILE}, or encoders/p50k_base.json of the npm package tiktoken (npm pack tiktoken)"
+_CURE = f"give OpenAI's {_FILE}, or encoders/p50k_base.json from the npm package tiktoken (npm pack tiktoken)"
 
 
 class P50kBase:

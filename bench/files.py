@@ -33,7 +33,7 @@ _MEMORY_OF = {"{": 250, "[": 100, ",": 60}
 """Character -> upper bound in bytes for the value that follows it."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WHOLE = "the file may be cut off; fetch or write it again"
-_DEEP = "write it as the benchmark does"
+_DEEP = "write it with fewer levels"
 
 
 @contextlib.contextmanager
@@ -230,7 +230,7 @@ def parse_json(text: str, path: str, line: int) -> Any:
     where = f"{path}:{line}"
     megabytes = (len(text) + sum(text.count(mark) * cost for mark, cost in _MEMORY_OF.items())) >> 20
     if megabytes > MAX_JSON_MEMORY >> 20:
-        what = f"the text would take {megabytes} MiB of memory, more than {MAX_JSON_MEMORY >> 20}"
+        what = f"the text would take {megabytes} MiB of memory; the limit is {MAX_JSON_MEMORY >> 20}"
         raise InputFault(what, where=where, cure="write it as JSON Lines (.jsonl), one record per line")
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_field_once)

@@ -110,7 +110,7 @@ class Parameter:
         if fits and isinstance(value, int | float):
             fits = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
         if not fits:
-            raise InputFault(f"{self.name}={spelled(value)} does not fit", where=where, cure=f"give {self.expects}")
+            raise InputFault(f"{self.name}={spelled(value)} is invalid", where=where, cure=f"give {self.expects}")
         return value
 
 

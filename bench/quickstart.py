@@ -120,7 +120,7 @@ def _built_set(
     except InputFault as fault:
         raise InputFault(fault.what, where=fault.where or str(place), cure=cure) from None
     if (built.manifest.get("seed"), built.manifest.get("per_repo")) != (seed, per_repo):
-        raise InputFault("another sample set has the name of the quick start's", where=str(place), cure=cure)
+        raise InputFault("another sample set has the quick start's name", where=str(place), cure=cure)
     versions = {repo: entry.get("version") for repo, entry in built.manifest["repositories"].items()}
     return built if versions == {repo.name: repo.version for repo in manifests} else None
 

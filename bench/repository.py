@@ -306,7 +306,7 @@ class View:
     def engine(self, name: str) -> EngineSearch:
         """Return a context engine. Its places are truncated to visible code."""
         if self._engines is None:
-            raise InputFault(f"the engine {name!r:.80} cannot be used here", cure="use engines in a run")
+            raise InputFault(f"the engine {name!r:.80} is not available outside a run", cure="use `ctxbench run`")
         return _ViewedEngine(self, self._engines, name)
 
     def shown(self, place: Place, before: int) -> tuple[Hit | None, bool]:

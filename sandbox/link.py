@@ -96,7 +96,7 @@ class Link:
         Raises:
             SandboxLost: if the box was lost.
         """
-        return str(self._receive(frames.END, time.monotonic() + GRACE_SECONDS)[0].get("trouble", "no word"))
+        return str(self._receive(frames.END, time.monotonic() + GRACE_SECONDS)[0].get("trouble", "no reason given"))
 
     def end(self) -> str:
         """End the box. Return why it had already ended, or an empty text."""
@@ -125,7 +125,7 @@ class Link:
         try:
             return str(frames.split(data)[0].get("trouble"))
         except frames.FrameError:
-            return "no word"
+            return "no reason given"
 
     @staticmethod
     def _refuse(answer: dict[str, Any]) -> None:

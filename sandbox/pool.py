@@ -152,7 +152,7 @@ class BoxPool:
                 return link
         except SandboxError as error:
             trouble = str(error)
-        _log.info("a box is thrown away: %s", trouble)
+        _log.info("discarding a box: %s", trouble)
         self._end(link)
         return self._make()
 

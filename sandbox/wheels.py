@@ -95,7 +95,7 @@ def pip_missing() -> SandboxUnavailable | None:
     if importlib.util.find_spec("pip"):
         return None
     return SandboxUnavailable(
-        "pip is missing, which fetches the tests' requirements",
+        "pip, which fetches the tests' requirements, is missing",
         where=sys.executable,
         cure=f"run `{shlex.quote(sys.executable)} -m ensurepip`",
     )

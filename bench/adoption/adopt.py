@@ -154,7 +154,7 @@ def _fetched(draft: RepoManifest, home: Home, report: Report) -> checkouts.Check
         return checkouts.fetch(draft, home, report=report)
     except MachineFault as fault:
         # The cure in a fetch's error assumes a manifest, which does not exist yet.
-        cure = "check the network, or use the path of a local copy"
+        cure = "check the network, or give the path of a local copy"
         raise MachineFault(fault.what, where=fault.where, cure=cure) from fault
 
 
@@ -190,20 +190,20 @@ def _remarks(ref: str, guessed: Guess, lines: int, trial: Trial | None) -> tuple
 
 def _source_doubts(draft: RepoManifest, checkout: checkouts.Checkout) -> Iterator[str]:
     if checkout.left_out:
-        yield f"left out of its files, and missing where its tests need it: {', '.join(checkout.left_out)}"
+        yield f"its checkout lacks these paths, so tests that need them fail: {', '.join(checkout.left_out)}"
     source = draft.sources[0]
     if isinstance(source, GitSource) and source.url.startswith("file:"):
-        yield "its source is a clone on this machine: write as `url` where others find it, as `git remote -v` shows"
+        yield "its source is a clone on this machine; write its public address as `url` (`git remote -v` shows it)"
     if draft.released is None:
-        clone = "; of a clone without changes it is the commit's" if isinstance(source, LocalSource) else ""
-        yield f"its source does not say when it was published: write the day of its release as `released`{clone}"
+        clone = " (for an unchanged clone, the day of its commit)" if isinstance(source, LocalSource) else ""
+        yield f"its release date is unknown; write it as `released`{clone}"
 
 
 def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     if trial is None:
         return ()
     if trial.search is None:
-        return (*trial.doubts, f"none of its tests ran, so [tests] is a comment: {trial.fault}")
+        return (*trial.doubts, f"none of its tests ran, so [tests] is commented out: {trial.fault}")
     doubts = list(trial.doubts)
     doubts += [trial.search.left_out] if trial.search.left_out else []
     failures = trial.search.failures
@@ -211,12 +211,12 @@ def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
         first = sorted(failures.items(), key=lambda failure: not failure[1])[:MOST_NAMED]
         named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in first]
         more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
-        share = f"{len(failures)} of {sum(trial.states.values())} tests failed here, and what fails judges nothing"
+        share = f"{len(failures)} of {sum(trial.states.values())} tests failed here, so they judge nothing"
         doubts.append(f"{share}: {'; '.join(named)}{more}")
         if not trial.passed:
-            doubts.append("no test passed, so [tests] is a comment")
+            doubts.append("no test passed, so [tests] is commented out")
     if trial.passed and not trial.search.candidates:
-        doubts.append("no documented function is covered by a test that can judge it: it gives no functions")
+        doubts.append("no documented function is covered by a test that can judge it, so it has no function samples")
     return tuple(doubts)
 
 
@@ -284,7 +284,7 @@ def check_ref(ref: str) -> str:
 
 def _whole(ref: str) -> str:
     if ref.startswith("pypi:"):
-        return "give pypi:NAME==VERSION, as `pip index versions NAME` lists the versions"
+        return "give pypi:NAME==VERSION; `pip index versions NAME` lists the versions"
     if ref.startswith("git+"):
         return "give git+URL@COMMIT with the commit's 40 hexadecimal digits; `git ls-remote URL REF` shows them"
     return "give debian:NAME or debian:NAME=VERSION with the name of a source package"

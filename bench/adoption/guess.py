@@ -54,7 +54,7 @@ def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Gues
     sizes = {language: _size(tree, language) for language in (PYTHON, JAVA)}
     language = max(sizes, key=lambda language: sizes[language])
     if not sizes[language]:
-        cure = "name a folder or source with such files; those that .gitignore names do not count"
+        cure = "choose a folder or source with such files; files in .gitignore do not count"
         raise InputFault("contains neither Python nor Java files", where=where, cure=cure)
     texts = {path: content.decode("utf-8", "replace") for path, content in tree.items() if not path.endswith(".java")}
     requirements = declared(texts)
@@ -63,7 +63,7 @@ def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Gues
     smaller = min(sizes.values())
     if smaller > sizes[language] // 5:
         other = next(language_ for language_, size in sizes.items() if size == smaller)
-        doubts.append(f"{MIXED}{other.label}: it was taken for a repository in {language.label}")
+        doubts.append(f"{MIXED}{other.label}; it is treated as a {language.label} repository")
     exclude = tuple(f"**/{name}/*" for name in VENDORED if any(f"/{name}/" in f"/{path}" for path in tree))
     if language == JAVA:
         requirements, suite = DeclaredRequirements(version=_pom_version(tree)), java_guess(tree)
@@ -95,7 +95,7 @@ def _words(text: str) -> list[str]:
 
 
 UNKNOWN = "LicenseRef-unknown"
-MIXED = "a part of it is "
+MIXED = "some of its files are "
 _LICENCE_FILE = re.compile(
     r"(?!.*header)(((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+)", re.IGNORECASE
 )
@@ -196,7 +196,7 @@ class _LicenceText:
     """What the text adds or lacks; empty for an exact SPDX text."""
 
     def __str__(self) -> str:
-        return f"{self.path} is {' and '.join(sorted(self.identifiers)) or 'no text that SPDX lists'}{self.deviation}"
+        return f"{self.path} is {' and '.join(sorted(self.identifiers)) or 'not a licence that SPDX lists'}{self.deviation}"
 
 
 def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tuple[str, str]:
@@ -213,15 +213,19 @@ def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tupl
     first = {text: file for file, text in claims[::-1]}
     statements = [f"{file} says {text!r}" for text, file in first.items()][::-1]
     try:
-        weights.need(_LIBRARIES, where="licence", cure="pip install 'ctxbench[licences]' and repeat this with --force")
+        weights.need(
+            _LIBRARIES,
+            where="licence",
+            cure="run `pip install 'ctxbench[licences]'`, then repeat the command with --force",
+        )
     except InputFault as fault:
         return UNKNOWN, "; ".join([f"its licence was not read: {fault}", *statements])
     paths = _licence_files(files)
     texts = [_compared(path, files[path]) for path in paths]
     others = _other_terms(files, paths)
-    statements = [*(f"{path} says other things" for path in others), *statements]
+    statements = [*(f"{path} states other terms" for path in others), *statements]
     if not claims and not texts and not others:
-        return UNKNOWN, "its files name no licence that is recognised: write its SPDX expression"
+        return UNKNOWN, "its files name no recognised licence; write its SPDX expression"
     readings = {text: _expression(text) for text in first}
     expressions = {expression for expression in readings.values() if expression}
     names = frozenset(_EXTENT.sub("", name) for text in texts for name in text.identifiers)
@@ -234,14 +238,14 @@ def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tupl
     if agreed and len(options) == 1 and not others and not any(text.deviation for text in texts):
         return options.pop(), ""
     if agreed and not options and _GNU.fullmatch(" ".join(names)):
-        statements.append("nothing says whether later versions are meant too")
+        statements.append("no file says whether later versions are allowed")
         options = {f"{name}-{extent}" for name in names for extent in ("only", "or-later")}
     candidates = sorted(options | ({*expressions, *names} if not agreed else set()))
     cure = " or ".join(f'license = "{spdx}"' for spdx in candidates if not _GNU.fullmatch(spdx))
-    line = f"write {cure}, as is right" if cure else "write its SPDX expression"
+    line = f"write {cure}" if cure else "write its SPDX expression"
     if cure and any(text.deviation for text in texts):
-        line = f"if what deviates restricts nothing, write {cure}"
-    return UNKNOWN, f"its licence is not certain: {'; '.join([*map(str, texts), *statements])}: {line}"
+        line = f"if the deviation restricts nothing, write {cure}"
+    return UNKNOWN, f"its licence is uncertain: {'; '.join([*map(str, texts), *statements])}: {line}"
 
 
 def _licence_files(files: Mapping[str, str]) -> list[str]:
@@ -318,9 +322,9 @@ def _compared(path: str, text: str) -> _LicenceText:
     deviation = f", but lacks {lacking[0]!r}" if lacking else ""
     strange = [word for match in _HOLDERS.findall(plain) for word in _words(" ".join(match)) if word not in _HOLDER]
     if strange and not names.isdisjoint((*_RIGHTS, "ISC")):
-        deviation = deviation or f", but names {strange[0]!r} where its holders are named"
+        deviation = deviation or f", but names {strange[0]!r} as a copyright holder"
     if words:
-        deviation = f"{', but also says' if names else ', it begins with'} {' '.join(words[:12])[:300]!r}"
+        deviation = f"{', but also says' if names else ' and begins with'} {' '.join(words[:12])[:300]!r}"
     return _LicenceText(path, frozenset(names), deviation)
 
 
@@ -386,7 +390,7 @@ _DECLARES_TEST = re.compile(
 def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
     """Guess how a Java project's tests run. In a multi-module project, choose the module with the most tests."""
     is_testng = any(b"import org.testng." in content for content in tree.values())
-    doubts = ["tests of TestNG are not run: only those of JUnit can be"] if is_testng else []
+    doubts = ["TestNG tests are not run; ctxbench runs only JUnit tests"] if is_testng else []
     source_dir = ""
     modules = _modules(tree)
     if "" not in modules and modules:
@@ -401,7 +405,7 @@ def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
         return SuiteGuess(None, (*doubts, str(fault)), source_dir)
     folders = tuple(f"{folder}/" for folder in where.test)
     if not any(_DECLARES_TEST.search(tree[path]) for path in tree if path.startswith(folders)):
-        return SuiteGuess(None, (*doubts, "none of its test files declares a test of JUnit"), source_dir)
+        return SuiteGuess(None, (*doubts, "none of its test files declares a JUnit test"), source_dir)
     return SuiteGuess(suite, tuple(doubts), source_dir)
 
 

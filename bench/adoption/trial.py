@@ -110,7 +110,7 @@ def run_trials(
     best = replace(best, doubts=attempts.doubts(best.tests), back_ends=(sandbox.name,))
     beside = workbench.beside() if best.passed else None
     if beside is None:
-        only = f"its tests ran in {sandbox.name} only: another --sandbox shows whether they pass there too"
+        only = f"its tests ran only in {sandbox.name}; repeat the command with another --sandbox to check them there"
         return replace(best, doubts=(*best.doubts, only))
     return _compared(best, beside.name, lambda: run(replace(best.tests, lock=()), beside))
 
@@ -129,7 +129,7 @@ def _compared(trial: Trial, back_end: str, run: Callable[[], Trial]) -> Trial:
     try:
         other = run()
     except (InputFault, MachineFault) as error:
-        return replace(trial, doubts=(*trial.doubts, f"it could not be run in {back_end}: {error}"))
+        return replace(trial, doubts=(*trial.doubts, f"its tests could not be run in {back_end}: {error}"))
     trial = replace(trial, back_ends=(*trial.back_ends, back_end))
     changed = sorted(trial.failures.keys() ^ other.failures.keys())
     if not changed and trial.states == other.states:
@@ -207,11 +207,11 @@ class _Attempts:
         none = [item for item in all_requirements if distribution(item) in python.unavailable(text)]
         fewer = [item for item in required if item not in (*tests.requirements, *none)]
         lists = {
-            "added since tests failed without": [
+            "added because tests failed without them": [
                 item for item in tests.requirements if item not in (*declared, *map(bare, declared))
             ],
-            "the index has no wheel of it for this Python, so not required": none,
-            "cannot be had together for this Python, so not required as the files say": fewer,
+            "not required, because the index has no wheel for this Python": none,
+            "not required as declared, because the versions conflict on this Python": fewer,
         }
         doubts = [
             f"{place} cannot be imported here and is left out: {_last_line(what)}"
@@ -219,14 +219,16 @@ class _Attempts:
             if place in tests.deselect
         ]
         if guessed.wheel and not tests.wheel:
-            doubts.append("the index has no wheel of it for this Python: what it needs itself is in requirements")
+            doubts.append(
+                "the index has no wheel of the project for this Python, so requirements lists its own dependencies"
+            )
         doubts += [f"{what}: {', '.join(items)}" for what, items in lists.items() if items]
         explained = {*tests.requirements, *none, *required, *map(bare, required)}
         for suite, fault in self.past.items():
             # It had a requirement that the chosen suite lacks.
             is_larger = bool({*suite.requirements} - explained)
             if is_larger and not isinstance(fault, NoWheel | Uncollected | None):
-                doubts.append(f"it could not be run {_difference(tests, suite)}: {fault}")
+                doubts.append(f"its tests could not be run {_difference(tests, suite)}: {fault}")
         return tuple(doubts)
 
 
@@ -236,7 +238,7 @@ def _broken(fault: CtxbenchError | None) -> dict[str, str]:
 
 def _last_line(text: str) -> str:
     lines = [line.removeprefix("E").strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "pytest says nothing of why"
+    return lines[-1][:200] if lines else "pytest gives no reason"
 
 
 def _difference(before: TestSuite, after: TestSuite) -> str:
@@ -246,4 +248,4 @@ def _difference(before: TestSuite, after: TestSuite) -> str:
         more, fewer = [item for item in new if item not in old], [item for item in old if item not in new]
         changes += [f"with {key} {', '.join(more)}"] if more else []
         changes += [f"without {', '.join(fewer)}"] if fewer else []
-    return " and ".join(changes) or "without a wheel of it"
+    return " and ".join(changes) or "without its wheel"

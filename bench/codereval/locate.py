@@ -223,15 +223,15 @@ class _Search:
         fitting: Sequence[_Candidate],
     ) -> Missed:
         if not named:
-            files = f"no file {self.record.path}, and no other" if self.record.path else "no"
+            files = f"neither {self.record.path} nor another" if self.record.path else "no"
             return Missed("no_file", f"{files} file has the function {self.record.name}")
         paths = ", ".join(named[:3])
         if not candidates:
             unread = self.language == PYTHON and any(parse(self.texts[path]) is None for path in named)
             return Missed("no_function", f"{paths} {lacks_message(self.record.name, unread=unread)}")
         if not fitting:
-            return Missed("other_signature", f"{paths}: {self.record.name} has other parameters than the record's")
-        return Missed("other_docstring", f"{paths}: {self.record.name} has another docstring than the record's")
+            return Missed("other_signature", f"{paths}: {self.record.name}'s parameters differ from the record's")
+        return Missed("other_docstring", f"{paths}: {self.record.name}'s docstring differs from the record's")
 
 
 def locate_in_file(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
@@ -273,12 +273,12 @@ def location_of(record: TaskRecord, path: str, text: str, function: SourceFuncti
     """Return a function's location, with all contradictions between its file and the record."""
     if not function.alone:
         where = f"{path}:{function.declaration.start + 1}"
-        return Missed("shares_line", f"{where} has other code on the function's first or last line")
+        return Missed("shares_line", f"{where} shares the function's first or last line with other code")
     contradictions = []
     if record.lineno is not None and not has_line(record, function):
         contradictions.append(f"it begins on line {function.declaration.start + 1}, not {record.lineno}")
     if record.code and not has_code(record, text, function):
-        contradictions.append("its code is not the recorded one")
+        contradictions.append("its code differs from the record")
     return Located(
         path=path,
         declaration=function.declaration,
@@ -290,7 +290,7 @@ def location_of(record: TaskRecord, path: str, text: str, function: SourceFuncti
 
 def lacks_message(name: str, *, unread: bool) -> str:
     """Return the message that a file lacks a function; `unread` if Python cannot parse it."""
-    return f"cannot be read by this Python, to look for {name}" if unread else f"has no function {name}"
+    return f"cannot be parsed by this Python, so {name} was not looked for" if unread else f"has no function {name}"
 
 
 def bare(docstring: str, language: Language) -> str:

@@ -19,7 +19,7 @@ from ctxbench.bench.languages.python import PYTHON
 from ctxbench.bench.types import Cursor, Kind, Sample
 
 SHAPE = (
-    'one object a line: _id and generate_results, a list of code (the official input) or of {"generate_code": "…", '
+    'one object per line: _id and generate_results, a list of code (the official input) or of {"generate_code": "…", '
     '"is_pass": true} (the official output: with file_path, project, name, level, code; Java with project_name, '
     "method_name, code_level, codes)"
 )

@@ -163,7 +163,7 @@ def _saved(
     if not tasks:
         reasons = ", ".join(f"{reason} {count}" for reason, count in accounted["unusable"].items())
         raise InputFault(
-            f"no task can be rebuilt ({reasons or 'the set has no task'})",
+            f"no task can be rebuilt ({reasons or 'the set has no tasks'})",
             cure="judge with the official harness: `ctxbench results export --format codereval`",
         )
     manifest = {

@@ -223,7 +223,7 @@ def _masked(sample: Sample) -> set[int]:
     return {line for start, end in sample.masked for line in range(start, end)}
 
 
-_SERVER_CURE = "see that its server is well, and run it again"
+_SERVER_CURE = "check its server, then run the same command again"
 _END_SECONDS = 5.0
 
 
@@ -260,7 +260,7 @@ class RemoteTalk:
             with ThreadPoolExecutor(1) as loop:
                 return loop.submit(lambda: asyncio.run(answer())).result()
         except TimeoutError:
-            raise Overdue(f"it gave no answer in {seconds:g} seconds", cure=_SERVER_CURE) from None
+            raise Overdue(f"it did not answer within {seconds:g} seconds", cure=_SERVER_CURE) from None
         except httpx.HTTPStatusError as error:
             what = f"HTTP {error.response.status_code}"
             raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({what})", cure=_SERVER_CURE) from None
@@ -282,7 +282,7 @@ class RemoteTalk:
             async for part in reply.aiter_raw():
                 heard += part
                 if len(heard) > self._most:
-                    raise Flooded(f"it said more than {self._most} bytes at once", cure=_SERVER_CURE)
+                    raise Flooded(f"it sent more than {self._most} bytes at once", cure=_SERVER_CURE)
         return bytes(heard)
 
     def close(self) -> None:

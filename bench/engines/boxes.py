@@ -247,9 +247,9 @@ class Engines:
         if text in self._recipes:
             return self._recipes[text]
         raise InputFault(
-            f"the strategy asks the engine {text!r:.80}, which none of its parameters names",
+            f"the strategy asks the engine {text!r:.80}, but none of its parameters names it",
             where=where,
-            cure='give it a parameter `engine: EngineSpec = "ripgrep"`, and ask repo.engine(engine)',
+            cure='add a parameter `engine: EngineSpec = "ripgrep"`, and call repo.engine(engine)',
         )
 
     def masked(self, sample: Sample, snapshot: Snapshot) -> frozenset[str]:
@@ -283,9 +283,9 @@ class Engines:
         if never_answers or room.losses[recipe.spec] >= GIVE_UP_AFTER:
             room_name = sample.repo if self._shared else sample.path
             raise EngineLost(
-                f"the engine was lost {NEVER_ANSWERS} times before its first answer: it is not started again"
+                f"the engine was lost {NEVER_ANSWERS} times before its first answer, so it is not started again"
                 if never_answers
-                else f"the engine was lost {GIVE_UP_AFTER} times in a row: it is not started again for {room_name}",
+                else f"the engine was lost {GIVE_UP_AFTER} times in a row, so it is not started again for {room_name}",
                 where=f"{recipe.spec} on {sample.id}",
                 cure=f"repair it (`ctxbench engine check {recipe.spec!r}`), then {_AGAIN}",
             )
@@ -397,7 +397,7 @@ class EngineSession:
         recipe = self._engines.recipe(engine, self._sample.id)
         if self._snapshot is None or not self._open:
             raise InputFault(
-                f"the engine {recipe.spec} needs the repository {self._sample.repo}, which this set has not",
+                f"the engine {recipe.spec} needs the repository {self._sample.repo}, which this set lacks",
                 where=self._sample.id,
                 cure="fetch it, or import the set with its repositories",
             )

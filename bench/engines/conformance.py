@@ -64,7 +64,7 @@ def check(recipe: Recipe, sandbox: Sandbox | None, report: Report = lambda _: No
             yield outcome
             if not outcome.passed and "lost" in outcome.detail:
                 return
-        yield _tried("another box answers alike", lambda: _alike(boxes, recipe, sandbox))
+        yield _tried("gives the same answer in another box", lambda: _alike(boxes, recipe, sandbox))
         yield _tried("follows updates", lambda: _cut(boxes[0], recipe))
     finally:
         for box in boxes:
@@ -106,7 +106,7 @@ def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP)
     )
     answer = box.search(text, sample, top)
     if isinstance(answer, list) and len(answer) > top:
-        raise AssertionError(f"{len(answer)} places instead of {top}: the others are left out")
+        raise AssertionError(f"{len(answer)} places instead of {top}; the others are ignored")
     return places(answer, box.lines, _TARGET, line, top, recipe.spec)
 
 
@@ -121,8 +121,8 @@ def _answers(box: EngineBox, recipe: Recipe) -> str:
 
 def _again(box: EngineBox, recipe: Recipe) -> str:
     if _asked(box, recipe) != _asked(box, recipe):
-        raise AssertionError("the same question has two answers")
-    return "twice the same"
+        raise AssertionError("the same question got two different answers")
+    return "the same answer twice"
 
 
 def _odd(box: EngineBox, recipe: Recipe) -> str:
@@ -135,7 +135,7 @@ def _odd(box: EngineBox, recipe: Recipe) -> str:
     )
     for text in odd:
         _asked(box, recipe, text)
-    return f"{len(odd)} odd texts"
+    return f"{len(odd)} unusual texts"
 
 
 def _single(box: EngineBox, recipe: Recipe) -> str:
@@ -148,7 +148,7 @@ def _cut(box: EngineBox, recipe: Recipe) -> str:
     if stale := [scored.place for scored in located if scored.place.path == _GONE]:
         raise AssertionError(f"the engine answers with a removed file: {stale[0]}")
     box.update({_GONE: _TREE[_GONE], "shop/store.py": _TREE["shop/store.py"]})
-    return "what is cut or gone is not found"
+    return "removed code and files are not found"
 
 
 def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> str:
@@ -168,7 +168,7 @@ def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> s
 
 _TRIALS: tuple[tuple[str, Callable[[EngineBox, Recipe], str]], ...] = (
     ("answers with places", _answers),
-    ("answers alike", _again),
-    ("keeps to the number asked for", _single),
-    ("takes odd texts and files", _odd),
+    ("gives the same answer twice", _again),
+    ("returns no more places than asked for", _single),
+    ("accepts unusual texts and files", _odd),
 )

@@ -129,7 +129,7 @@ def _origin(point: EntryPoint) -> str:
         raise InputFault(
             f"the engine {point.name!r} cannot be found ({type(error).__name__}: {error})",
             where=f"plugin {point.value}",
-            cure="mend or uninstall the package that provides it",
+            cure="repair or uninstall the package that provides it",
         ) from error
     if module_spec is None or not module_spec.origin or not point.attr:
         raise InputFault(
@@ -236,9 +236,9 @@ def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
     arguments = bind((_REMOTE,), spec)
     if not arguments.get("remote"):
         raise InputFault(
-            "asks a server elsewhere, which may remember what it is sent",
+            "asks a server on another machine, which may store what it receives",
             where=spec.name,
-            cure=f"allow it by the spec, which marks its rows: {spec.name}(remote=on)",
+            cure=f"allow it in the spec, which marks its rows: {spec.name}(remote=on)",
         )
     return Recipe(
         spec=str(Spec(spec.name, {"remote": True})),

@@ -43,8 +43,8 @@ def _expression(group: str) -> Callable[[str], str]:
 
 
 Arguments = dict[str, Annotated[Any, AfterValidator(_plain)]]
-_ARGUMENTS = 'give a table, e.g. { pattern = "{name}", limit = 50 }, with a date in quotes'
-_CALLS = 'write [[start]] or [[update]] with tool = "…" and arguments = { … } below it, once a call'
+_ARGUMENTS = 'give a table, e.g. { pattern = "{name}", limit = 50 }; write dates in quotes'
+_CALLS = 'write [[start]] or [[update]] with tool = "…" and arguments = { … } below it, once per call'
 
 
 class _File(Form):
@@ -82,10 +82,11 @@ class _Places(Form):
     line: str = Field("line", description="give the name of the field with a line")
     end: str = Field("", description="give the name of the field with the last line")
     file: Annotated[str, AfterValidator(_expression("path"))] = Field(
-        "", description="give the expression of a row that names the file of those below it, with a group (?P<path>…)"
+        "",
+        description="give the regular expression of a row that names the file of the rows below it, with a group (?P<path>…)",
     )
     pattern: Annotated[str, AfterValidator(_expression("line"))] = Field(
-        "", description="give the expression of a row with a place, e.g. '(?P<path>[^:]+):(?P<line>\\d+):'"
+        "", description="give the regular expression of a row with a place, e.g. '(?P<path>[^:]+):(?P<line>\\d+):'"
     )
     base: int = Field(1, description="give the number of a file's first line, 0 or 1")
     before: int = Field(2, description="give the number of lines that a place includes before its line")

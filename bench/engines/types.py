@@ -100,7 +100,7 @@ class EngineLost(MachineFault):
 
 
 _LAST_LINE = 10_000_000
-_CURE = "an engine answers with places: (path, start, end, score); see `ctxbench engine check`"
+_CURE = "return places as (path, start, end, score); `ctxbench engine check` tests an engine"
 _SCORE = 1e12
 _WORDS = 200
 

@@ -165,7 +165,7 @@ def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
     human = sum(DOCSTRING in task.reference.fields for task in tasks)
     counted_sentences = (
         (lines, "wrong_lines: {} records name a wrong line; their functions were found by name near it"),
-        (codes, "other_code: in {} files the function is not the recorded code; the file's was taken"),
+        (codes, "other_code: in {} files the function differs from the recorded code; the file's version was taken"),
         (without, "no_reference: {} tasks came without their files; only tests can judge them"),
         (human, "docstring human: {} tasks show the docstring that a person wrote for the benchmark"),
     )

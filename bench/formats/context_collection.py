@@ -87,7 +87,7 @@ def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str)
         raise InputFault("field middle is missing", where=where, cure=f"give {file} beside it, with as many records")
     answer = checked(_Answer, row, where=place, cure=_CURE)
     if point.id is not None and answer.id not in (None, point.id):
-        what = f"field id is {point.id!r}, but the answer in its place ({place}) is of {answer.id!r}"
+        what = f"field id is {point.id!r}, but the answer in its place ({place}) belongs to {answer.id!r}"
         raise InputFault(what, where=where, cure="use both files as they were published")
     return answer.middle
 
@@ -129,8 +129,8 @@ def remarks(tasks: Sequence[Task]) -> Sequence[str]:
     """Return a sentence on how the competition scored, and on answers with several lines."""
     several = sum("\n" in task.reference.target for task in tasks)
     return (
-        f"{several} of {len(tasks)} answers go on over several lines; the competition compared whole completions, with "
-        "the text behind the cursor shown (--fim), by chrF (--profile context_collection)",
+        f"{several} of {len(tasks)} answers span several lines; the competition compared whole completions by chrF "
+        "(--profile context_collection) and showed the text behind the cursor (--fim)",
     )
 
 

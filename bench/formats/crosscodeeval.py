@@ -34,7 +34,7 @@ SHAPE = (
     "`groundtruth_start_lineno` and optionally `context_start_lineno`. Several files of one release are joined on "
     "the id; a context is named after its file."
 )
-_PREDICTION_SHAPE = 'one object a line: {"task_id": "…", "pred": "…"}'
+_PREDICTION_SHAPE = 'one object per line: {"task_id": "…", "pred": "…"}'
 _CURE = "correct that record; `ctxbench samples import --help` describes the fields"
 _ONE_RELEASE = "give files of one release"
 BENCHMARK = "crosscodeeval"
@@ -94,7 +94,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """
     for sample in samples:
         if sample.kind is not Kind.LINE:
-            raise InputFault(f"{sample.id} is a {sample.kind} sample", cure="CrossCodeEval has line samples only")
+            raise InputFault(f"{sample.id} is a {sample.kind} sample", cure="use --format ctxbench, which can store it")
         if sample.masked:
             raise InputFault(f"{sample.id} has masked lines", cure="use --format projbench, which can store them")
         yield record_of(sample, references[sample.id])

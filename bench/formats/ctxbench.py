@@ -33,7 +33,7 @@ SHAPE = (
 )
 _CURE = "correct that record, or export the set again"
 _PREDICTION_SHAPE = (
-    'one object a line: {"sample": "…", "text": "…"}, and if wanted index (a whole number), strategy, generator, '
+    'one object per line: {"sample": "…", "text": "…"}, and optionally index (a whole number), strategy, generator, '
     "verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS), reason and flags"
 )
 _PREDICTION_CURE = f"write {_PREDICTION_SHAPE}"
@@ -121,12 +121,12 @@ def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, in
         completion = checked(CompletionRecord, record, where=where, cure=_PREDICTION_CURE)
         key = (completion.sample, completion.strategy, completion.generator)
         index = len(places[key]) if completion.index is None else completion.index
-        with explained(where, f"{_PREDICTION_CURE}; the same text may come twice where each has an index"):
+        with explained(where, f"{_PREDICTION_CURE}; a text may occur twice if both records have an index"):
             if index in places[key]:
                 raise FieldError("index", f"{index} of {completion.sample!r} is also at {places[key][index]}")
             first = texts.setdefault((*key, sha256(completion.text)), where)
             if completion.index is None and first != where:
-                raise FieldError("text", f"{completion.sample!r} has the same at {first}")
+                raise FieldError("text", f"{completion.sample!r} has the same text at {first}")
         places[key][index] = where
         yield where, completion, index
 
@@ -137,10 +137,10 @@ def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
     for where, completion, index in completions(rows):
         with explained(where, _PREDICTION_CURE):
             if completion.verdict is Verdict.BROKEN:
-                raise FieldError("verdict", "BROKEN means that the machine failed: leave it out")
+                raise FieldError("verdict", "BROKEN means that the machine failed; leave the record out")
             if len(completion.flags) > MOST_FLAGS or any(flag != short(flag) for flag in completion.flags):
                 raise FieldError(
-                    "flags", f"there are more than {MOST_FLAGS} flags, or a flag is too long or has line ends"
+                    "flags", f"there are more than {MOST_FLAGS} flags, or a flag is too long or contains line ends"
                 )
         key = (completion.sample, completion.strategy, completion.generator)
         grouped[key][index] = RecordedAnswer(

@@ -25,8 +25,8 @@ from ctxbench.bench.samples import SampleSet
 from ctxbench.bench.types import VERSION_MARK
 
 NO_REPOSITORIES = "imported without repositories: strategies had nothing to retrieve from"
-PACKAGES = "packages that are installed in the repositories' folders are among what strategies search"
-HYGIENE_OFF = "hygiene off: copies of answers that stand elsewhere in the repositories are left in strategies' sight"
+PACKAGES = "strategies also search the packages installed in the repositories' folders"
+HYGIENE_OFF = "hygiene off: strategies can see copies of the answers elsewhere in the repositories"
 Report = Callable[[str], None]
 _MOST_LINES = 10
 
@@ -264,7 +264,7 @@ def _placed(form: SampleFiles, task: Task, texts: Mapping[str, str]) -> Task | U
         return Unusable(id=task.sample.id, reason="file_missing", where=task.where, detail=path)
     rebuilt_task = form.in_repository(task, text) if form.in_repository is not None else None
     if rebuilt_task is None:
-        detail = f"prompt and answer are not in {path} where the record says"
+        detail = f"{path} does not contain prompt and answer at the recorded place"
         return Unusable(id=task.sample.id, reason="source_mismatch", where=task.where, detail=detail)
     return rebuilt_task
 

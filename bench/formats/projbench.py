@@ -39,7 +39,7 @@ SHAPE = (
 BENCHMARK = "projbench"
 RELEASED = "sota_test"
 """Benchmark name of variant two. InferCom's release has 70 such tasks, 50 of them from the paper's section 6.4."""
-_PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
+_PREDICTION_SHAPE = 'one object per line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
 
@@ -110,9 +110,9 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
 
 def _no_place(sample: Sample, reference: Reference) -> str:
     if sample.kind is not Kind.LINE:
-        return f"is a {sample.kind} sample, and ProjBench has line samples only"
+        return f"is a {sample.kind} sample, but ProjBench has only line samples"
     if "\n" in reference.target:
-        return "has an answer of several lines, and those of ProjBench have one"
+        return "has an answer of several lines, but answers in ProjBench have one"
     return "has a repository name that is not a folder name" if "/" in sample.repo else ""
 
 

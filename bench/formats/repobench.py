@@ -95,7 +95,7 @@ def _task(record: _Record, id_counts: Counter[str], where: str) -> Task | Unusab
 def _code(record: _Record) -> str:
     text = record.all_code if record.all_code is not None else record.code
     if text is None:
-        raise FieldError("all_code", "is missing (all_code, or code of v0)")
+        raise FieldError("all_code", "is missing (all_code, or code in v0)")
     return plain_newlines(text)
 
 

@@ -32,7 +32,7 @@ SHAPE = (
     "`prompt` and `metadata` with `task_id`, `ground_truth`, `fpath_tuple`, `line_no`, and optionally "
     "`context_start_lineno`. Functions (`lineno`) are left out, because the files lack their tests."
 )
-_PREDICTION_SHAPE = 'one object a line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
+_PREDICTION_SHAPE = 'one object per line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
 """RepoCoder's predictions: the task's line with ``choices``, each the text after the cursor."""
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
@@ -98,7 +98,7 @@ def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
 def _place(parts: list[str]) -> tuple[str, str]:
     repo, path = repository_path("metadata.fpath_tuple", parts)
     if language_of(path) != PYTHON:
-        raise FieldError("metadata.fpath_tuple", f"{parts[-1]!r} is not a Python file, and RepoEval is of Python")
+        raise FieldError("metadata.fpath_tuple", f"{parts[-1]!r} is not a Python file; RepoEval has only Python files")
     return repo, path
 
 
@@ -155,13 +155,13 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
 
 def _no_place(sample: Sample, reference: Reference) -> str:
     if sample.kind is not Kind.LINE:
-        return f"is a {sample.kind} sample, and RepoEval's functions need tests"
+        return f"is a {sample.kind} sample, but RepoEval cannot store the tests that judge it"
     if sample.language != PYTHON:
-        return f"is of {sample.language}, and RepoEval is of Python"
+        return f"is a {sample.language} sample; RepoEval has only Python samples"
     if sample.masked:
         return "has masked lines, which RepoEval cannot store"
     if sample.cursor.column or not (sample.prefix.endswith("\n") or not sample.prefix):
-        return "begins inside a line, and RepoEval has whole lines"
+        return "begins inside a line, but RepoEval has whole lines"
     if "/" in sample.repo:
         return "has a repository name that is not a folder name"
     return "" if reference.target.strip() else "has no answer"

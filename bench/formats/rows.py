@@ -127,7 +127,7 @@ def _rows_at_once(metadata: Any, path: Path) -> int:
     columns = (group.column(number) for group in groups for number in range(group.num_columns))
     largest = max((column.total_uncompressed_size for column in columns), default=0)
     if largest > MAX_COLUMN:
-        what = f"a column has {largest >> 20} MiB in one row group, more than {MAX_COLUMN >> 20}"
+        what = f"a column has {largest >> 20} MiB in one row group; the limit is {MAX_COLUMN >> 20}"
         raise InputFault(what, where=str(path), cure="write it with smaller row groups (pyarrow: row_group_size=1000)")
     return max(1, min(_BATCH, _BATCH_BYTES // max(1, largest)))
 
@@ -155,7 +155,7 @@ def _plain(value: Any, field: str, where: str) -> Any:
         return {key: _plain(member, f"{field}.{key}", where) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(member, f"{field}.{number}", where) for number, member in enumerate(value)]
-    what = f"field {field}: a {type(value).__name__} is not JSON data"
+    what = f"field {field}: a value of type {type(value).__name__} is not JSON data"
     raise InputFault(what, where=where, cure="leave that column out of the file")
 
 

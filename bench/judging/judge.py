@@ -218,7 +218,7 @@ class Judge:
                         self._open.push(manager.__exit__)
                 if late:
                     manager.__exit__(None, None, None)
-                    raise MachineFault("the judge is closed", cure="judge inside its `with` block")
+                    raise MachineFault("the judge is closed", cure="call it inside its `with` block")
                 room.pool = pool
                 if isinstance(room.suite, Compiling):
                     room.bytecode = bytecode(room.suite, self._tests(room), pool, room.image, self._home)

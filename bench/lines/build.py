@@ -366,7 +366,7 @@ def build_samples(
 def _reasons(counts: Mapping[str, Any]) -> str:
     drops = {**counts["skipped_as_targets"], **counts["drops"]}
     reasons = ", ".join(f"{reason} {count}" for reason, count in drops.items())
-    return f"{counts['files']} files; {reasons or 'no use of an internal import'}"
+    return f"{counts['files']} files; {reasons or 'no line uses an internal import'}"
 
 
 def manifest_of(

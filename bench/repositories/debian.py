@@ -118,7 +118,7 @@ class _Apt:
         of_version = [offer for offer in offers if offer[1].endswith(f"_{self._source.version}")]
         if not of_version:
             versions = ", ".join(sorted({version for version, _, _ in offers}))
-            raise Unreachable(f"the archive has other versions now ({versions})", where=str(self._source))
+            raise Unreachable(f"the archive now has only other versions ({versions})", where=str(self._source))
         same = [offer for offer in of_version if offer[2] == self._source.sha256] or of_version
         self._run("apt-get", "-qq", "source", "--download-only", "--tar-only", f"{package}={same[0][0]}")
         tarballs = sorted(self._to.scratch.glob("*.orig.tar.*"))

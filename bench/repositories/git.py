@@ -128,9 +128,9 @@ def with_history(manifest: RepoManifest) -> RepoManifest:
         if isinstance(source, GitSource) or (isinstance(source, LocalSource) and _top(source.path) is not None):
             return replace(manifest, sources=(source,))
     raise InputFault(
-        "no source has a history",
+        "none of its sources has a history",
         where=manifest.name,
-        cure='add to its manifest a [[source]] with kind = "git", or kind = "local" and the path of a clone of yours',
+        cure='add to its manifest a [[source]] with kind = "git", or kind = "local" and the path of your clone',
     )
 
 

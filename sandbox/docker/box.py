@@ -130,7 +130,7 @@ class DockerBox:
         why = ""
         if ended:
             words = self._streams.words.decode("utf-8", "replace").strip()
-            why = f"{self._state()}{'; it said: ' if words else ''}{words}"
+            why = f"{self._state()}{'; its last output: ' if words else ''}{words}"
         remove(self._client, self.name)
         return why
 

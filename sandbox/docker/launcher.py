@@ -135,9 +135,9 @@ def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapp
         else:
             return str(created["Id"]), user
     raise SandboxLost(
-        f"the engine has {len(engine.users)} boxes already",
+        f"the engine has {len(engine.users)} boxes, the maximum",
         where="docker",
-        cure="`ctxbench doctor --clean` removes leftovers",
+        cure="run fewer jobs at once, or remove leftovers: `ctxbench doctor --clean`",
     )
 
 

@@ -98,9 +98,9 @@ class Conversation:
         if kind == b"W":
             return data
         try:
-            told = str(frames.split(data)[0].get("how", "no word"))
+            told = str(frames.split(data)[0].get("how", "no reason given"))
         except frames.FrameError:
-            told = "no word"
+            told = "no reason given"
         raise SandboxLost(f"the program ended: {told}", cure=_CURE)
 
     def _take(self, size: int, deadline: float, seconds: float) -> bytes:

@@ -72,7 +72,7 @@ WRONG = [
     (HEAD.replace('"1.0"', "1.0") + PYPI, "version", "version of every source"),
     (HEAD.replace("1.0", "../1.0") + PYPI, "version", "version of every source"),
     (HEAD.replace('license = "MIT"\n', "") + PYPI, "license: is missing", "SPDX"),
-    (HEAD.replace("license", "licence") + PYPI, "licence: is not a key", "did you mean 'license'"),
+    (HEAD.replace("license", "licence") + PYPI, "licence: is not a known key", "did you mean 'license'"),
     (HEAD + 'released = "2024-02-30"\n' + PYPI, "released: '2024-02-30' is not a date", '"2024-06-01"'),
     (HEAD + 'released = "20240601"\n' + PYPI, "released: '20240601' is not a date", '"2024-06-01"'),
     (HEAD + "released = 2024-06-01\n" + PYPI, "released", "in quotes"),
@@ -94,7 +94,7 @@ WRONG = [
     (HEAD + PYPI.replace(SHA, SHA[:-1]), "source[1].sha256", "sha256sum"),
     (HEAD + PYPI.replace(SHA, SHA.upper()), "source[1].sha256", "sha256sum"),
     (HEAD + PYPI.replace("sha256", "sha"), "source[1].sha256: is missing", "sha256sum"),
-    (HEAD + PYPI.replace("sha256", "sha25"), "source[1].sha25: is not a key", "did you mean 'sha256'"),
+    (HEAD + PYPI.replace("sha256", "sha25"), "source[1].sha25: is not a known key", "did you mean 'sha256'"),
     (HEAD + PYPI + 'version = "2.0"\n', "source[1].version", "the same version"),
     (HEAD + PYPI.replace('"demo"', '"--index-url"'), "source[1].name", "package index"),
     (

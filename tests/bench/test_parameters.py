@@ -72,12 +72,12 @@ def mistakes(name: str, *, see: str) -> list[tuple[str, str]]:
     """Return texts with one mistake each, and the message for it, for what takes what `like_units` takes."""
     return [
         (f"{name}(size=1)", f"{name} has no parameter 'size'; known parameters: lines, fold{see}"),
-        (f"{name}(lines=true)", f"{name}: lines=true does not fit; give a whole number from 1 to 100000"),
-        (f"{name}(lines=1.5)", f"{name}: lines=1.5 does not fit; give a whole number from 1 to 100000"),
-        (f"{name}(lines=0)", f"{name}: lines=0 does not fit; give a whole number from 1 to 100000"),
-        (f"{name}(lines=many)", f"{name}: lines=many does not fit; give a whole number from 1 to 100000"),
-        (f"{name}(fold=1)", f"{name}: fold=1 does not fit; give true or false"),
-        (f"{name}(fold=maybe)", f"{name}: fold=maybe does not fit; give true or false"),
+        (f"{name}(lines=true)", f"{name}: lines=true is invalid; give a whole number from 1 to 100000"),
+        (f"{name}(lines=1.5)", f"{name}: lines=1.5 is invalid; give a whole number from 1 to 100000"),
+        (f"{name}(lines=0)", f"{name}: lines=0 is invalid; give a whole number from 1 to 100000"),
+        (f"{name}(lines=many)", f"{name}: lines=many is invalid; give a whole number from 1 to 100000"),
+        (f"{name}(fold=1)", f"{name}: fold=1 is invalid; give true or false"),
+        (f"{name}(fold=maybe)", f"{name}: fold=maybe is invalid; give true or false"),
         (f"{name}(3, lines=4)", f"{name} sets 'lines' twice; keep one of them"),
         (f"{name}(lines=3, lines=4)", f"'{name}(lines=3, lines=4)' sets 'lines' twice; keep one of them"),
         (
@@ -144,11 +144,11 @@ def test_every_registry_reads_the_same_spellings(registry: str, text: str, monke
 def test_what_is_missing_or_of_another_type_is_said_in_one_line() -> None:
     for text, message in (
         ("x", "x needs the parameter 'model'; write x(model=…)"),
-        ("x(model=none)", "x: model=none does not fit; give text"),
-        ("x(a, weight=much)", "x: weight=much does not fit; give a number"),
-        ("x(a, mode=idle)", "x: mode=idle does not fit; give fast or slow"),
-        ("x(a, limit=much)", "x: limit=much does not fit; give a whole number, or none"),
-        ("x(a, share=1.5)", "x: share=1.5 does not fit; give a number from 0 to 1"),
+        ("x(model=none)", "x: model=none is invalid; give text"),
+        ("x(a, weight=much)", "x: weight=much is invalid; give a number"),
+        ("x(a, mode=idle)", "x: mode=idle is invalid; give fast or slow"),
+        ("x(a, limit=much)", "x: limit=much is invalid; give a whole number, or none"),
+        ("x(a, share=1.5)", "x: share=1.5 is invalid; give a number from 0 to 1"),
     ):
         with pytest.raises(InputFault) as caught:
             given_(text)

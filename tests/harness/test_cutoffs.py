@@ -165,7 +165,7 @@ def test_a_spec_states_the_cutoff_of_its_generator_and_is_no_other_run_for_it(tm
 
 @pytest.mark.parametrize("text", ["2024", "2024-13", "2024-6", "yesterday", "2024-02-30"])
 def test_a_cutoff_that_is_no_day_is_refused_before_anything_runs(text: str) -> None:
-    with pytest.raises(InputFault, match=r"cutoff=.* does not fit.* a month such as 2024-06"):
+    with pytest.raises(InputFault, match=r"cutoff=.* is invalid.* a month such as 2024-06"):
         base.canonical(f"incontext(cutoff={text})")
 
 

@@ -472,7 +472,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         "TOML|a",
     ),
     "a deep key": (edit_manifest("format = 1", f"{'a.' * 60_000}b = 1\nformat = 1"), "characters"),
-    "a less deep key": (edit_manifest("format = 1", f"{'a.' * 1_900}b = 1\nformat = 1"), "TOML|is not a key"),
+    "a less deep key": (edit_manifest("format = 1", f"{'a.' * 1_900}b = 1\nformat = 1"), "TOML|is not a known key"),
     "a file in place of the folder": (
         lambda folder: ((folder / "strategy").rename(folder.parent / "y"), (folder / "strategy").write_text("x")),
         "not part of a package",

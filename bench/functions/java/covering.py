@@ -128,7 +128,7 @@ def cover(
     if not doubtful:
         return tests
     if alone is None:
-        report(f"{name}: running again, alone: {len(doubtful)} failed tests that read a clock")
+        report(f"{name}: {len(doubtful)} failed tests read a clock: running them again, alone")
         others = _classes(test.id for test in tests) - _classes(doubtful)
         with Turns(project.home.cache).alone():
             result = run([*deselected, *sorted(others)]).result

@@ -81,7 +81,7 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     if not doubtful:
         return covered
     if len(results) == 1:
-        report(f"{name}: running again, alone: {len(doubtful)} failed tests that read a clock")
+        report(f"{name}: {len(doubtful)} failed tests read a clock: running them again, alone")
         with Turns(project.home.cache).alone():
             results.append(_run(suite, suite.cover(tests, SECONDS, only=doubtful), sandbox, report).result)
         write_atomic(place, json.dumps(results) + "\n")

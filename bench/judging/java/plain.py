@@ -85,7 +85,7 @@ def _reasons(source: Source, node: Node, depth: int, known: frozenset[str], own:
         if source.field(node, "name") in _OBLIGING:
             yield f"defines {source.field(node, 'name')} in a class of its own"
     elif node.type == "class_literal":
-        yield "takes a class for a value"
+        yield "uses a class as a value"
     elif node.type == "assignment_expression":
         yield from _changed(source, node.child_by_field_name("left"), own)
     elif node.type == "update_expression":
@@ -94,7 +94,7 @@ def _reasons(source: Source, node: Node, depth: int, known: frozenset[str], own:
         receiver, name = node.child_by_field_name("object"), source.field(node, "name")
         foreign = receiver is not None and own.get(source.text(receiver), False)
         if name in _CHANGING and foreign:
-            yield f"changes what it was given: {source.text(receiver)}.{name}"
+            yield f"changes an argument: {source.text(receiver)}.{name}"
 
 
 def _is_member(node: Node) -> bool:
@@ -107,4 +107,4 @@ def _changed(source: Source, target: Node | None, own: Mapping[str, bool]) -> It
     holder = target.child_by_field_name("object" if target.type == "field_access" else "array")
     name = source.text(holder)
     if name != "this" and not name.startswith("this.") and own.get(name, True):
-        yield f"changes what it did not make: {' '.join(source.text(target).split())[:60]}"
+        yield f"changes an object that it did not create: {' '.join(source.text(target).split())[:60]}"

@@ -89,7 +89,7 @@ def _lie(
     report: RunReport, by_test: dict[int, list[Phase]], tests: Sequence[str], canaries: Sequence[Canary], nonce: str
 ) -> str:
     if report.nonce != nonce:
-        return f"{TAMPERED}: the result is not this job's"
+        return f"{TAMPERED}: the result belongs to another job"
     if report.changed:
         return f"{TAMPERED}: it wrote to {', '.join(report.changed)}"
     if report.altered:
@@ -139,12 +139,12 @@ def _bad(phases: Sequence[Phase]) -> str:
         if phase.outcome != "passed":
             return f"{phase.outcome} in {phase.phase}: {phase.message}" if phase.message else phase.outcome
     names = [phase.phase for phase in phases]
-    return "" if "call" in names and "teardown" in names else "not run to its end"
+    return "" if "call" in names and "teardown" in names else "not finished"
 
 
 def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequence[Canary], outcome: Outcome) -> str:
     if any(not canary.failed_as_it_must(by_test.get(-number, [])) for number, canary in enumerate(canaries, 1)):
-        return f"{TAMPERED}: a test that must fail did not fail as it must"
+        return f"{TAMPERED}: a test that must fail did not fail as expected"
     if report.exit != _FAILED_STATUS or outcome.exit_code != 0 or report.collections != 1:
         return f"{TAMPERED}: exit status {report.exit} where it must be {_FAILED_STATUS}"
     if report.loaded is not True:

@@ -16,7 +16,7 @@ _MAX_TEXT = 1000
 _MAX_CAUSE = 200
 _HEADING = re.compile(r"_{3,} (.+) _{3,}")
 _PHASE = re.compile(r"ERROR at (setup|teardown) of ")
-_LAST_LINE_CUT = "the last line is not whole"
+_LAST_LINE_CUT = "the last line is incomplete"
 
 
 class Malformed(ValueError):

@@ -33,7 +33,7 @@ def test_the_language_is_that_of_most_of_its_code() -> None:
     python = {"PKG-INFO": "Name: demo\nVersion: 3\n", "demo.py": "x = 1\n" * 9, "Glue.java": CLASS}
     result = guessed(python)
     assert (result.language, result.version) == ("python", "3")
-    assert any("a part of it is Java" in doubt for doubt in result.doubts)
+    assert any("some of its files are Java" in doubt for doubt in result.doubts)
 
 
 def test_a_repository_in_neither_language_is_refused() -> None:
@@ -138,33 +138,36 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
     ({"LICENSE": TEXTS["MIT"].replace("and/or sell", "and/or")}, "but lacks 'and/or sell'"),
     (
         {"LICENSE": TEXTS["BSD-3-Clause"].replace("THIS SOFT", "4. No use in war.\n\nTHIS SOFT")},
-        "no text that SPDX lists, it begins with",
+        "not a licence that SPDX lists and begins with",
     ),
     (
         {"LICENSE.txt": TEXTS["BSD-2-Clause"].replace("\nTHIS SOFTWARE", JDOM)},
-        "no text that SPDX lists, it begins with",
+        "not a licence that SPDX lists and begins with",
     ),
     ({"LICENSE": TEXTS["MIT"], "LICENSE.APACHE": TEXTS["Apache-2.0"]}, "LICENSE is MIT; LICENSE.APACHE is Apache-2.0:"),
     ({"COPYING": TEXTS["GPL-2.0-only"]}, 'license = "GPL-2.0-only" or license = "GPL-2.0-or-later"'),
-    ({"COPYING": GPL3, "PKG-INFO": info("License: GPLv3")}, "nothing says whether later versions are meant too"),
-    ({"COPYING": GPL3, "x.py": ONLY}, "nothing says whether later versions are meant too"),
+    ({"COPYING": GPL3, "PKG-INFO": info("License: GPLv3")}, "no file says whether later versions are allowed"),
+    ({"COPYING": GPL3, "x.py": ONLY}, "no file says whether later versions are allowed"),
     ({"LICENSE": LGPL21, "pom.xml": pom("GNU Lesser General Public License")}, 'license = "LGPL-2.1-only" or'),
     ({"LICENSE": TEXTS["BUSL-1.1"], "pyproject.toml": project('"MIT"')}, 'license = "BUSL-1.1" or license = "MIT"'),
     ({"LICENSE": TEXTS["MIT"], "PKG-INFO": info("Classifier: License :: OSI Approved :: BSD License")}, "BSD License"),
     ({"setup.cfg": "[metadata]\nlicense = BSD\n"}, "setup.cfg says 'BSD': write its SPDX expression"),
     ({"pyproject.toml": project('"GPL-3.0"')}, 'license = "GPL-3.0-only" or license = "GPL-3.0-or-later"'),
     ({"pyproject.toml": project('"Ours-1.0"')}, "pyproject.toml says 'Ours-1.0': write its SPDX expression"),
-    ({"pom.xml": pom("Apache-2.0", "MIT")}, "its licence is not certain"),
+    ({"pom.xml": pom("Apache-2.0", "MIT")}, "its licence is uncertain"),
     ({"docs/deep/LICENSE": TEXTS["MIT"], "licenses.py": "x"}, "its files name no licence"),
     ({"LICENSE": TEXTS["MIT"] + "\n禁止商业使用。\n"}, "also says '禁止商业使用。'"),
     ({"LICENSE": TEXTS["MIT"] + "\n© 公司 禁止商业使用。\n"}, "also says '© 公司"),
     ({"LICENSE": TEXTS["MIT"] + "\nCopyright Foo. You n\u043et \u043cay\n"}, "also says 'Copyright Foo."),
-    ({"LICENSE": "\ufffd" * 99, "PKG-INFO": info("License: MIT")}, "LICENSE is no text that SPDX lists: it is empty,"),
+    (
+        {"LICENSE": "\ufffd" * 99, "PKG-INFO": info("License: MIT")},
+        "LICENSE is not a licence that SPDX lists: it is empty,",
+    ),
     (
         {"LICENSE": "-" * 1_000_000, "PKG-INFO": info("License: MIT")},
-        "LICENSE is no text that SPDX lists: it is empty,",
+        "LICENSE is not a licence that SPDX lists: it is empty,",
     ),
-    ({"LICENSE": "", "PKG-INFO": info("License: MIT")}, "LICENSE is no text that SPDX lists: it is empty,"),
+    ({"LICENSE": "", "PKG-INFO": info("License: MIT")}, "LICENSE is not a licence that SPDX lists: it is empty,"),
     ({"LICENSE": TEXTS["GPL-3.0-only"] + ADVICE, "PKG-INFO": info("License: GPL-3.0-only")}, "also says 'How to Apply"),
     ({"LICENSE": TEXTS["MIT"] + ADVICE}, "MIT, but also says 'How to Apply"),
     ({"LICENSE": TEXTS["MIT"].replace("distribute, sublicense,", "distribute,")}, "lacks 'distribute sublicense"),
@@ -248,7 +251,7 @@ def test_of_several_modules_the_one_with_most_tests_is_taken() -> None:
 def test_java_without_tests_of_junit_or_without_mavens_folders_says_so() -> None:
     main = {"pom.xml": POM, "src/main/java/Till.java": CLASS}
     assert guessed({**main, "src/test/java/Helper.java": CLASS}).tests is None
-    assert "declares a test" in guessed({**main, "src/test/java/Helper.java": CLASS}).doubts[-1]
+    assert "declares a JUnit test" in guessed({**main, "src/test/java/Helper.java": CLASS}).doubts[-1]
     of_testng = guessed({**main, "src/test/java/TillTest.java": f"import org.testng.annotations.*;\n{CASE}"})
     assert of_testng.tests is None and "TestNG" in of_testng.doubts[-2]
     other = guessed({"source/Till.java": CLASS})

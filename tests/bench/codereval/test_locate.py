@@ -155,13 +155,13 @@ def test_a_recorded_line_or_code_that_is_wrong_is_told() -> None:
     assert found(changed(docstring="Return the\n'area'.\nArgs:\nwidth:  one side.")).how == EXACT
     assert found(changed(lineno=4)).remark == ""
     assert found(changed(lineno=9)).remark == "it begins on line 4, not 9"
-    assert found(changed(code="def area(width):\n    return 0")).remark == "its code is not the recorded one"
+    assert found(changed(code="def area(width):\n    return 0")).remark == "its code differs from the record"
 
 
 def test_a_file_that_this_python_cannot_read_is_told() -> None:
     result = locate(RECORD, {"shapes/plain.py": "def area(width, height=1):\n    print width\n"}, PYTHON)
     assert isinstance(result, Missed)
-    assert (result.reason, "cannot be read" in result.detail) == ("no_function", True)
+    assert (result.reason, "cannot be parsed" in result.detail) == ("no_function", True)
 
 
 JAVA = textwrap.dedent("""\

@@ -64,7 +64,7 @@ def test_one_that_is_lost_again_and_again_is_not_started_there_any_more(
     summary = attempt(tmp_path, bubblewrap_sandbox, spy("Dies"), home=home)
     ended = ["exit code 7" in fault.message for fault in summary.faults]
     assert summary.missing == 5 and sum(ended) == 3
-    assert "3 times in a row: it is not started again for shop/pay.py" in summary.faults[-1].message
+    assert "3 times in a row, so it is not started again for shop/pay.py" in summary.faults[-1].message
 
 
 @pytest.mark.parametrize("mode", [Mode.PER_FILE, Mode.SHARED])

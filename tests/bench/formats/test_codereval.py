@@ -286,7 +286,7 @@ def test_a_task_without_a_human_docstring_is_left_out_where_it_is_asked_for(labe
     [
         ({"lineno": "9"}, "it begins on line 7, not 9"),
         ({"lineno": "100000"}, "it begins on line 7, not 100000"),
-        ({"code": CODE.replace("pi", "tau")}, "its code is not the recorded one"),
+        ({"code": CODE.replace("pi", "tau")}, "its code differs from the record"),
     ],
 )
 def test_wrong_lines_and_code_are_told(changes: dict[str, str], remark: str, home: Home, tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_off_its_line_a_function_is_told_by_code_then_docstring_then_nearness(ho
 def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
     assert left_out(tmp_path, python(name="perimeter"))[0] == "no_function"
     reason, told = left_out(tmp_path, python(file_content=PYTHON + "print 1\n"))
-    assert (reason, "cannot be read" in told) == ("no_function", True)
+    assert (reason, "cannot be parsed" in told) == ("no_function", True)
     one_line = "def area(self): return 1\n"
     assert left_out(tmp_path, python(file_content=one_line, lineno="1"))[0] == "shares_line"
 

@@ -59,7 +59,7 @@ def test_points_and_answers_are_joined_in_their_order(tmp_path: Path) -> None:
     assert sample_set.references["a1"].target == answer()["middle"]
     assert sample_set.references[second.id].target == "amount"
     [several, _] = sample_set.manifest["remarks"]
-    assert several.startswith("1 of 2 answers go on over several lines") and "--profile context_collection" in several
+    assert several.startswith("1 of 2 answers span several lines") and "--profile context_collection" in several
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_points_and_answers_are_joined_in_their_order(tmp_path: Path) -> None:
             [answer(), answer()],
             r"answers-python-public\.jsonl:2: the file has more answers than python-public",
         ),
-        ([point()], [answer(id="a2")], r"field id is 'a1', but the answer in its place .* is of 'a2'"),
+        ([point()], [answer(id="a2")], r"field id is 'a1', but the answer in its place .* belongs to 'a2'"),
         ([point(repo="../x")], [answer()], "field repo: '../x' is not a path inside a repository"),
     ],
 )

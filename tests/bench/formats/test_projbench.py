@@ -241,7 +241,7 @@ def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: H
     assert [sample.id for sample in made.samples] == ["demo-main/0"]
     assert said == [
         f"{path}:2: demo-main/1 left out: source_mismatch"
-        " (prompt and answer are not in shop/pay.py where the record says)",
+        " (shop/pay.py does not contain prompt and answer at the recorded place)",
         f"{path}:3: demo-main/2 left out: file_missing (gone.py)",
         "demo-main: 2 of 3 tasks left out (file_missing 1, source_mismatch 1)",
     ]
@@ -336,7 +336,7 @@ def test_any_task_comes_back(
 @pytest.mark.parametrize(
     ("changes", "target", "words"),
     [
-        ({"kind": Kind.FUNCTION}, "x", "line samples only"),
+        ({"kind": Kind.FUNCTION}, "x", "only line samples"),
         ({}, "x(\n)", "an answer of several lines"),
         ({"repo": "owner/demo"}, "x", "not a folder name"),
     ],

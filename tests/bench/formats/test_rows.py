@@ -171,7 +171,7 @@ def test_a_parquet_file_that_is_cut(tmp_path: Path) -> None:
 def test_columns_that_json_cannot_hold(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_parquet(path, [{"a": {"raw": b"x"}}])
-    with pytest.raises(InputFault, match=r"row 0: field a\.raw: a bytes is not JSON data"):
+    with pytest.raises(InputFault, match=r"row 0: field a\.raw: a value of type bytes is not JSON data"):
         rows(path)
     write_parquet(path, [{"a": "x\0"}])
     with pytest.raises(InputFault, match="row 0: field a: contains a NUL"):

@@ -85,7 +85,7 @@ def test_one_test_that_was_not_run() -> None:
 @pytest.mark.parametrize("gone", [slice(2, 4), slice(3, 4)])
 def test_a_test_without_its_last_phases_is_no_pass(gone: slice) -> None:
     said = bent(lambda all_: all_.__delitem__(gone))
-    assert failed(result(said)).endswith("t.py::test_a: not run to its end")
+    assert failed(result(said)).endswith("t.py::test_a: not finished")
 
 
 def test_broken_imports_are_the_completions_failure() -> None:
@@ -133,16 +133,16 @@ CANARY = 1 + 3 * len(TESTS)
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        (result(nonce="0" * 64), "the result is not this job's"),
+        (result(nonce="0" * 64), "the result belongs to another job"),
         (result(changed=["t.py"]), "it wrote to t.py"),
         (result(bent(lambda all_: all_.insert(1, ["altered", ["pytest.raises"]]))), "it changed pytest.raises"),
         (result(swap(CALL, raised=True)), "a test that failed or was not run was reported as passed"),
         (result(swap(CALL, ran=False)), "a test that failed or was not run was reported as passed"),
         (result(swap(CANARY + 1, outcome="passed", raised=False)), "a test that must fail was reported as passed"),
-        (result(swap(CANARY + 1, message="assert 1 == 2")), "a test that must fail did not fail as it must"),
-        (result(swap(CANARY + 1, outcome="skipped")), "a test that must fail did not fail as it must"),
-        (result(swap(CANARY, outcome="failed")), "a test that must fail did not fail as it must"),
-        (result(bent(lambda all_: all_.__delitem__(slice(CANARY, CANARY + 3)))), "did not fail as it must"),
+        (result(swap(CANARY + 1, message="assert 1 == 2")), "a test that must fail did not fail as expected"),
+        (result(swap(CANARY + 1, outcome="skipped")), "a test that must fail did not fail as expected"),
+        (result(swap(CANARY, outcome="failed")), "a test that must fail did not fail as expected"),
+        (result(bent(lambda all_: all_.__delitem__(slice(CANARY, CANARY + 3)))), "did not fail as expected"),
         (result(bent(lambda all_: all_.extend(phases(0)))), "an event follows the end"),
         (result(bent(lambda all_: all_.__setitem__(slice(1, 1), phases(0)))), "a test was reported more than once"),
         (result(bent(lambda all_: all_.insert(1, phases(0)[2]))), "a test was reported more than once"),

@@ -259,13 +259,13 @@ def test_what_functions_usually_do_is_plain(body: str) -> None:
 def test_a_method_may_change_its_object_and_helpers_may_be_brought() -> None:
     assert found("self.total += rate\nself.items.append(given)\nreturn self.items", method=True) == []
     assert found("return _helper(given)", "def _helper(one):\n    return one\n\n_MOST = 3\n") == []
-    assert found("given.total = 1", method=True) == ["changes what it did not make: given.total"]
+    assert found("given.total = 1", method=True) == ["changes an object that it did not create: given.total"]
     assert found("self = given\nself.total = 1", method=True)
 
 
 def test_what_the_reference_uses_is_allowed_and_nothing_else() -> None:
     uses = "given.append(1)\nreturn open(given).read()"
-    assert found(uses) == ["changes what it did not make: given.append", "uses open"]
+    assert found(uses) == ["changes an object that it did not create: given.append", "uses open"]
     assert found(uses, reference=uses) == []
     assert found(f"eval('1')\n{uses}", reference=uses) == ["uses eval"]
 

@@ -206,7 +206,7 @@ def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
     [
         ({"ranker": "bm52"}, NoRanker, "no encoder is called 'bm52'; did you mean bm25"),
         ({"ranker": "bm25(k1=2)"}, InputFault, "has no parameter 'k1'"),
-        ({"ranker": "bm25(split=words)"}, InputFault, "split=words does not fit"),
+        ({"ranker": "bm25(split=words)"}, InputFault, "split=words is invalid"),
         ({"ranker": "hashed(width=1)"}, NoRanker, "width=1"),
         ({"ranker": "hashd"}, NoRanker, "did you mean"),
         ({"ranker": "hashed("}, InputFault, "is not a spec"),

@@ -97,7 +97,7 @@ def test_several_sample_sets_a_limit_and_markdown(home: Home) -> None:
         (["--generator", "nothing"], TABLE, ["nothing", "ctxbench generator list"]),
         (["--generator", "openai(url=http://127.0.0.1:1)"], TABLE, ["openai", "model"]),
         (["--generator", "hf:/no/such/folder"], TABLE, ["hf", "/no/such/folder"]),
-        (["--encoder", "bm25(split=words)"], TABLE, ["split=words does not fit"]),
+        (["--encoder", "bm25(split=words)"], TABLE, ["split=words is invalid"]),
     ],
 )
 def test_what_cannot_be_run_is_one_line(home: Home, arguments: list[str], table: str, words: list[str]) -> None:

@@ -131,7 +131,7 @@ def test_import_says_what_was_left_out(built: str, tmp_path: Path) -> None:
     assert f"from {path}  3 rows, " in shown
     assert "left out: empty_target 1, source_mismatch 1" in shown and "note:" not in shown
     assert run_cli(*load, "--hygiene", "off", "--force").code == 0
-    assert "note: hygiene off: copies of answers" in run_cli("samples", "show", "lines").out
+    assert "note: hygiene off: strategies can see copies of the answers" in run_cli("samples", "show", "lines").out
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_a_number_that_another_process_has_taken_is_not_taken_again(engine: Clie
         boxes = [started(engine, few, launcher._settings)]
         try:
             assert run(boxes[0], "import os; value = os.getuid()") == free
-            with pytest.raises(SandboxLost, match="2 boxes already.*doctor --clean"):
+            with pytest.raises(SandboxLost, match="2 boxes, the maximum.*doctor --clean"):
                 boxes.append(started(engine, few, launcher._settings))
         finally:
             for box in boxes:
@@ -217,7 +217,7 @@ def test_it_says_how_it_ended(launcher: DockerLauncher) -> None:
             run(box, code)
         return box.end()
 
-    assert why("import sys; sys.exit('my last words')") == "it exited with 1; it said: my last words"
+    assert why("import sys; sys.exit('my last words')") == "it exited with 1; its last output: my last words"
     assert why("import os; os._exit(7)") == "it exited with 7"
     assert why("kept = bytearray(1 << 30)").startswith("it exited with 137, out of memory")
 

@@ -156,7 +156,7 @@ class CompletionReader:
             return
         module = self._names.module(node)
         if module and id(node) not in self._holders:
-            yield f"takes the module {module} for a value"
+            yield f"uses the module {module} as a value"
         if name in self._names.members:
             yield from self._member(*self._names.members[name])
         if self._names.knows(name) or name in self._ownership.bindings:
@@ -167,7 +167,7 @@ class CompletionReader:
         elif name == "super" and not self._is_super(node):
             yield "uses super for something other than a method"
         elif name in ("setattr", "delattr", "getattr", "type", "next", "print") and id(node) not in self._called:
-            yield f"takes {name} for a value"
+            yield f"uses {name} as a value"
 
     def _is_super(self, node: ast.Name) -> bool:
         call = self._called.get(id(node))
@@ -191,14 +191,14 @@ class CompletionReader:
             if not allowed.is_allowed(module, name) and not allowed.is_module(f"{module}.{name}"):
                 yield f"uses {module}.{name}"
             elif allowed.is_module(f"{module}.{name}") and id(node) not in self._holders:
-                yield f"takes the module {module}.{name} for a value"
+                yield f"uses the module {module}.{name} as a value"
         elif (module and (name in allowed.STANDARD or is_of_tests(name))) or not self._may_read(name):
             yield f"uses the attribute {name}"
         changing = name in allowed.CHANGING and not (module and _is_standard(module))
         if changing and isinstance(node.ctx, ast.Load) and not self._ownership.may_change(node.value):
             yield from self._change(node)
         if name in ("format", "format_map") and not self._is_plain_format(node.value):
-            yield "formats by a text that may look into what it formats"
+            yield "formats with a text that can read attributes of its values"
         path = self._names.path(node)
         if path in allowed.CHANGING_FUNCTIONS:
             yield from self._changing_function(node, path)
@@ -208,7 +208,7 @@ class CompletionReader:
         owner, _, leaf = self._own.rpartition(".")
         kind = node.value.id if isinstance(node.value, ast.Name) else ""
         if owner and node.attr == leaf and (self._names.knows(kind) or kind == "cls"):
-            yield f"calls {leaf} with an object of its choice"
+            yield f"calls {leaf} on an object of its choice"
 
     def _is_harmless(self, node: ast.Attribute) -> bool:
         if node.attr in allowed.DESCRIPTIONS and not is_changed(node):
@@ -227,12 +227,12 @@ class CompletionReader:
             yield f"sets {node.attr}, a method of builtin values"
 
     def _change(self, node: ast.Attribute | ast.Subscript | ast.Name) -> Iterator[str]:
-        yield f"changes what it did not make: {shown(node)}"
+        yield f"changes an object that it did not create: {shown(node)}"
 
     def _changing_function(self, node: ast.expr, path: str) -> Iterator[str]:
         call = self._called.get(id(node))
         if call is None or not call.args or not self._ownership.may_change(call.args[0]):
-            yield f"changes what it did not make by {path}"
+            yield f"changes an object that it did not create by {path}"
 
     def _subscript(self, node: ast.Subscript) -> Iterator[str]:
         if is_changed(node) and not self._ownership.may_change(node.value):
@@ -251,18 +251,18 @@ class CompletionReader:
             if keyword.arg in allowed.KEYWORDS:
                 yield f"passes {keyword.arg}="
             elif keyword.arg is None and isinstance(node.func, ast.Name) and node.func.id == "print":
-                yield "passes print what is not shown"
+                yield "passes print hidden keyword arguments"
         path = self._names.path(node.func)
         if isinstance(node.func, ast.Name):
             if path in allowed.CHANGING_FUNCTIONS:
                 yield from self._changing_function(node.func, path)
             yield from self._builtin(node, node.func.id)
         if path in allowed.DECORATORS and "." in path and id(node) not in self._decorating:
-            yield f"uses {path} for something other than decorating"
+            yield f"uses {path} for something other than a decorator"
         if path in _RECORDS:
             yield from self._namedtuple(node)
         if self._is_class_of(node.func) and (len(node.args) > 2 or any(isinstance(a, ast.Starred) for a in node.args)):
-            yield "calls what may be type to make a class"
+            yield "creates a class by a call that may be type"
 
     def _is_class_of(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
@@ -293,13 +293,13 @@ class CompletionReader:
     def _builtin(self, node: ast.Call, name: str) -> Iterator[str]:
         first = node.args[0] if node.args else None
         if name == "type" and (len(node.args) != 1 or node.keywords or isinstance(first, ast.Starred)):
-            yield "calls type to make a class"
+            yield "creates a class by type"
         elif name == "next" and not (first and (self._ownership.is_new(first) or self._ownership.may_change(first))):
-            yield "takes the next item of what it did not make"
+            yield "takes the next item of an iterator that it did not create"
         elif name in ("getattr", "setattr", "delattr"):
             attribute = node.args[1] if len(node.args) > 1 else None
             if not isinstance(attribute, ast.Constant) or not isinstance(attribute.value, str):
-                yield f"calls {name} with a name that is not shown"
+                yield f"calls {name} with a computed name"
             elif name == "getattr" and first:
                 inner = ast.copy_location(ast.Attribute(first, attribute.value, ast.Load()), node)
                 self._holders[id(first)] = inner
@@ -316,7 +316,7 @@ class CompletionReader:
         texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
         fields = {word for text in texts if isinstance(text, str) for word in words(text)}
         if not shown or fields & (allowed.VALUES - {"count", "index", "real", "imag", "start", "stop", "step"}):
-            yield "makes a tuple with names of builtin methods, or names that are not shown"
+            yield "creates a named tuple with names of builtin methods, or computed names"
 
     def _decorator(self, node: ast.expr) -> Iterator[str]:
         function = node.func if isinstance(node, ast.Call) else node
@@ -328,7 +328,7 @@ class CompletionReader:
 
     def _constant(self, node: ast.Constant) -> Iterator[str]:
         if isinstance(node.value, str) and len(node.value) < 200 and TEST_TEXT.fullmatch(node.value):
-            yield f"names tests or what runs them: {node.value}"
+            yield f"names tests or their runner: {node.value}"
 
     def _pattern(self, node: ast.MatchClass) -> Iterator[str]:
         for name in node.kwd_attrs:

@@ -121,13 +121,13 @@ def classes(tree: ast.Module, names: BoundNames, repository: RepositoryWords) ->
 
 def _class(node: ast.ClassDef, names: BoundNames, repository: RepositoryWords) -> Findings:
     if node.keywords:
-        yield node, "makes a class by a metaclass or with arguments"
+        yield node, "creates a class with a metaclass or arguments"
     if len(node.bases) > 1:
-        yield node, "makes a class of several others"
+        yield node, "creates a class with several bases"
     for base in node.bases:
         path = names.path(base)
         if path.rpartition(".")[2] not in allowed.BASES or (names.knows(path) and path not in names.members):
-            yield node, f"makes a class of {ast.unparse(base)[:60]}"
+            yield node, f"creates a class with the base {ast.unparse(base)[:60]}"
     for inner in node.body:
         for name in _defined(inner):
             if is_dunder(name):

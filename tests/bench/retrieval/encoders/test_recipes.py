@@ -189,9 +189,9 @@ def test_missing_weights_are_named_and_not_fetched(name: str, packages: None, mo
 def test_odd_parameters_are_faults(packages: None, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"hidden_size": 4}')
     (tmp_path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(InputFault, match="unixcoder: pooling=last does not fit; give mean or first"):
+    with pytest.raises(InputFault, match="unixcoder: pooling=last is invalid; give mean or first"):
         get(f"unixcoder(path={tmp_path}, pooling=last)")
-    with pytest.raises(InputFault, match="mpnet: batch=0 does not fit"):
+    with pytest.raises(InputFault, match="mpnet: batch=0 is invalid"):
         get(f"mpnet(path={tmp_path}, batch=0)")
     with pytest.raises(InputFault, match="contriever: /nowhere does not contain a model"):
         get("contriever(path=/nowhere)")

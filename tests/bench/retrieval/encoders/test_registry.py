@@ -63,8 +63,8 @@ def test_threads_share_one_instance(letters: None) -> None:
     [
         ("leters", "no encoder is called 'leters'; did you mean letters"),
         ("letters(depth=2)", "letters has no parameter 'depth'; known parameters: width, weight, fold"),
-        ("letters(width=2.5)", "letters: width=2.5 does not fit; give a whole number"),
-        ("letters(fold=maybe)", "letters: fold=maybe does not fit; give true or false"),
+        ("letters(width=2.5)", "letters: width=2.5 is invalid; give a whole number"),
+        ("letters(fold=maybe)", "letters: fold=maybe is invalid; give true or false"),
         ("letters(", "'letters(' is not a spec"),
     ],
 )
