@@ -31,7 +31,7 @@ PAGES = (
     PageInfo("samples", "Samples", ":material/search:", "What did the model see, and what did it write?"),
     PageInfo("cost", "Cost", ":material/payments:", "What does accuracy cost in tokens, time and money?"),
     PageInfo("benchmark", "Benchmark", ":material/dataset:", "What does a sample set contain?"),
-    PageInfo("runs", "Runs", ":material/pace:", "How far are the runs, what failed, and how do you repeat one?"),
+    PageInfo("runs", "Runs", ":material/pace:", "How far along are the runs, what failed, and how do you repeat one?"),
 )
 
 

@@ -179,7 +179,7 @@ def _start(
         accepted = valid(requested)
         if accepted or (empty and requested == [""]):
             return accepted
-        shown_instead = f"showing {', '.join(default)} instead" if any(default) else "nothing is chosen instead"
+        shown_instead = f"showing {', '.join(default)} instead" if any(default) else "nothing is selected instead"
         with state[_REFUSED]:
             show.note(f"{label}: {', '.join(requested)[:200]} does not exist here; {shown_instead}.")
         return default

@@ -134,5 +134,5 @@ def _origin(run: RunInfo, id_: str, work: RunWork | None) -> RowOrigin:
         facts += [("imported from", work.imported.source), ("SHA-256 of the file", work.imported.sha256)]
     if work.attempts:
         last = work.attempts[-1]
-        facts += [("last attempt", f"{when(last.started)} UTC: {last.reason or 'no end noted'}; {last.isolation}")]
+        facts += [("last attempt", f"{when(last.started)} UTC: {last.reason or 'no end recorded'}; {last.isolation}")]
     return RowOrigin(strategy=run.strategy, run=id_, facts=tuple(facts), command=work.repeat_command())

@@ -289,7 +289,9 @@ def _samples(ranking: Ranking, entry: Entry) -> dict[str, Any]:
     unit = columns.heading(ranking.group, ranking.group.metric)
     other, samples = compared_with(ranking, entry)
     names = ["this submission", *([f"{other.package.manifest.strategy.spec} ({other.id})"] if other else [])]
-    which = f"differ most in {unit} from {names[1]}, better and worse" if other else f"have the extremes of {unit}"
+    which = (
+        f"differ most in {unit} from {names[1]}, better and worse" if other else f"have the highest and lowest {unit}"
+    )
     return {
         "title": heading_of(ranking.group),
         "says": f"The samples that {which}.",
@@ -324,7 +326,7 @@ def _verified(entry: Entry) -> State:
     says = f"{drawn} were checked with ctxbench {checks.ctxbench}."
     parts = tuple((f"{part.name}, {part.state}", _outcome(part)) for part in checks.parts)
     if not checks.equal:
-        return State("differs", "differs", f"{says} Some values are not those of the package.", parts)
+        return State("differs", "differs", f"{says} Some values differ from the package.", parts)
     prompts = next((part for part in checks.parts if part.name == "prompts" and part.state is PartState.DERIVED), None)
     checked, of = (prompts.checked, prompts.of) if prompts else (checks.samples, checks.of)
     mark = ("verified" if prompts else "rescored only") + f", {checked} of {of}" * (checked < of)
@@ -335,5 +337,6 @@ def _outcome(part: PartCheck) -> str:
     text = f"{part.differing} of {part.checked} values differ" if part.checked else "nothing was compared"
     if first := part.difference:
         of = f"{first.sample}: " if first.sample else ""
-        text += f"; the first: {of}{first.what} is {first.expected[:_SHORT]!r} there and {first.got[:_SHORT]!r} here"
+        expected, got = first.expected[:_SHORT], first.got[:_SHORT]
+        text += f"; the first: {of}{first.what} is {expected!r} in the package, {got!r} when checked"
     return f"{text}. {part.note}"

@@ -196,7 +196,8 @@ class _LicenceText:
     """What the text adds or lacks; empty for an exact SPDX text."""
 
     def __str__(self) -> str:
-        return f"{self.path} is {' and '.join(sorted(self.identifiers)) or 'not a licence that SPDX lists'}{self.deviation}"
+        names = " and ".join(sorted(self.identifiers)) or "not a licence that SPDX lists"
+        return f"{self.path} is {names}{self.deviation}"
 
 
 def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tuple[str, str]:

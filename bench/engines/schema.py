@@ -83,7 +83,7 @@ class _Places(Form):
     end: str = Field("", description="give the name of the field with the last line")
     file: Annotated[str, AfterValidator(_expression("path"))] = Field(
         "",
-        description="give the regular expression of a row that names the file of the rows below it, with a group (?P<path>…)",
+        description="give the regular expression of a row with the file of the next rows, with a group (?P<path>…)",
     )
     pattern: Annotated[str, AfterValidator(_expression("line"))] = Field(
         "", description="give the regular expression of a row with a place, e.g. '(?P<path>[^:]+):(?P<line>\\d+):'"

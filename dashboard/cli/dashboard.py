@@ -34,14 +34,14 @@ _LOCAL = "127.0.0.1"
     type=click.IntRange(0, 65535),
     default=8501,
     show_default=True,
-    help="Port to listen on; 0: any free port.",
+    help="Port to listen on; 0 takes any free port.",
 )
 @click.option(
     "--host",
     default=_LOCAL,
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on. Any other than a local address shows the results to everyone who can reach it.",
+    help="Address to listen on. Any address that is not local shows the results to everyone who can reach it.",
 )
 @click.option(
     "--public-url",
@@ -201,7 +201,7 @@ def _works(board: Board, url: str) -> dict[str, RunWork]:
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="SITE", help="The folder to write.")
 @click.option("--title", default="Public board", show_default=True, metavar="TEXT", help="Title of the site.")
-@click.option("--url", default="", metavar="URL", help="Address where the site will be, for links in its feed.")
+@click.option("--url", default="", metavar="URL", help="Public address of the site, for the links in its feed.")
 def site_board(*, folder: Path, out: Path, title: str, url: str) -> None:
     """Write a public board of the packages in FOLDER as a static site: boards, submissions, badges and a feed.
 
@@ -219,7 +219,9 @@ def site_board(*, folder: Path, out: Path, title: str, url: str) -> None:
     if url:
         _public(url)
     if out.is_dir() and any(out.iterdir()) and not (out / site.FEED).is_file():
-        raise InputFault("contains other files", where=str(out), cure="give --out an empty folder, or an earlier site")
+        raise InputFault(
+            "the folder contains other files", where=str(out), cure="give --out an empty folder, or an earlier site"
+        )
     entries, refused = read_entries(folder, progress)
     files = site.pages(entries, title=title, url=url)
     with explained(out):
@@ -235,4 +237,4 @@ def site_board(*, folder: Path, out: Path, title: str, url: str) -> None:
     for fault in refused:
         click.echo(visible(f"left out: {fault}"), err=True)
     if refused:
-        raise InputFault(f"{len(refused)} packages are refused", where=str(folder), cure="mend or remove them")
+        raise InputFault(f"packages refused: {len(refused)}", where=str(folder), cure="repair or remove them")

@@ -116,7 +116,7 @@ def name(*, run: str, text: str, home: Home, db: str | None) -> None:
     with _opened(home, db) as store:
         id_ = _id(store, run)
         add_name(store, id_, text)
-    click.echo(f"{id_} is now named {text.strip()!r}" if text.strip() else f"{id_} has no name now")
+    click.echo(f"{id_} is now named {text.strip()!r}" if text.strip() else f"{id_} no longer has a name")
 
 
 @runs.command()
@@ -217,7 +217,7 @@ def _details(
         yield f"samples with a flag, of {work.finished}: {counted}"
     named = {"samples": work.choices.samples_digest[:12], **work.choices.versions}
     versions = ", ".join(f"{name} {version}" for name, version in named.items())
-    yield f"\nWith {versions}, this command does what the run lacks; with other versions it makes a new run:"
+    yield f"\nWith {versions}, this command completes the run; with other versions it starts a new run:"
     yield work.repeat_command(options)
     if work.unjudged:
         yield "\nThis command judges completions without a verdict:"

@@ -28,7 +28,7 @@ def page() -> None:
         sample_sets,
         name="samples",
         label_of=lambda sample_set: sample_set.samples,
-        help="The tasks that runs complete.",
+        help="The tasks that the runs complete.",
         where=where,
     )
     if sample_set.limited:
@@ -40,7 +40,7 @@ def page() -> None:
     with top:
         show.note(
             f"The home folder {data.home().root} does not contain the set {sample_set.samples} (digest "
-            f"{sample_set.digest[:12]}); what is known of a set is stored with it."
+            f"{sample_set.digest[:12]}); a set's details are stored only in its folder."
         )
 
 
@@ -83,7 +83,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
     mutants = view.mutants(manifest)
     if mutants:
         _table("Faults that the tests notice", mutants, view.MUTANTS_HELP)
-    _table("What was left out", view.drop_rows(manifest), view.DROP_HELP)
+    _table("Exclusions", view.drop_rows(manifest), view.DROP_HELP)
     _table("How the set was built", view.about(manifest), {})
 
 

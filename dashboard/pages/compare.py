@@ -17,9 +17,9 @@ from ctxbench.harness.results import RunTable
 HELP: Mapping[str, str] = {
     "difference": "This run minus the baseline.",
     "difference [95%]": "Mean of this run minus the baseline, over the samples that both completed, with its interval.",
-    "over": "What the interval covers: other repositories like these, or only more samples of these.",
-    "p": "Sign-flip permutation test over repositories, or over files of a single repository, corrected for the "
-    "runs shown.",
+    "over": "Scope of the interval: other repositories like these, or only more samples of these.",
+    "p": "p-value of a sign-flip permutation test over repositories, or over files of a single repository, corrected "
+    "for the runs shown.",
     "better": "Samples on which this run is better than the baseline.",
     "equal": "Samples on which both have the same value.",
     "worse": "Samples on which this run is worse than the baseline.",
@@ -128,7 +128,7 @@ def _choose() -> _Choice | None:
     )
     others = [table for table in among if table.run.id != first.run.id]
     runs = choices.choose_many(
-        "Compared with it",
+        "Compared runs",
         others,
         name="runs",
         default=view.usual_others(others, first, metric),

@@ -83,7 +83,7 @@ def _choose() -> _Choice | None:
             name="cost",
             label_of=lambda cost: view.COSTS[cost],
             key_of=str,
-            help="Means over the samples that count.",
+            help="Mean cost over the counted samples.",
             where=cost_column,
         )
     return _Choice(group=group, metric=metric, cost=cost)

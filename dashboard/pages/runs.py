@@ -126,8 +126,7 @@ def _repeat(work: RunWork) -> None:
         show.note(f"The file's SHA-256 is {work.imported.sha256}. The same file gives the same run.")
     show.note(
         f"With the same sample set (digest {work.choices.samples_digest[:12]}…) and versions ({versions}), the command "
-        "continues "
-        "this run and does only what is missing; otherwise it makes a new run. Parallel work affects measured seconds."
+        "completes this run; otherwise it starts a new run. Parallel work affects measured seconds."
     )
 
 

@@ -232,7 +232,7 @@ STAGES: Mapping[str, str] = {
 """Key in a manifest -> what it counts."""
 
 DROP_HELP: Mapping[str, str] = {
-    "what": "What was left out.",
+    "what": "What was excluded.",
     "reason": "Reason in the set's manifest; docs/repository.md explains each reason.",
     "count": "Number in all repositories.",
     "repositories": "Number of repositories affected.",

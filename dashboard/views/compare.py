@@ -84,12 +84,11 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
         difference, name = pair.difference, names[pair.this.id]
         if pair.this.strategy != pair.other.strategy and pair.this.generator != pair.other.generator:
             sentences.append(
-                f"{name}: strategy and generator both differ from the baseline, so the difference comes from both "
-                "together."
+                f"{name}: strategy and generator both differ from the baseline, so their effects cannot be separated."
             )
         if pair.this.control or pair.other.control:
             which = name if pair.this.control else names[pair.other.id]
-            sentences.append(f"{which} is a control, which is compared but not tested.")
+            sentences.append(f"{which} is a control: its difference is shown but not tested.")
         elif not difference.n_common:
             sentences.append(f"{name} shares no completed sample with the baseline.")
         elif verdict := pair_verdict(difference, pair.unit):

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from ctxbench.harness.results import Status
 from ctxbench.harness.store.work import Attempted, FaultGroup, RunWork
 
-GOING_ON, DIED, NO_END = "goes on", "died", "no end noted"
-COMPLETE, INCOMPLETE, UNJUDGED, NOT_BEGUN = "done", "left", "unjudged", "not begun"
+GOING_ON, DIED, NO_END = "running", "died", "no end recorded"
+COMPLETE, INCOMPLETE, UNJUDGED, NOT_BEGUN = "done", "incomplete", "unjudged", "not started"
 STATES: Mapping[str, str] = {
     GOING_ON: "A process is working on the run.",
     DIED: "An attempt has no recorded end, and its process is gone: it was killed, or its machine or the connection "
-    "to the database failed. Run the same command again to do what is missing.",
-    NO_END: "An attempt has no recorded end: it goes on, or its process was killed. The state is unknown, because "
-    "the database is on another machine.",
+    "to the database failed. Run the same command again to complete the run.",
+    NO_END: "An attempt has no recorded end: it is still running, or its process was killed. The state is unknown, "
+    "because the database is on another machine.",
     COMPLETE: "Every planned sample has a result, and every function its verdict.",
-    INCOMPLETE: "The last attempt ended, and samples are missing. Run the same command again to do them.",
+    INCOMPLETE: "The last attempt ended, and samples are missing. Run the same command again to complete the run.",
     UNJUDGED: "Every sample has a result; functions still lack verdicts.",
     NOT_BEGUN: "The run is planned; no attempt is stored.",
 }
@@ -57,7 +57,7 @@ def sentence(work: RunWork) -> str:
     """Return a phrase about the progress of a run."""
     text = f"{work.finished} of {work.planned} samples"
     if (failed := work.statuses.get(Status.MODEL_FAILED, 0)) > 0:
-        text += f", {failed} failed by the model"
+        text += f", {failed} without a usable answer"
     if work.unjudged:
         text += f", {work.unjudged} completions without a verdict"
     return f"{text}: {state(work)}"
@@ -137,7 +137,7 @@ ATTEMPT_HELP: Mapping[str, str] = {
     "finished": "Samples stored by the attempt.",
     "missing": "Samples that the attempt planned and did not finish.",
     "faults": "Faults of the attempt.",
-    "load": "How much ran at the same time, which affects measured seconds; empty if not recorded.",
+    "load": "Parallel work of the attempt, which affects measured seconds; empty if not recorded.",
     "isolation": "How strategies were isolated from the answers, and where tests ran.",
 }
 

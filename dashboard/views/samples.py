@@ -298,7 +298,7 @@ def verdict(judged: StoredVerdict) -> str:
 
 def doubted(judged: StoredVerdict) -> str:
     """Return a phrase about the first verdict if the tests were repeated; otherwise empty."""
-    return f"first {judged.earlier}; then once more with no other job beside it" if judged.earlier else ""
+    return f"first {judged.earlier}; then again with no other job beside it" if judged.earlier else ""
 
 
 def cost_phrase(detail: Detail) -> str:

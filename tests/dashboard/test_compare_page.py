@@ -245,7 +245,7 @@ def test_runs_of_any_generator_are_offered_and_paired_by_sample(models: Home) ->
     # Unasked two strategies of one model; every other run can be chosen.
     assert names(page) == ["lc.repocoder · scripted"] or names(page) == ["lc.repocoder"]
     assert query_of(page)["first"] == [ids["lc.infile", "scripted"]]
-    [options] = [box.options for box in page.multiselect if box.label == "Compared with it"]
+    [options] = [box.options for box in page.multiselect if box.label == "Compared runs"]
     assert {option.rpartition(" · ")[0] for option in options} == {
         "lc.repocoder · scripted",
         "lc.infile · scripted [fim]",

@@ -48,7 +48,7 @@ def test_the_list_says_how_far_each_run_is(home: Home) -> None:
     cells = {line[0]: [word.strip() for word in line if word.strip()] for line in lines}
     assert list(cells) == [going, partial, whole]
     assert [row[1:4] for row in cells.values()] == [
-        ["no end noted", "1", "8"],
+        ["no end recorded", "1", "8"],
         ["done", "2", "2"],
         ["done", "8", "8"],
     ]
@@ -61,7 +61,7 @@ def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
     going = begun(home, faults=3, message="broken", detail="Traceback\n  line 1")
     text = runs_command(home, going[:6]).out
     assert text.startswith(f"{going}  demo  broken  ")
-    assert "1 of 8 samples" in text and "no end noted" in text and "or its process was killed" in text
+    assert "1 of 8 samples" in text and "no end recorded" in text and "or its process was killed" in text
     assert "3 times, last in the attempt of" in text and "strategy: broken" in text
     assert "\n  Traceback\n    line 1\n" in text
     assert f"ctxbench run --samples demo --strategy broken --generator '{'<script>'}" in text
@@ -95,7 +95,7 @@ def test_runs_over_one_set(home: Home) -> None:
 def test_json_has_all_that_is_stored_of_a_run(home: Home) -> None:
     going = begun(home, faults=2, message="broken", detail="Traceback")
     (record,) = records(home, going)
-    assert (record["run"], record["state"], record["finished"], record["planned"]) == (going, "no end noted", 1, 8)
+    assert (record["run"], record["state"], record["finished"], record["planned"]) == (going, "no end recorded", 1, 8)
     assert record["attempts"][0]["ended"] is None and record["attempts"][0]["faults"] == 2
     assert record["faults"][0]["count"] == len(record["faults"][0]["samples"]) == 2
     assert (record["faults"][0]["message"], record["faults"][0]["detail"]) == ("broken", "Traceback")

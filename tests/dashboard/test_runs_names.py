@@ -47,7 +47,7 @@ def test_a_name_stands_for_the_id_and_the_last_one_counts(home: Home) -> None:
     assert_fault(
         command(home, "runs", "name", other, "first"), f"the run {run} already has this name", "choose another"
     )
-    assert command(home, "runs", "name", "first", "").out == f"{run} has no name now\n"
+    assert command(home, "runs", "name", "first", "").out == f"{run} no longer has a name\n"
     assert command(home, "runs", "show", run).code == 0 and command(home, "runs", "first").code == 1
 
 

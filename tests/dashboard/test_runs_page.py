@@ -95,9 +95,9 @@ def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
 def test_a_run_that_nobody_ended_claims_no_more_than_is_known(home: Home) -> None:
     run = begun(home)
     page = app("runs", home.root, run=run)
-    assert "1 of 8 samples: no end noted" in page_text(page) and "it goes on, or its process was killed" in page_text(
+    assert "1 of 8 samples: no end recorded" in page_text(
         page
-    )
+    ) and "it is still running, or its process was killed" in page_text(page)
     assert page.dataframe[0].value["state"].tolist().count("done") == 2
 
 
@@ -105,7 +105,7 @@ def test_a_run_is_dead_as_soon_as_its_process_is(home: Home) -> None:
     run = begun(home, locked=True)
     with working(home, run):
         page = app("runs", home.root, run=run)
-    assert "1 of 8 samples: goes on" in page_text(page)
+    assert "1 of 8 samples: running" in page_text(page)
     with own_main():
         # Nothing in the database has changed.
         page.run()
@@ -159,7 +159,7 @@ def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Br
         page = context.new_page()
         site.watch(page)
         site.visit(page, "runs", run=run)
-        page.get_by_text("1 of 8 samples: goes on").wait_for(timeout=30_000)
+        page.get_by_text("1 of 8 samples: running").wait_for(timeout=30_000)
         page.evaluate("window.stays = true")
         away = home.root / "away.db"
         (home.root / "results.db").rename(away)
@@ -169,7 +169,7 @@ def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Br
         page.get_by_text("no results yet").wait_for(state="detached", timeout=40_000)
         with open_store(home.database) as store:
             store.add_finished(run, "", make_finished(samples[1].id))
-            page.get_by_text("2 of 8 samples: goes on").wait_for(timeout=30_000)
+            page.get_by_text("2 of 8 samples: running").wait_for(timeout=30_000)
             for sample in samples[2:]:
                 store.add_finished(run, "", make_finished(sample.id))
             attempt = run_works(store, [run])[0].attempts[0].id

@@ -49,12 +49,12 @@ def work(finished: int = 30, attempts: Sequence[Attempted] = (), **changes: Any)
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
-        (work(), "not begun"),
-        (work(attempts=[attempt()]), "no end noted"),
-        (work(attempts=[attempt()], alive=True), "goes on"),
-        (work(attempts=[attempt(), attempt(ended=NOW)], alive=True), "goes on"),
+        (work(), "not started"),
+        (work(attempts=[attempt()]), "no end recorded"),
+        (work(attempts=[attempt()], alive=True), "running"),
+        (work(attempts=[attempt(), attempt(ended=NOW)], alive=True), "running"),
         (work(attempts=[attempt()], alive=False), "died"),
-        (work(attempts=[attempt(), attempt(ended=NOW)]), "left"),
+        (work(attempts=[attempt(), attempt(ended=NOW)]), "incomplete"),
         (work(90, [attempt()], alive=False), "done"),
         (work(90, [attempt(), attempt(ended=NOW)]), "done"),
         (work(90, [attempt(ended=NOW)], unjudged=2), "unjudged"),
@@ -67,9 +67,9 @@ def test_a_state_says_what_is_known_and_no_more(run: RunWork, expected: str) -> 
 
 def test_how_far_it_is_in_words() -> None:
     run = work(30, [attempt(NOW - 60)], statuses={"scored": 25, "model-failed": 5}, alive=True)
-    assert view.sentence(run) == "30 of 90 samples, 5 failed by the model: goes on"
-    assert view.sentence(replace(run, alive=False)) == "30 of 90 samples, 5 failed by the model: died"
-    assert view.sentence(replace(run, alive=None)) == "30 of 90 samples, 5 failed by the model: no end noted"
+    assert view.sentence(run) == "30 of 90 samples, 5 without a usable answer: running"
+    assert view.sentence(replace(run, alive=False)) == "30 of 90 samples, 5 without a usable answer: died"
+    assert view.sentence(replace(run, alive=None)) == "30 of 90 samples, 5 without a usable answer: no end recorded"
     functions = work(90, [attempt(ended=NOW)], unjudged=3, functions=True)
     assert view.sentence(functions) == "90 of 90 samples, 3 completions without a verdict: unjudged"
 
@@ -99,7 +99,7 @@ def test_attempts_last_first() -> None:
     attempts = [attempt(NOW - 7200, NOW - 3600, reason="faults", finished=5, missing=2, faults=2), attempt(NOW - 60)]
     last, first = view.attempt_rows(attempts)
     assert (first["took"], first["end"], first["finished"]) == ("60 min", "faults", 5)
-    assert (last["took"], last["end"], last["finished"]) == ("", "no end noted", None)
+    assert (last["took"], last["end"], last["finished"]) == ("", "no end recorded", None)
     assert set(last) == set(view.ATTEMPT_HELP)
 
 

@@ -162,7 +162,7 @@ def test_what_counts_is_ranked_and_the_rest_stays_in_sight(packages: Any) -> Non
     scores = {name: next(read(page_of(packages, name)).all("li")).text for name in ("first", "better")}
     assert "not ranked" in scores["first"] and "rank 1" in scores["better"]
     assert "Superseded by" in page_of(packages, "first") and "Supersedes" in page_of(packages, "better")
-    assert "so it stays" in page_of(packages, "same")
+    assert "The claim is ignored" in page_of(packages, "same")
     assert visible(EVIL) in read(main).text and "Withdrawn on 2026-11-09" in page_of(packages, "withdrawn")
     marks = {name: re.findall(r'class="state (\w+)"', page_of(packages, name))[0] for name in ("base", "evil", "same")}
     assert marks == {"base": "verified", "evil": "differs", "same": "unverified"}
@@ -320,7 +320,7 @@ def test_a_package_that_would_spoil_the_board_is_left_out(words: str, changed: f
     folder = write(tmp_path / "in", make_package(), changed)
     (folder / "not one").mkdir()
     result = build(folder, tmp_path / "out")
-    assert result.code == 1 and words in result.err and "1 packages are refused" in result.err
+    assert result.code == 1 and words in result.err and "packages refused: 1" in result.err
     assert (tmp_path / "out" / "index.html").read_text(encoding="utf-8").count("<li data-set") == 1
 
 
