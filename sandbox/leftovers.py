@@ -93,7 +93,7 @@ def half_written(home: Path) -> Iterator[Leftover]:
             place = path.with_name(path.name[1:].rsplit(".", 2)[0])
             if path.suffix == ".old" and not place.exists():
                 # It was moved aside for a new one that never came, so it is the only complete copy.
-                yield Leftover(f"{place}, put back from {path.name}", _renaming(path, place))
+                yield Leftover(f"{place}, restored from {path.name}", _renaming(path, place))
             else:
                 yield Leftover(f"{'folder' if path.is_dir() else 'file'} {path}", _folder_removal(path))
 

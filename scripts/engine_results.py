@@ -167,12 +167,12 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
         yield board_text(boards[language], _COLUMNS)
     if name != LITE:
         return
-    yield "#### What an engine gains that may remember"
+    yield "#### The gain of an engine that may remember"
     yield "\n".join(leak_lines(tables))
     yield "#### What a budget buys"
     # A spec omits the default budget.
     drawn = [table for table in tables if table.run.samples != name and SHARED not in table.run.strategy]
-    yield f"Of the first {DRAWN} samples, ten of each repository:"
+    yield f"The first {DRAWN} samples, ten per repository:"
     boards = {group.language: group for group in board(drawn).groups}
     for language, title in LANGUAGES.items():
         yield f"{title}:"

@@ -11,11 +11,11 @@ suite="${1:-}"
 case "$suite" in bookworm | trixie) ;; *) say "no Debian is called '$suite'; give bookworm (12) or trixie (13)"; exit 1 ;; esac
 root="${2:-/var/tmp/ctxbench-$suite}"
 [ $# -gt 2 ] && shift 2 || set -- quickstart test
-[ "$(id -u)" = 0 ] || { say "only root can make a Debian"; exit 1; }
+[ "$(id -u)" = 0 ] || { say "only root can install a Debian; run this as root"; exit 1; }
 command -v debootstrap >/dev/null 2>&1 || { say "debootstrap is missing (Debian: apt-get install debootstrap)"; exit 1; }
 
 if [ ! -e "$root/etc/debian_version" ]; then
-    say "making Debian $suite in $root"
+    say "installing Debian $suite in $root"
     # Only the packages that the README requires.
     debootstrap --variant=minbase --include=ca-certificates,git,make,python3,python3-venv "$suite" "$root" \
         "${MIRROR:-http://deb.debian.org/debian}" >"/var/tmp/debootstrap-$suite.log" 2>&1 ||
@@ -33,7 +33,7 @@ if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
 fi
 
 # Start the engine outside: inside, it would outlive the Debian and resolve the folders of boxes in it.
-sh "$here/sandbox/docker/docker_engine.sh" || say "no Docker engine: bubblewrap is used"
+sh "$here/sandbox/docker/docker_engine.sh" || say "no Docker engine answers; using bubblewrap"
 
 # The root is a mount in a namespace, which removes all mounts at its end. In a plain chroot the kernel allows no namespaces.
 inside() {

@@ -163,7 +163,7 @@ def _row(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, most: int
         if all(_shown(held[id_]) == _shown(new[id_]) for id_ in again):
             found = {**held, **new}
             return reference.gathered(run, [found[sample.id] for sample in planned])
-        say(f"{strategy} has other prompts than when the file was written: all of its samples are run again")
+        say(f"{strategy} has new prompts since the file was written, so all its samples are run again")
     return _run(home, sample_set, plan, strategy, most)
 
 

@@ -176,15 +176,15 @@ def board_summary(group: Group) -> str:
     if not any(row.beats for row in ranked):
         return (
             f"No difference is significant by {group.metric}: the built-in model continues code that it has seen and "
-            "solves hardly any function. `gold` and `blank` show that the tests judge. Run it with a model of yours."
+            "solves hardly any function. `gold` and `blank` show that the tests can judge. Run it with your own model."
         )
     best = ranked[0]
     drawn = next(row for row in ranked if row.run.strategy == RANDOM)
     whole, part = best.metrics[COPYABLE].mean or 0, drawn.metrics[COPYABLE].mean or 0
     beaten = [f"`{row.run.strategy}`" for row in ranked if ranked.index(drawn) in row.beats]
     return (
-        f"Windows drawn at random have {part:.1f} copyable bits, {100 * part / whole:.0f}% of what the first row has: "
-        f"that much comes from any code of the repository. {len(beaten)} of {len(ranked) - 1} other strategies have "
+        f"Random windows have {part:.1f} copyable bits, {100 * part / whole:.0f}% of the first row's: any code of the "
+        f"repository adds that much. {len(beaten)} of {len(ranked) - 1} other strategies have "
         "significantly more."
     )
 
@@ -280,7 +280,8 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
         f"{', '.join(versions)}."
     )
     drawn, picture = _DRAWN[results.kind][1], BOARD_PICTURES[results.kind].name
-    yield "No language model answered these samples: [copyable bits](agreement.md) say what of a context can be copied."
+    measured = "[copyable bits](agreement.md) show how much can be copied from a context."
+    yield f"No language model answered these samples: {measured}"
     yield f"![{drawn.capitalize()} of each strategy in both languages]({picture})"
     for group in groups:
         repositories = len({sample.repo for sample in results.samples if sample.language == group.language})

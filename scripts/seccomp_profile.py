@@ -25,7 +25,7 @@ BLOCKED: dict[str, str] = {
     "other processes' memory and descriptors": """
         ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp""",
     "large and often broken parts of the kernel": "io_uring_setup io_uring_enter io_uring_register userfaultfd bpf",
-    "asynchronous I/O, of which the machine has one pool": """
+    "asynchronous I/O, which uses one pool of the machine": """
         io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy""",
     "the machine's disks": "sync syncfs",
     "new namespaces and mounts": """
@@ -61,10 +61,12 @@ def profile() -> dict[str, Any]:
     rules += [_rule("for the guest's own filter", ["seccomp"]), *_by_argument()]
     rules += [
         _answer(
-            "its flags are behind a pointer: say that there is none, and C libraries use clone", ["clone3"], _ENOSYS
+            "its flags are behind a pointer: report that the call does not exist, and C libraries use clone",
+            ["clone3"],
+            _ENOSYS,
         ),
         _answer("as on a kernel without it", ["io_setup", "io_submit", "io_getevents", "io_pgetevents"], _ENOSYS),
-        _answer("nothing of a box is on a disk", ["sync", "syncfs"], 0),
+        _answer("a box has no files on a disk", ["sync", "syncfs"], 0),
     ]
     natives = [{"architecture": f"SCMP_ARCH_{name}", "subArchitectures": []} for name in ("X86_64", "AARCH64")]
     return {"defaultAction": "SCMP_ACT_ERRNO", "archMap": natives, "syscalls": rules}

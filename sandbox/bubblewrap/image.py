@@ -71,9 +71,9 @@ def _library(extra: Mapping[str, bytes]) -> dict[str, bytes]:
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or not pure.parts or pure.parts[0] in ("sandbox", "sandbox.py"):
             raise SandboxUnavailable(
-                f"{name!r} cannot be a file of a library",
+                f"{name!r} cannot be a library file",
                 where="bubblewrap",
-                cure="name it inside a package of its own",
+                cure="put it into a package with another name",
             )
         files[name] = data
     return files

@@ -77,7 +77,7 @@ class Conversation:
             ValueError: if the message has several lines.
         """
         if _END in message:
-            raise ValueError("a message is one line")
+            raise ValueError("a message must be one line")
         deadline = time.monotonic() + seconds
         self._send(frames.HEADER.pack(b"A", len(message) + 1) + message + _END, deadline)
         while _END not in self._heard:

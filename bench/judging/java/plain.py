@@ -83,7 +83,7 @@ def _reasons(source: Source, node: Node, depth: int, known: frozenset[str], own:
         yield "contains code outside a method"
     elif node.type == "method_declaration" and depth > 1:
         if source.field(node, "name") in _OBLIGING:
-            yield f"defines {source.field(node, 'name')} in a class of its own"
+            yield f"defines {source.field(node, 'name')} in its own class"
     elif node.type == "class_literal":
         yield "uses a class as a value"
     elif node.type == "assignment_expression":

@@ -116,7 +116,7 @@ def test_every_task_is_kept_or_has_its_reason(tmp_path: Path) -> None:
     assert made.manifest["unusable"] == Counter(LOST.values())
     assert made.manifest["totals"] == {"tasks": 15, "kept": 3} and list(made.manifest["repositories"]) == ["shop"]
     rebuilt, away, failed = made.manifest["remarks"][-3:]
-    assert "3 of 15 tasks" in rebuilt and "the tasks of away are missing" in away
+    assert "3 of 15 CoderEval tasks" in rebuilt and "the tasks of away are missing" in away
     assert "the tasks of endless, sick are missing: their tests could not be run" in failed
     assert told[PUT.id]["how"] == "other-file" and told[DOUBLE.id]["judged_by"] == "project"
     assert told[DOUBLE.id]["tests"] == [f"{TEST_FILE}::test_double"]
@@ -165,7 +165,7 @@ def test_what_is_said_of_the_files_stays_beside_what_is_said_of_the_tasks(tmp_pa
     }
     made = make(tmp_path, [DOUBLE, next(iter(LOST))], about=about)
     assert made.manifest["unusable"] == {"flaky": 1, "no_prompt": 2}
-    assert made.manifest["imported_from"] == "codereval" and "1 of 2 tasks" in made.manifest["remarks"][0]
+    assert made.manifest["imported_from"] == "codereval" and "1 of 2 CoderEval tasks" in made.manifest["remarks"][0]
 
 
 def test_nothing_to_keep_is_a_fault(tmp_path: Path) -> None:

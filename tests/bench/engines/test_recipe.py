@@ -47,7 +47,7 @@ WRONG = [
     ('protocol = "lines"\n' + MCP, "search: is not a known key", "known keys"),
     ('protocol = "http"\nurls = "http://h/"\n', "urls: is not a known key", "did you mean 'url'"),
     ('protocol = "MCP"\n', "protocol = 'MCP' is unknown", "mcp or lines or http"),
-    ("command = [\n", "is not valid TOML", "correct the file"),
+    ("command = [\n", "the file is not valid TOML", "correct the file"),
 ]
 
 
@@ -143,5 +143,8 @@ def test_no_file_enters_a_box_from_where_answers_stand(tmp_path: Path, inside: s
             with pytest.raises(InputFault, match="in a folder that engines must not read"):
                 engines.read(text)
     one_file = Engines(pytest.fail, hidden=[folder / "samples.jsonl"])
-    with one_file as engines, pytest.raises(InputFault, match=r"samples\.jsonl: is in a folder that engines must not"):
+    with (
+        one_file as engines,
+        pytest.raises(InputFault, match=r"samples\.jsonl: the file is in a folder that engines must not"),
+    ):
         engines.read(spec)
