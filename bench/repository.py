@@ -383,7 +383,8 @@ def view(
     """
     if (snapshot.name, snapshot.language) != (query.repo, query.language):
         raise InputFault(
-            f"the sample is of {query.repo} ({query.language}), the snapshot of {snapshot.name} ({snapshot.language})",
+            f"the sample is from {query.repo} ({query.language}), "
+            f"but the snapshot is of {snapshot.name} ({snapshot.language})",
             where=query.id,
             cure="build the sample set again",
         )

@@ -164,7 +164,7 @@ class EngineBox:
         while part := base64.b64decode(str(self.ask({"call": "save", "offset": len(state)}, self.patience.index))):
             state += part
             if len(state) > _MOST_STATE:
-                raise ValueError(f"a state of more than {_MOST_STATE // MIB} MiB")
+                raise ValueError(f"the state is larger than {_MOST_STATE // MIB} MiB")
         return state
 
     def fill(self, tree: dict[str, str]) -> None:

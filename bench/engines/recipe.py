@@ -286,7 +286,7 @@ def _header(source: bytes, place: str) -> dict[str, Any]:
         return tomllib.loads("".join(line[2:] if line.startswith("# ") else line[1:] for line in lines))
     except tomllib.TOMLDecodeError as error:
         raise InputFault(
-            f"the `# /// script` comment is invalid TOML ({error})", where=place, cure="correct it"
+            f"the `# /// script` comment is invalid TOML ({error})", where=place, cure="correct the comment"
         ) from None
 
 
@@ -304,7 +304,9 @@ def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, 
     methods = _methods(classes, entry)
     for method in ("index", "search"):
         if method not in methods:
-            raise InputFault(f"the class {entry} has no method {method!r}", where=place, cure="see docs/engine.md")
+            raise InputFault(
+                f"the class {entry} has no method {method!r}", where=place, cure="add it (see docs/engine.md)"
+            )
     if "__init__" not in methods:
         return ()
     arguments = methods["__init__"].args

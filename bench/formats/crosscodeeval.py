@@ -94,9 +94,15 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """
     for sample in samples:
         if sample.kind is not Kind.LINE:
-            raise InputFault(f"{sample.id} is a {sample.kind} sample", cure="use --format ctxbench, which can store it")
+            raise InputFault(
+                f"{sample.id} is a {sample.kind} sample, but CrossCodeEval has only line samples",
+                cure="use --format ctxbench, which can store it",
+            )
         if sample.masked:
-            raise InputFault(f"{sample.id} has masked lines", cure="use --format projbench, which can store them")
+            raise InputFault(
+                f"{sample.id} has masked lines, which CrossCodeEval cannot store",
+                cure="use --format projbench, which can store them",
+            )
         yield record_of(sample, references[sample.id])
 
 

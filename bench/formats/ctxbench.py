@@ -156,7 +156,7 @@ def _read_predictions(rows: Iterable[Row]) -> list[RecordedSample]:
         answers = tuple(answer for _, answer in sorted(by_index.items()))
         if sorted(by_index) != list(range(len(by_index))):
             raise InputFault(
-                f"field index: those of {task!r} are {', '.join(map(str, sorted(by_index)))}",
+                f"field index: the indices of {task!r} are {', '.join(map(str, sorted(by_index)))}",
                 where=wheres[key],
                 cure="number the completions of a sample from 0 on, or leave index out",
             )

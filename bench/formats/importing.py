@@ -81,7 +81,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
     tasks = [task for repository in attached.values() for task in repository.tasks]
     if not tasks:
         what = f"no task matches the repositories ({listed(unusable)})"
-        raise InputFault(what, where=str(repos), cure="check that they are the right versions")
+        raise InputFault(what, where=str(repos), cure="check the versions of the repositories")
     manifest = {
         "ctxbench": version("ctxbench"),
         "kind": "+".join(sorted({task.sample.kind.value for task in tasks})),
@@ -129,7 +129,7 @@ def read_tasks(
         task_id = item.id if isinstance(item, Unusable) else item.sample.id
         if task_id in first_places:
             what = f"the id {task_id!r} is also at {first_places[task_id]}"
-            raise InputFault(what, where=where, cure="give every record its own id, or each file a set of its own")
+            raise InputFault(what, where=where, cure="give every record its own id, or give each file its own set")
         first_places[task_id] = where
         if isinstance(item, Unusable):
             left_out.add(item)
@@ -155,7 +155,7 @@ def _attached(
         mine = grouped.setdefault(task.sample.repo, [])
         if mine and mine[0].sample.language is not task.sample.language:
             what = f"the repository {task.sample.repo!r} has tasks in several languages"
-            raise InputFault(what, where=task.where, cure="import each language's file under a name of its own")
+            raise InputFault(what, where=task.where, cure="import each language's file under its own name")
         mine.append(task)
     if repos is None:
         return {repo: without_repository(mine) for repo, mine in sorted(grouped.items())}

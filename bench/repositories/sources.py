@@ -107,7 +107,7 @@ class GitSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["git"] = "git"
-    url: _Url = field(metadata=cure("write an https, ssh, git or file URL; passwords belong in no manifest"))
+    url: _Url = field(metadata=cure("write an https, ssh, git or file URL without a password"))
     commit: _Commit = field(metadata=cure(_COMMIT))
     """40 hexadecimal digits. Git checks that the content has this hash."""
 
@@ -137,9 +137,7 @@ class DebianSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["debian"] = "debian"
-    package: _Package = field(
-        metadata=cure("write the name of the source package, as `apt-cache showsrc NAME` knows it")
-    )
+    package: _Package = field(metadata=cure("write the source package's name; `apt-cache showsrc NAME` finds it"))
     version: Version = field(default="", metadata=_VERSION)
     sha256: _Hash = field(metadata=cure(_HASH + " for the .orig.tar file"))
 

@@ -12,7 +12,7 @@ COMMANDS = {
     ),
     "site-board": (
         "ctxbench.dashboard.cli.dashboard:site_board",
-        "Write a public board of packages of results, as a static site.",
+        "Write a public board of result packages as a static site.",
     ),
 }
 """Command -> its location (``module:attribute``) and its line in the list of commands."""

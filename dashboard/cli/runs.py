@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctxbench.harness.store import Store
     from ctxbench.harness.store.work import FaultGroup, RunWork
 
-_COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last began", "samples", "generator")
+_COLUMNS = ("run", "state", "finished", "planned", "unjudged", "faults", "last start", "samples", "generator")
 _SHOW = "show"
 
 

@@ -64,7 +64,13 @@ def page() -> None:
         return
     differs = view.ANY
     if choice.second:
-        differs = choices.choose("Show", list(view.DIFFERS), name="differs", help="By the chosen metric.", where=top)
+        differs = choices.choose(
+            "Show",
+            list(view.DIFFERS),
+            name="differs",
+            help="The samples to list, compared by the chosen metric.",
+            where=top,
+        )
     st.html(PHONE_STYLE)
     opened = _listing(choice, differs, more)
     if opened:

@@ -165,7 +165,7 @@ MUTANTS_HELP: Mapping[str, str] = {
     "faults": "Faulty versions of its sampled functions, two per function; they were not used to choose tests.",
     "noticed by all": "Faults noticed by at least one of the tests that run the function (at most 150).",
     "noticed": "Faults noticed by the sample's own tests (at most 20); such a completion scores 0.",
-    "kill rate %": "Of the faults noticed by all tests, the share noticed by the sample's own tests, in percent.",
+    "kill rate %": "Share of the faults noticed by all tests that the sample's own tests also notice, in percent.",
     "all faults %": "Share of all faults that are noticed, in percent; some faults have no effect that a test "
     "can notice.",
 }

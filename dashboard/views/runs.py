@@ -77,7 +77,7 @@ def row(work: RunWork) -> dict[str, object]:
         "model-failed": work.statuses.get(Status.MODEL_FAILED, 0),
         "unjudged": work.unjudged if work.functions else None,
         "faults": work.attempts[-1].faults if work.attempts else 0,
-        "last began": when(work.attempts[-1].started) if work.attempts else "",
+        "last start": when(work.attempts[-1].started) if work.attempts else "",
         "origin": str(work.origin),
     }
 
@@ -92,7 +92,7 @@ HELP: Mapping[str, str] = {
     "model-failed": "Samples without a usable answer of the model; they count as the worst value.",
     "unjudged": "Completions of functions that tests have not judged yet.",
     "faults": "Faults of the last attempt; a sample with a fault is missing until it is repeated.",
-    "last began": "Start of the last attempt, in UTC.",
+    "last start": "Start of the last attempt, in UTC.",
     "origin": "run: made here. imported: recorded elsewhere and read from a file. "
     "reference: ships with ctxbench, as scores without prompts.",
 }

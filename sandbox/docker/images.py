@@ -198,7 +198,7 @@ def base_id(client: Client, name: str, report: Report) -> str:
             raise SandboxUnavailable(
                 f"the image cannot be pulled ({refused.what})",
                 where=name,
-                cure="set CTXBENCH_BASE_IMAGE to another, or build one from Debian packages as root: "
+                cure="set CTXBENCH_BASE_IMAGE to another image, or build one from Debian packages as root: "
                 f"`{DEBIAN_BASE}`; or use --sandbox bubblewrap",
             ) from refused
         report(f"{name} cannot be pulled: using {HOME_MADE}")

@@ -107,7 +107,7 @@ WRONG = [
     (
         HEAD + f'[[source]]\nkind = "git"\nurl = "https://me:secret@example.org/x"\ncommit = "{"c" * 40}"\n',
         "source[1].url",
-        "passwords belong in no manifest",
+        "without a password",
     ),
     (HEAD + f'[[source]]\nkind = "debian"\npackage = "-x"\nsha256 = "{SHA}"\n', "source[1].package", "showsrc"),
     (HEAD + '[[source]]\nkind = "local"\n', "source[1].path: is missing", "relative to the manifest"),

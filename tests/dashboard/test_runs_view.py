@@ -84,7 +84,7 @@ def test_a_line_of_the_table() -> None:
         None,
         2,
     )
-    assert row["last began"] == "1970-01-12 13:45"
+    assert row["last start"] == "1970-01-12 13:45"
     assert view.row(work(0, planned=0))["progress"] == 0.0
 
 

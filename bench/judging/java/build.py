@@ -184,7 +184,7 @@ def _uncompiled(messages: str, log: Path, where: Layout) -> InputFault:
     if not errors:
         last = messages.strip().splitlines()[-1:] or ["no output"]
         return InputFault(
-            f"the repository does not compile: {last[0]}", where=str(log), cure="read the whole output there"
+            f"the repository does not compile: {last[0]}", where=str(log), cure="read javac's full output in that file"
         )
     return InputFault(f"{what}: {summary(errors)}", cure=f"{CURE}; the full output of javac is in {log}")
 

@@ -187,5 +187,5 @@ class VectorFile:
             if error.sqlite_errorcode & 0xFF in _DAMAGED:
                 self._path.unlink(missing_ok=True)
                 return None
-            cure = "free space on the disk, or set CTXBENCH_CACHE to another folder; then run the same command again"
+            cure = "free some disk space, or set CTXBENCH_CACHE to another folder; then run the same command again"
             raise MachineFault(f"vectors cannot be stored: {error}", where=str(self._path), cure=cure) from error

@@ -125,7 +125,7 @@ class TorchModel:
             raise InputFault(
                 f"the model cannot be loaded ({type(error).__name__}: {reason})",
                 where=f"{name} at {folder}",
-                cure=f"name the folder of {recipe.model}, and an existing device",
+                cure=f"give the folder of {recipe.model} and an existing device",
             ) from error
 
     def tokens(self, text: str) -> list[int]:

@@ -255,7 +255,7 @@ def test_import_faults(home: Home, tmp_path: Path) -> None:
         empty = tmp_path / "empty"
         empty.mkdir()
         import_set("projbench", [task_file(tmp_path, record())], home, "theirs", repos=empty)
-    with pytest.raises(InputFault, match="several languages.*name of its own"):
+    with pytest.raises(InputFault, match="several languages.*its own name"):
         java = record(task_id="demo-main/1", fpath_tuple=["demo-main", "Pay.java"])
         import_set("projbench", [task_file(tmp_path, record(), java)], home, "theirs")
     with pytest.raises(InputFault, match="no task in the files"):

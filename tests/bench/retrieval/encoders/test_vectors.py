@@ -197,7 +197,7 @@ def test_a_full_disk_is_a_fault_of_the_machine(path: Path, monkeypatch: pytest.M
             raise error
 
     monkeypatch.setattr(vectors.sqlite3, "connect", functools.partial(sqlite3.connect, factory=Full))
-    with pytest.raises(MachineFault, match="database or disk is full; free space"):
+    with pytest.raises(MachineFault, match="database or disk is full; free some disk space"):
         VectorFile(path).add(some(1))
 
 
