@@ -96,7 +96,7 @@ def read_header(handle: int) -> tuple[bytes, int] | None:
         return None
     kind, length = HEADER.unpack(first + read(handle, HEADER.size - 1))
     if length > MAX:
-        raise FrameError(f"a frame of {length} bytes")
+        raise FrameError(f"a frame of {length} bytes, which is too large")
     return kind, length
 
 

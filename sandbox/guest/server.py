@@ -91,7 +91,7 @@ class Guest:
                 if trouble:
                     return trouble
             else:
-                return f"a frame of kind {kind!r}"
+                return f"an unexpected frame of kind {kind!r} arrived"
         return ""
 
     def _unpack(self, length: int) -> None:
@@ -124,10 +124,10 @@ class Guest:
 
     def _remainder(self) -> str:
         if self._used is not None and files.used(self._bounds.work) > self._used:
-            return "a job's files are still somewhere"
+            return "some of a job's files remain"
         # If the network remembers closed connections (see `sandbox.types.NETWORK`), their ports are taken for the next
         # job.
-        return "a job's connections are still there" if _connected() else ""
+        return "some of a job's connections remain open" if _connected() else ""
 
     def _remake(self) -> None:
         self._clear(self._bounds.work)
@@ -221,7 +221,7 @@ def live(work: str) -> str | None:
     if header is None:
         return None
     if header[0] != frames.SETTINGS:
-        return f"a frame of kind {header[0]!r} before the settings"
+        return f"a frame of kind {header[0]!r} arrived before the settings"
     guest = Guest(frames.split(frames.read(_IN, header[1]))[0], work)
     frames.write(_OUT, frames.frame(frames.GREETING, guest.prepare()))
     return guest.serve() or None

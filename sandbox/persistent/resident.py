@@ -180,7 +180,7 @@ class Relay:
             kind, self._left = frames.HEADER.unpack(self._header)
             self._header = b""
             if kind != _ASK:
-                raise ValueError(f"a frame of kind {kind!r} for a running program")
+                raise ValueError(f"a frame of kind {kind!r} arrived for a running program")
 
 
 def _end_the_others() -> None:
