@@ -155,7 +155,7 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
     ({"pyproject.toml": project('"GPL-3.0"')}, 'license = "GPL-3.0-only" or license = "GPL-3.0-or-later"'),
     ({"pyproject.toml": project('"Ours-1.0"')}, "pyproject.toml says 'Ours-1.0': write its SPDX expression"),
     ({"pom.xml": pom("Apache-2.0", "MIT")}, "its licence is uncertain"),
-    ({"docs/deep/LICENSE": TEXTS["MIT"], "licenses.py": "x"}, "its files name no licence"),
+    ({"docs/deep/LICENSE": TEXTS["MIT"], "licenses.py": "x"}, "its files name no recognised licence"),
     ({"LICENSE": TEXTS["MIT"] + "\n禁止商业使用。\n"}, "also says '禁止商业使用。'"),
     ({"LICENSE": TEXTS["MIT"] + "\n© 公司 禁止商业使用。\n"}, "also says '© 公司"),
     ({"LICENSE": TEXTS["MIT"] + "\nCopyright Foo. You n\u043et \u043cay\n"}, "also says 'Copyright Foo."),
@@ -210,8 +210,8 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
         )
     ),
     *(({"PKG-INFO": info(f"License: {name}")}, f"says {name!r}: write its SPDX") for name in ("MIT-like", "MIT/X11")),
-    ({"pyproject.toml": "tool = 1\nproject = 2\n"}, "its files name no licence"),
-    ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, "its files name no licence"),
+    ({"pyproject.toml": "tool = 1\nproject = 2\n"}, "its files name no recognised licence"),
+    ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, "its files name no recognised licence"),
 ]
 
 

@@ -125,7 +125,7 @@ LOST: dict[str, tuple[bytes | None, str]] = {
     "no JSON": (b"<html>", "was lost"),
     "redirect": (b"moved", "302"),
     "raised": (b'{"raised": "KeyError"}', "raised KeyError"),
-    "floods": (b"x" * (5 << 20), "said more than"),
+    "floods": (b"x" * (5 << 20), "sent more than"),
     "hangs": (None, "no answer in 0.5 seconds"),
 }
 
