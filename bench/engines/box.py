@@ -223,7 +223,7 @@ def _masked(sample: Sample) -> set[int]:
     return {line for start, end in sample.masked for line in range(start, end)}
 
 
-_SERVER_CURE = "check its server, then run the same command again"
+_SERVER_CURE = "check its server"
 _END_SECONDS = 5.0
 
 

@@ -171,17 +171,17 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
     ({"LICENSE": TEXTS["GPL-3.0-only"] + ADVICE, "PKG-INFO": info("License: GPL-3.0-only")}, "also says 'How to Apply"),
     ({"LICENSE": TEXTS["MIT"] + ADVICE}, "MIT, but also says 'How to Apply"),
     ({"LICENSE": TEXTS["MIT"].replace("distribute, sublicense,", "distribute,")}, "lacks 'distribute sublicense"),
-    ({"LICENSE": TEXTS["MIT"].replace("AUTHORS OR", "COMPANIES AND")}, "names 'companies' where its holders"),
+    ({"LICENSE": TEXTS["MIT"].replace("AUTHORS OR", "COMPANIES AND")}, "names 'companies' as a copyright holder"),
     ({"LICENSE": TEXTS["MIT"].replace("copies of", "copies <no sale> of")}, "also says '<no sale>'"),
     ({"LICENSE": TEXTS["MIT"] + "\nNo modified software.\n"}, "also says 'No modified"),
     ({"LICENSE": "The Apache License\n" + TEXTS["MIT"]}, "also says 'The Apache"),
     ({"LICENSE": "MIT License\n" + TEXTS["MIT-0"].partition("\n")[2]}, "MIT-0, but also says 'MIT License'"),
-    ({"LICENSE": TEXTS["MIT"], "LICENSES/other.txt": "No sale."}, "LICENSES/other.txt says other things"),
+    ({"LICENSE": TEXTS["MIT"], "LICENSES/other.txt": "No sale."}, "LICENSES/other.txt states other terms"),
     (
         {"LICENSE": TEXTS["MIT"], "docs/EULA.md": "No sale.", "NOTICE": "Do not."},
-        "NOTICE says other things; docs/EULA.md",
+        "NOTICE states other terms; docs/EULA.md",
     ),
-    ({"EULA.txt": "No use.", "PKG-INFO": info("License: MIT")}, "EULA.txt says other things"),
+    ({"EULA.txt": "No use.", "PKG-INFO": info("License: MIT")}, "EULA.txt states other terms"),
     *(
         (
             {"LICENSE": TEXTS["MIT"].replace("<year> <copyright holders>", f"2020 Foo{terms}")},

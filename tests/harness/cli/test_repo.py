@@ -174,7 +174,7 @@ def test_what_is_printed(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
     path = tmp_path / "mine" / "shop.toml"
     assert result.code == 0 and result.out.startswith(f"{path}: "), result
     assert "6 of 6 tests passed." in result.out and len(result.out.splitlines()) == 1
-    assert "shop: please check: its files name no licence" in result.err
+    assert "shop: please check: its files name no recognised licence" in result.err
     assert_fault(run_cli("repo", "add", shop, "--folder", str(tmp_path / "mine")), "exists already", "--force")
     assert run_cli("repo", "check", str(path)).code == 0
 
@@ -189,7 +189,7 @@ def test_unless_a_back_end_is_named_the_tests_run_in_both(
     for fault in ("docker_fault", "bubblewrap_fault"):
         monkeypatch.setattr(registry, fault, lambda *_: None)
     result = run_cli("repo", "add", shop, "--folder", str(tmp_path), *words)
-    assert f"The tests ran in fake{beside}." in result.out and ("in fake only" in result.err) is not bool(beside)
+    assert f"The tests ran in fake{beside}." in result.out and ("only in fake" in result.err) is not bool(beside)
 
 
 def test_without_tests_no_sandbox_is_opened(shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
