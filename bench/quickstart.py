@@ -53,7 +53,7 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
         raise MachineFault(
             f"none of the {len(manifests)} repositories can be fetched; the first error is: {faults[0]}",
             where="quickstart",
-            cure="check the connection to your package index, then run it again",
+            cure="check the connection to your package index, then run the quick start again",
         )
     return reached
 

@@ -26,7 +26,7 @@ SHAPE = (
     "`CoderEval4Python.json` or `CoderEval4Java.json` (`RECORDS`: `_id`, `name`, `code`, `docstring`, `human_label`, "
     "`file_content`, `file_path` or `file_name`, `project`, `lineno`, `level`); or `CE*Raw.jsonl` or "
     "`CE*HumanLabel.jsonl` (`question_id`, `input`, `signature`, `docstring`) together with recorded results "
-    "(`*_out.jsonl`), of which only the tasks are read. Prompts that no task belongs to are counted."
+    "(`*_out.jsonl`; only their tasks are read). Prompts without a task are counted."
 )
 _Prompts = dict[str, tuple[str, "PromptRecord"]]
 CURE = "correct that record; `ctxbench samples import --help` describes the fields"

@@ -21,8 +21,8 @@ from ctxbench.bench.formats.crosscodeeval import STATEMENT
 from ctxbench.bench.types import VERSION_MARK, Cursor, Kind, Reference, Sample
 
 SHAPE = (
-    "`repo`, `revision`, `path`, `prefix`, `suffix`, and optionally any other (`id`, `modified`, …); beside "
-    "`LANGUAGE-STAGE.jsonl` the file `answers-LANGUAGE-STAGE.jsonl` with `middle`, in the same order."
+    "`repo`, `revision`, `path`, `prefix`, `suffix`, and optionally any other (`id`, `modified`, …); the "
+    "file `answers-LANGUAGE-STAGE.jsonl` beside `LANGUAGE-STAGE.jsonl` contains `middle`, in the same order."
 )
 BENCHMARK = "context_collection"
 _ANSWERS = "answers-"

@@ -28,9 +28,7 @@ from ctxbench.bench.formats import (
 from ctxbench.bench.judging.types import MOST_FLAGS, Verdict, short
 from ctxbench.bench.types import Kind, Reference, Sample
 
-SHAPE = (
-    "What `samples export --format ctxbench` writes: the fields of a sample, and `reference` with those of its answer."
-)
+SHAPE = "The output of `samples export --format ctxbench`: a sample's fields, and its answer's fields in `reference`."
 _CURE = "correct that record, or export the set again"
 _PREDICTION_SHAPE = (
     'one object per line: {"sample": "…", "text": "…"}, and optionally index (a whole number), strategy, generator, '

@@ -77,9 +77,7 @@ class TestSuite:
         default=(), metadata=cure('write a list of pip requirements, e.g. ["attrs", "pyyaml"]')
     )
     """pip requirements of the tests, without the package itself; for Java, Debian packages."""
-    pythonpath: _Inside = field(
-        default=".", metadata=cure('write the folder that is put on the import path, e.g. "src"')
-    )
+    pythonpath: _Inside = field(default=".", metadata=cure('write the folder to put on the import path, e.g. "src"'))
     paths: tuple[_Inside, ...] = field(default=(), metadata=cure('write a list of folders or files, e.g. ["tests"]'))
     """Test folders and files; empty if the test runner finds them."""
     arguments: tuple[Filled, ...] = field(

@@ -245,7 +245,9 @@ def run_program(
             process.communicate()
     if process.returncode:
         if "No space left on device" in err:
-            raise MachineFault("the disk is full", where=str(folder), cure="free some space, then try again")
+            raise MachineFault(
+                "the disk is full", where=str(folder), cure="free some space, then run the same command again"
+            )
         lines = [line.strip() for line in err.splitlines() if line.strip()]
         raise Unreachable(" ".join(lines[-3:]) or f"{arguments[0]} failed", where=str(source))
     return out

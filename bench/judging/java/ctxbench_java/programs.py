@@ -162,7 +162,7 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
     path = class_path(main, jars=[*jars, *JARS])
     compiled, dropped, messages = compile_tests(java_files(arguments["test"]), test, on=path, **options)
     if not compiled:
-        return {"fault": messages or "holds no test"}
+        return {"fault": messages or "contains no test"}
     copy_rest(arguments["test"], test)
     status, output = compile_files([str(TOOLS / "Canary.java")], tools, on=class_path(), **options)
     if status:
