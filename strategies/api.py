@@ -216,7 +216,7 @@ def _check(name: str, whole: object) -> None:
     for field, (is_tuple, kinds) in fields.items():
         value = getattr(whole, field)
         if is_tuple and not isinstance(value, tuple):
-            raise Misshapen(f"{name} whose {field} are a {type(value).__name__}", cure="make them a tuple")
+            raise Misshapen(f"{name} with {field} of type {type(value).__name__}", cure="make them a tuple")
         for at, part in enumerate(value if is_tuple else (value,)):
             if _is_wrong(part, kinds):
                 expected = " or ".join(_CURES.get(kind, f"a {kind.__name__}") for kind in kinds if kind is not NoneType)

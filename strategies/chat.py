@@ -151,7 +151,7 @@ class Chat:
         due = 0
         for at, message in enumerate(self.messages):
             if (message.role is Role.TOOL) != (due > 0):
-                return f"message {at} is of the role {message.role}, where {due or 'no'} results of calls are due"
+                return f"message {at} has the role {message.role}, but {due or 'no'} results of calls are due"
             due = due - 1 if message.role is Role.TOOL else len(message.calls)
         return f"the last message lacks {due} results of its calls" if due else ""
 

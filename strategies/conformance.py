@@ -27,7 +27,7 @@ from ctxbench.strategies.tiny import OTHER, PLANTED, SearchLedger, bare_case, qu
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
 _SEED = "seed random numbers with query.seed and sort what comes from sets"
-_HIDDEN = ("with another answer", "so it reads what is hidden")
+_HIDDEN = ("with another answer", "so it reads hidden code")
 _MARKS = ("", "# ", "// ")
 _NETWORK = [f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo", "gethostbyname", "sendto", "bind")]
 
@@ -111,9 +111,9 @@ def _check_kind(attempt: Attempt, kind: Kind) -> list[StrategyCheck]:
         ("runs on an empty file", bare.fault, f"{bare.seconds * 1e3:.1f} ms"),
         ("runs with a model that takes no instructions", plain.fault, f"{len(plain.model_prompts)} calls to the model"),
         ("is deterministic", _difference(first, second, "the second time", _SEED), "two runs, equal prompts"),
-        ("blocks are where they say", _place_fault(prompt, first.repo, ledger), _note(prompt, first, ledger)),
+        ("places match the blocks", _place_fault(prompt, first.repo, ledger), _note(prompt, first, ledger)),
         ("keeps to the cursor", _leak([first, bare, plain]), "the planted answer is in no prompt"),
-        ("cannot tell one answer from another", _difference(first, other, *_HIDDEN), "two answers, equal prompts"),
+        ("does not depend on the answer", _difference(first, other, *_HIDDEN), "two answers, equal prompts"),
         ("shows no path of this machine", _path_fault(first), "only paths of the repository"),
         ("uses no network", ", ".join(sorted({*first.network, *bare.network})), "no connection tried"),
     ]

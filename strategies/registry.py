@@ -35,9 +35,9 @@ DISTRIBUTION = "ctxbench"
 _SERVICES = ["generate", "execute"]
 CONTROLS: Mapping[str, str] = {
     "gold": "The completion is the reference: what a perfect model would score.",
-    "blank": "The completion is empty: what a model that says nothing scores.",
-    "oracle-context": "The prompt holds code and signatures retrieved with the reference; the model completes.",
-    "oracle-stored": "The prompt holds what the benchmark's authors retrieved with the reference; the model completes.",
+    "blank": "The completion is empty: the score of a model that writes nothing.",
+    "oracle-context": "The prompt contains code and signatures that were retrieved with the reference.",
+    "oracle-stored": "The prompt contains the context that the benchmark's authors retrieved with the reference.",
 }
 """Controls, which check the metrics: name -> description. `harness.run.controls` computes them from the answers."""
 _PREFIXES = ("control.", "oracle.")
@@ -152,7 +152,7 @@ class Bound(Generic[R]):
         for own, is_none in ((strategy.kinds, not self.kinds), (strategy.languages, named and not self.languages)):
             if is_none:
                 cure = f"{spec.name} takes {listed(own)} samples only"
-                raise InputFault(f"{self.spec} would take no samples", cure=cure)
+                raise InputFault(f"{self.spec} accepts no samples", cure=cure)
 
     @property
     def kinds(self) -> frozenset[Kind]:

@@ -28,9 +28,9 @@ from ctxbench.strategies.icl.source import FileLines, SourceFile, read_file
 from ctxbench.strategies.registry import strategy
 
 MEANING = {
-    "encoder": "What compares queries with functions: ``bm25``, ``jaccard``, or an encoder's spec.",
+    "encoder": "How queries are compared with functions: ``bm25``, ``jaccard``, or an encoder's spec.",
     "k": "How many functions or files are retrieved; for steps, of each.",
-    "instruction": "Which printed instruction; ``default`` is the strategy's own.",
+    "instruction": "The printed instruction to use; ``default`` is the strategy's own.",
     "target_style": "How the closing section shows a Python docstring: as printed, quotes doubled, or as in a file.",
     "max_steps": "How many steps the model is asked for at most.",
     "extra_files": "How many files besides the current one are documented.",
@@ -189,25 +189,25 @@ class PromptBuilder:
 
 
 _RETRIEVING: dict[str, tuple[str, IclRecipe]] = {
-    "icl.rag": ("Show the function that is most like signature and docstring.", IclRecipe(blocks="function")),
+    "icl.rag": ("Show the function that is most similar to the signature and docstring.", IclRecipe(blocks="function")),
     "icl.rag_s": (
-        "Show the function that is most like signature and docstring in its file, other functions taken out.",
+        "Show the function most similar to the signature and docstring, in its file without the other functions.",
         IclRecipe(blocks="scope"),
     ),
     "icl.filerag": (
-        "Show the whole file of the function that is most like signature and docstring.",
+        "Show the whole file of the function that is most similar to the signature and docstring.",
         IclRecipe(blocks="file"),
     ),
     "icl.ragot": (
-        "Let the model plan; show the function that is most like each step.",
+        "Let the model plan; show the function that is most similar to each step.",
         IclRecipe(blocks="function", steps=True),
     ),
     "icl.ragot_s": (
-        "Let the model plan; show the function most like each step in its file, other functions taken out.",
+        "Let the model plan; show the function most similar to each step, in its file without the other functions.",
         IclRecipe(blocks="scope", steps=True),
     ),
     "icl.fileragot": (
-        "Let the model plan; show the whole file of the function that is most like each step.",
+        "Let the model plan; show the whole file of the function that is most similar to each step.",
         IclRecipe(blocks="file", steps=True),
     ),
 }

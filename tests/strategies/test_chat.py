@@ -92,5 +92,5 @@ def test_a_strategy_gets_a_message_for_a_chat_and_hears_of_calls_without_results
     assert Generate(generate)(CHAT, role="look", max_tokens=9) == generate(CHAT, role="look", max_tokens=9)
     with pytest.raises(TypeError, match="lacks 1 results"):
         generate(CHAT.then(Message.read(MARKED)))
-    with pytest.raises(TypeError, match="message 2 is of the role tool, where no results"):
+    with pytest.raises(TypeError, match="message 2 has the role tool, but no results"):
         generate(CHAT.then(Message(role=Role.TOOL)))

@@ -105,7 +105,7 @@ FAILS: dict[str, list[tuple[str, str]]] = {
     ],
     "runs on an empty file": [("    if not query.prefix: raise ValueError()\n    return infile_prompt(query, 9)", "")],
     "is deterministic": [("    COUNT[0] += 1\n" + before_last("kind=BlockKind.TEXT, text=str(COUNT)"), "query.seed")],
-    "blocks are where they say": [
+    "places match the blocks": [
         (similar("'# made up'", "cart", 3, 5), "shop/cart.py, lines 3 to 5"),
         (similar("'# made up'", "none", 3, 5), "no source file"),
         *(
@@ -131,7 +131,7 @@ FAILS: dict[str, list[tuple[str, str]]] = {
             "after the cursor",
         ),
     ],
-    "cannot tell one answer from another": [
+    "does not depend on the answer": [
         (
             before_last("kind=BlockKind.TEXT, text=str(len(vars(repo)['_files'].texts[query.path]))"),
             "another block 0 (text)",
@@ -188,7 +188,7 @@ def test_units_are_where_a_search_says_and_a_line_below_they_are_not(tmp_path: P
 """
         path.write_text(f"{HEAD}{search}{WAYS[way]}\n")
         failed[shift] = [finding.name for finding in check(resolve(f"{path}@it")) if not finding.passed]
-    assert failed == {0: [], 1: ["line: blocks are where they say"]}
+    assert failed == {0: [], 1: ["line: places match the blocks"]}
     assert {one.partition("(")[0] for one in UNITS} == set(_CUTTERS)
 
 
@@ -212,7 +212,7 @@ def test_what_may_be_meant_is_noted(tmp_path: Path, shown: str, words: str) -> N
     path.write_text(f"{HEAD}    return Context.ranked([Snippet({shown})] if query.prefix else [])\n")
     findings = {finding.name: finding for finding in check(resolve(f"{path}@it"))}
     assert all(finding.passed for finding in findings.values()), findings
-    detail = findings["line: blocks are where they say"].detail
+    detail = findings["line: places match the blocks"].detail
     assert detail.startswith("note: ") == bool(words) and words in detail
 
 

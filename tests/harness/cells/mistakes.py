@@ -151,12 +151,12 @@ MISTAKES: dict[str, Mistake] = {
     "counts-from-one": Mistake(
         body="path, text = lines(repo, 0, 2)\n"
         "    return shown(query, block(text=text, places=(Place(path=path, start=1, end=2),)))",
-        finding="blocks are where they say",
+        finding="places match the blocks",
     ),
     "one-line-down": Mistake(
         body="path, text = lines(repo, 0, 2)\n"
         "    return shown(query, block(text=text, places=(Place(path=path, start=1, end=3),)))",
-        finding="blocks are where they say",
+        finding="places match the blocks",
     ),
     "random": Mistake(body="return shown(query, block(text=f'# {random.random()}\\n'))", finding="is deterministic"),
     "path-of-the-machine": Mistake(
