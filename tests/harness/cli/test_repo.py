@@ -1,6 +1,7 @@
 """`ctxbench repo`: what it prints, every wrong input one line with its cure; `add` from a folder to a manifest."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -156,7 +157,7 @@ def test_the_example_of_the_docs(fake: FakeSandbox, shop: str, tmp_path: Path, m
     section = DOCS.read_text().partition("## Add a repository")[2].partition("\n## ")[0]
     block = re.search(r"```sh\n(.*?)```", section, re.S)
     assert block is not None
-    commands = [line.split("#")[0].split() for line in block.group(1).splitlines() if line.strip()]
+    commands = [shlex.split(line) for line in block.group(1).replace("\\\n", "").splitlines()]
     assert [command[:2] for command in commands] == [
         ["ctxbench", "repo"],
         ["ctxbench", "samples"],
