@@ -266,7 +266,7 @@ def test_the_commands_of_the_page(origin: Origin, tmp_path: Path, monkeypatch: p
     (tmp_path / ".ctxbench").mkdir()
     (tmp_path / ".ctxbench" / "cutoffs.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
     outputs = []
-    for line in page.partition("```sh\n")[2].partition("```")[0].splitlines():
+    for line in page.partition("```sh\n")[2].partition("```")[0].replace("\\\n", "").splitlines():
         program, *words = shlex.split(line)
         result = run_cli(*words)
         assert program == "ctxbench" and result.code == 0, result.err

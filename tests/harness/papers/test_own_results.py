@@ -146,7 +146,7 @@ def test_the_head_says_what_is_not_the_papers() -> None:
         "generator: ours mine for every row; the paper CodeGen-350M",
         "encoder: ours minilm for every row; the paper codet5p-110m",
         "samples of the levels self_contained",
-        "icl.direct differs from the paper's: the instruction is the printed one without its words about context",
+        "icl.direct differs from the paper's: the paper prints no instruction for Direct",
         "base.rlcoder differs from the paper's: you must supply the retriever's trained weights",
     ):
         assert words in text, words
