@@ -62,7 +62,7 @@ def advice(generator: str) -> str:
     spec = spec_of_label(generator)
     match = json.dumps(base.settings_of(spec).get("model") or spec)
     lines = f"match = {match} and day = 2024-06-01, with the model's own day"
-    return f"State it in {FILE} in the home folder, in three lines: [[cutoff]], {lines}."
+    return f"State the day in {FILE} in the home folder, in three lines: [[cutoff]], {lines}."
 
 
 @functools.cache

@@ -157,7 +157,7 @@ class DecisionReport:
         """For which repository and model the answer holds, as a sentence for the reader."""
         copies = " A copy model answered, not a language model." if only_copies(self.group.generator) else ""
         model = self.group.generator if self.leader.run.completions else "retrieval without a model"
-        claim = f"This holds only for {self.repository} as it is now, and for {model}."
+        claim = f"The answer applies only to {self.repository} as it is now, and to {model}."
         return f"{claim}{copies}{self._surprise}{self._advice}"
 
     @property
@@ -169,20 +169,21 @@ class DecisionReport:
         named = scales.amount(expected)
         if named == scales.amount(shown):
             return ""
-        return f" Before the run, {named} was expected; these answers vary {'more' if shown > expected else 'less'}."
+        amount = "more" if shown > expected else "less"
+        return f" A detectable difference of {named} was expected; these answers vary {amount}."
 
     @property
     def _advice(self) -> str:
         """Return what to do if the answer decides nothing; empty if it decides."""
         if self.baseline_shows_nothing:
-            return " To learn whether it helps, compare two engines, or name a model with --generator."
+            return " To learn whether retrieval helps, compare two engines, or name a model with --generator."
         [entry] = self.sample_set.manifest["repositories"].values()
         usable, drawn = entry.get("usable"), len(self.sample_set.samples)
         if self.decision is not Decision.NOT_SHOWN or usable is None:
             return ""
         if usable > drawn:
             return f" The repository has {usable} usable lines; a higher --limit shows smaller differences."
-        return " All usable lines of the repository were drawn, so it cannot show a smaller difference."
+        return " All usable lines of the repository were drawn, so a smaller difference cannot be shown."
 
     def json(self) -> str:
         """Return the report as JSON with unrounded numbers."""

@@ -187,7 +187,7 @@ def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
         ("scores", {"after": "June"}, "'June' is not a date; write it as 2024-06-01"),
         ("scores", {"profile": 3}, "no metric profile is called '3'"),
         ("scores", {"samples": ["demo", "other"]}, "no sample set of the stored runs is called"),
-        ("scores", {"db": 3}, "3: this is not a database URL"),
+        ("scores", {"db": 3}, "3: the value is not a database URL"),
         ("runs", {"samples": "dem"}, "did you mean demo?"),
         ("runs", {"home": "/nowhere"}, "no runs are stored"),
         ("samples", {"name": 3}, "no sample set is called '3'"),

@@ -152,7 +152,7 @@ def _by_sample(pair: Compared, choice: _Choice) -> None:
 
     rows = view.sample_rows(pair, address)
     if not rows:
-        show.note("Both have the same value on every sample.")
+        show.note("Both runs have the same value on every sample.")
         return
     opened = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
     show.frame(rows, help=HELP, key="by-sample", open=opened)

@@ -146,7 +146,7 @@ def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFa
 
 def to_check(spec: str) -> str:
     """Return the default advice for a strategy's fault."""
-    return f"try it with `ctxbench strategy check {spec!r}`"
+    return f"test the strategy with `ctxbench strategy check {spec!r}`"
 
 
 def three_texts(report: object) -> tuple[str, str, str]:
@@ -258,8 +258,8 @@ class Clock:
         if self._worked + self._waited >= self._next_remark:
             self._next_remark = 2 * (self._worked + self._waited)
             self._remark(
-                f"it has worked {self._worked:.0f} of {limits.work:g} seconds and been idle "
-                f"{self._waited:.0f} of {limits.wait:g}"
+                f"{self._worked:.0f} of {limits.work:g} seconds worked, "
+                f"{self._waited:.0f} of {limits.wait:g} seconds idle"
             )
 
 
@@ -317,7 +317,7 @@ class Questions:
             raise InputFault(
                 f"the strategy may not choose the ranker {ranker!r} itself",
                 where=self._spec,
-                cure="pass it as a parameter of the strategy",
+                cure="pass the ranker as a parameter of the strategy",
             )
 
 

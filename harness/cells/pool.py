@@ -51,7 +51,7 @@ CHECK_WAIT = 60.0
 """Maximum seconds of waiting per sample in a strategy check."""
 _REMARKS_EVERY = 10.0
 _LOG = logging.getLogger(__name__)
-_MEND = "correct its file, or uninstall the package that provides it"
+_MEND = "correct the strategy's file, or uninstall its package"
 _MOST_RESTARTS = 20
 _MOST = 100
 _AT_ONCE = 8
@@ -248,7 +248,7 @@ class ForkedCells:
                     raise MachineFault(
                         "the process for a strategy could not be started",
                         where=sample,
-                        cure="see the message above, then run the same command again",
+                        cure="correct the fault above, then run the same command again",
                     ) from None
                 if ended_for_memory() > ended_before:
                     raise MachineFault(

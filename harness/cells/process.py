@@ -99,7 +99,7 @@ class ForkServer:
             self.close()
             raise MachineFault(
                 f"the process that runs strategies did not start ({type(error).__name__})",
-                cure="see the message above, then run the same command again",
+                cure="correct the fault above, then run the same command again",
             ) from None
         return report
 

@@ -83,7 +83,8 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     "--budget",
     metavar="TIME",
     callback=_budget,
-    help="Draw as many samples as fit into TIME (90s, 10m, 1h). The command times a few first and stores the number.",
+    help="Draw as many samples as fit into TIME (90s, 10m, 1h). The command times a few samples first and stores "
+    "the number.",
 )
 @since_option
 @click.option("--metric", metavar="METRIC", help="The metric that decides; default: the board's ranking metric.")
@@ -118,9 +119,9 @@ def decide(
     """Test whether a strategy helps on your repository: are B, C, … better than A, by how much, at what cost?
 
     A, B, … are strategies, with or without engines, as for `ctxbench run --strategy`. All samples are from this
-    repository, and the answer holds only for it. Run the same command again to continue; on a later commit, it asks the
-    model only about changed samples. Exit code: 0 if at least one is better than A, 10 if that is not shown, 11 if all
-    are worse; 1 and 2 are errors.
+    repository, and the answer applies only to it. Run the same command again to continue; on a later commit, the
+    command asks the model only about changed samples. Exit code: 0 if at least one is better than A, 10 if that is not
+    shown, 11 if all are worse; 1 and 2 are errors.
     """
     from ctxbench.bench.spec import expand
     from ctxbench.harness.decision import Prospect, answer_of
@@ -254,7 +255,7 @@ def _built(
         return samples.build_functions([manifest], home, name, choices["sandbox"], **options)
     sample_set = samples.build_lines([manifest], home, name, since, _PROTOCOL, **options)
     if (files := len({sample.path for sample in sample_set.samples})) < LEAST_FILES:
-        places = f"samples are in {files} files, but a test needs {LEAST_FILES}"
+        places = f"the samples are in {files} files, but a test needs {LEAST_FILES}"
         say(f"{manifest.name}: no difference can be significant: {places}")
     return sample_set
 

@@ -87,7 +87,7 @@ def _nodes(address: str | None, base_image: str) -> int:
     for name, cores, answer in ask_nodes(address, machine_findings, base_image):
         click.echo(f"node {name}: {cores} {'core' if cores == 1 else 'cores'}")
         if isinstance(answer, str):
-            _show(DoctorFinding("ctxbench", False, answer, "install the same version of ctxbench[ray] there"))
+            _show(DoctorFinding("ctxbench", False, answer, "install the same version of ctxbench[ray] on the node"))
             without.append(name)
             continue
         for finding in answer:

@@ -251,7 +251,7 @@ def scores(*, query: RunQuery, out: Path | None, form: str | None) -> None:
     """Write a row per sample of the stored runs, with scores and costs, for notebooks and other tools.
 
     Metrics have the scale of their profile's official program. A sample without a score has an empty field, and
-    `status` says why. Parquet needs --out and pyarrow.
+    `status` names the reason. Parquet needs --out and pyarrow.
     """
     from ctxbench.harness import frames
 

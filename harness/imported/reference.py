@@ -219,8 +219,8 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
         raise InputFault(
             f"the sample set {sample_set.name!r} contains other samples than the reference results",
             where=where,
-            cure=f"build it with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and give "
-            "--samples NAME",
+            cure=f"build the set with `ctxbench samples build NAME --set {results.name} --kind {results.kind}` and "
+            "give --samples NAME",
         )
     built_in = {"generator_version": VERSION, "coder": f"{COPY_MODEL} {VERSION}"}
     cure = f"install ctxbench {results.runs[0].code}, which measured them, or run the strategies yourself"

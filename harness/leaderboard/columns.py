@@ -17,7 +17,7 @@ Value: TypeAlias = float | str | None
 INTERVAL = "[95%]"
 """Suffix of the heading of means with intervals."""
 INTERVAL_HELP = (
-    "Mean over samples, with its 95% interval over five or more repositories, or over the files of a single one."
+    "Mean over samples, with its 95% interval over five or more repositories, or over the files of a single repository."
 )
 
 
@@ -192,7 +192,7 @@ def _cutoff_columns(part: str, preposition: str) -> tuple[Column, Column]:
     means = Column(
         key=part,
         heading=lambda group: f"{heading(group)} {INTERVAL}",
-        help="The ranking metric over these samples. Other samples lie on the other side of the cutoff.",
+        help=f"Mean of the ranking metric over samples dated {preposition} the last day of the model's training data.",
         value=lambda _, row: getattr(estimate(row), "mean", None),
         text=text,
     )
@@ -362,7 +362,7 @@ _ALL = (
     Column(
         key="repositories_needed",
         heading="needs",
-        help="About how many repositories, or files of a single repository, would make a difference of this row "
+        help="Approximate number of repositories, or files of a single repository, that make a difference of this row "
         "significant.",
         value=lambda _, row: row.needed,
     ),

@@ -85,8 +85,8 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None) -> tuple[C
     if len(coders := coders_of([table.run for table in tables])) > 1:
         if metric in BIT_METRICS:
             raise InputFault(
-                f"{metric} was measured by different models for these runs ({', '.join(map(repr, coders))}), "
-                "and their bits are different units",
+                f"different models measured {metric} for these runs ({', '.join(map(repr, coders))}), "
+                "in different units",
                 cure="compare another metric, or repeat the runs with one model that measures contexts",
             )
         shared = [name for name in shared if name not in BIT_METRICS]

@@ -117,7 +117,7 @@ def _nothing_tested(group: Group, names: Sequence[str]) -> str:
         why = "a control" if base.run.control else "incomplete" if base.missing else "not ranked"
         return f"Nothing is tested: the baseline {name} is {why}."
     if len(group.ranked) == 1:
-        return "Nothing else here is ranked: run another strategy to compare with."
+        return "Only one row is ranked: run another strategy for a comparison."
     return "No two of the tested rows share a completed sample, so nothing is compared."
 
 

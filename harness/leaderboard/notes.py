@@ -109,8 +109,8 @@ def _tails(group: Group) -> list[str]:
     if not texts:
         return []
     return [
-        f"A few samples dominate the mean of {group.metric}: without a tenth at each end, its sign changes for "
-        f"{', '.join(texts)}."
+        f"A few samples dominate the mean of {group.metric}: without a tenth at each end, the sign of the mean changes "
+        f"for {', '.join(texts)}."
     ]
 
 
@@ -196,7 +196,9 @@ def _invalid(group: Group, instructions: Instructions) -> list[str]:
         if (estimate := row.metrics.get(group.metric)) and estimate.mean_with_invalid is not None
     ]
     if excludes_invalid and changed:
-        lines.append(f"If they counted, {group.metric} would be: {', '.join(changed)} ({instructions.invalid}).")
+        lines.append(
+            f"If invalid samples counted, {group.metric} would be: {', '.join(changed)} ({instructions.invalid})."
+        )
     return lines
 
 

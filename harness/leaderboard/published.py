@@ -233,7 +233,8 @@ def published_notes(listing: Listing, profile: str, instructions: Instructions =
         lines.append("pass@1; the mean of levels is the unweighted mean of class, file and project.")
     elif profile not in ("", PAPERS_PROFILE):
         lines.append(
-            f"Their metric profile is {PAPERS_PROFILE}, but the rows above have {profile}: {instructions.profile}."
+            f"The metric profile of these rows is {PAPERS_PROFILE}, but the rows above have {profile}: "
+            f"{instructions.profile}."
         )
     lines += listing.contradicted
     lines += [f"?: {text}" for text in _flags(listing)]

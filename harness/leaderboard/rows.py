@@ -176,7 +176,7 @@ class Family:
         if self.nearest is None:
             return ""
         this, other = self.nearest
-        return f"; it would take about {self.needed} {self.unit.plural} to separate {this} from {other}"
+        return f"; about {self.needed} {self.unit.plural} would separate {this} from {other}"
 
     def sight(self, unit: str) -> str:
         """Return a sentence that states which difference the tests would detect. Empty if unknown."""
@@ -316,7 +316,9 @@ def pair_verdict(difference: Difference, unit: str) -> str:
     of = difference.unit
     # A repository cannot be given more files.
     needed = (
-        f"about {difference.needed} {of.plural} like these would show it" if difference.needed and not of.repo else ""
+        f"about {difference.needed} {of.plural} like these would show the difference"
+        if difference.needed and not of.repo
+        else ""
     )
     if of.refusal:
         return f"no difference can be significant at 5%: {of.refusal}"
@@ -326,7 +328,7 @@ def pair_verdict(difference: Difference, unit: str) -> str:
             f"{needed or f'at least {signflip.LEAST} are needed'}"
         )
     if not difference.wins and not difference.losses:
-        return "both have the same value on every sample"
+        return "both runs have the same value on every sample"
     least = "" if difference.visible is None else scales.written(difference.visible, difference.visible)
     sight = f"a true difference of {least} {unit} would be shown in about four of five cases" if least else ""
     return "; ".join(filter(None, ["this difference is not significant", sight, needed]))

@@ -163,7 +163,7 @@ def _coder(table: RunTable) -> str | None:
 def _without_bits(table: RunTable, kept: str) -> RunTable:
     own, of_others = (coder or "an unknown model" for coder in (_coder(table), kept))
     remark = (
-        f"Bits are left out: {own} measured them, but {of_others} measured those of the other rows, in another unit. "
+        f"Bits are left out: {own} measured this row, but {of_others} measured the other rows, in another unit. "
         "Cure: run the strategy again."
     )
     metrics = {name: column for name, column in table.metrics.items() if name not in BIT_METRICS}

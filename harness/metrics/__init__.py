@@ -152,7 +152,10 @@ COPY_MODEL = "incontext"
 GAIN, COPYABLE = "context_gain", "copyable_bits"
 BITS = (
     _bits(GAIN, "Bits that the context saves when the model writes the reference, compared with the file alone."),
-    _bits(COPYABLE, "The same for a model that can only copy; does not predict a language model (docs/agreement.md)."),
+    _bits(
+        COPYABLE,
+        "Bits that the context saves a copy model; does not predict a language model's results (docs/agreement.md).",
+    ),
     _bits("bits", "Bits that the reference costs, given the context.", lower_is_better=True),
     _bits(BLOCK_GAIN, "Mean bits that one retrieved block saves."),
 )
@@ -166,7 +169,7 @@ RETRIEVAL = (
     *(
         _diagnostic(
             f"{FOUND}@{budget}",
-            f"Share of the definitions the reference uses that the first {budget:,} tokens of context show.",
+            f"Share of the definitions used in the reference that the first {budget:,} tokens of context show.",
             lower_is_better=False,
         )
         for budget in BUDGETS
@@ -174,7 +177,7 @@ RETRIEVAL = (
     *(
         MetricInfo(
             name=f"{DENSITY}@{budget}",
-            help=f"Definitions the reference uses in the first {budget:,} tokens of context, for each 1,000 of them.",
+            help=f"Definitions used in the reference, per 1,000 of the first {budget:,} tokens of context.",
             source=_OURS,
             unit="per 1,000 tokens",
             bounds=(0.0, None),

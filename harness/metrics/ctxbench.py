@@ -271,7 +271,7 @@ profile(
             ),
             share(
                 "es",
-                "Edit similarity of the same texts: 1 - (insertions + deletions) / sum of lengths.",
+                "Edit similarity of the line or body, comments removed: 1 - (insertions + deletions) / sum of lengths.",
                 source=_SOURCE,
             ),
             share("id_em", "Whether the identifiers equal those of the reference, in the same order.", source=_SOURCE),

@@ -101,7 +101,7 @@ _REPOCODER = (
     share("em", "Exact match of as many non-blank lines as the reference has.", source="RepoCoder's released scorer"),
     share(
         "es",
-        "Edit similarity of those lines: 1 - Levenshtein distance / greater length.",
+        "Edit similarity of as many non-blank lines as the reference has: 1 - Levenshtein distance / greater length.",
         source="RepoCoder's released scorer",
     ),
 )

@@ -209,14 +209,14 @@ def notes(compared: ComparedTable, languages: Sequence[str]) -> Iterator[str]:
     if hidden:
         yield f"not shown: the paper's rows of {' and '.join(hidden)}, because our samples have none"
     if any(row.flags for row in rows):
-        yield "?: the printed number cannot be right (--format json says why)"
+        yield "?: the printed number cannot be right (--format json names the reason)"
     if any("out_of_memory" in of.values() for row in rows for of in row.missing.values()):
         yield "oom: the paper ran out of memory"
 
 
 def _beside(compared: ComparedTable) -> Iterator[str]:
     rows, generators = compared.table.rows, " and ".join(compared.generators)
-    yield "our numbers stand beside the paper's; this is not a reproduction, because samples, model and machine differ"
+    yield "our numbers are not a reproduction of the paper's, because samples, model and machine differ"
     if compared.stored:
         yield from _stored(compared)
     benchmarks = dict.fromkeys(BENCHMARKS.get(row.benchmark, row.benchmark) for row in rows)
@@ -229,7 +229,7 @@ def _beside(compared: ComparedTable) -> Iterator[str]:
     yield from _measured(compared)
     yield from remarks((own.strategy, own.remarks) for results in compared.ours.values() for own in results)
     for name, specs in compared.left_out.items():
-        yield f"not run on {name}, which has samples in a language they do not accept: {', '.join(specs)}"
+        yield f"strategies not run on {name}, because they do not accept all its languages: {', '.join(specs)}"
     for method in differences(compared.specs.values()):
         differs = [of for of in method.differs if of.switch not in compared.options]
         if differs:

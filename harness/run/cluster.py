@@ -125,7 +125,9 @@ class Cluster:
             self._seen = time.monotonic()
         elif alive and alive.keys() <= self._closed_to:
             raise MachineFault(
-                "no node of the cluster can do this run", where="Ray", cure="correct the faults reported for the nodes"
+                "no node of the cluster can run the samples",
+                where="Ray",
+                cure="correct the faults reported for the nodes",
             )
         elif time.monotonic() - self._seen > _PATIENCE + 60 * len(alive):
             raise MachineFault(

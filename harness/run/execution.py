@@ -179,7 +179,8 @@ class Executor:
         with self._lock:
             self._broken[sample.repo] += 1
             if self._broken[sample.repo] >= GIVE_UP:
-                message = f"the tests of {sample.repo} broke {GIVE_UP} times in a row; the last time: {reason}"
+                times = f"ended without a verdict {GIVE_UP} times in a row"
+                message = f"the tests of {sample.repo} {times}; the last time: {reason}"
                 self._lost.setdefault(sample.repo, MachineFault(message, cure=_CURE))
         return MachineFault(f"the tests ended without a verdict: {reason}", where=sample.id, cure=_CURE)
 
@@ -330,7 +331,7 @@ def _words(outcome: Outcome, seconds: float) -> str:
     ends = {
         Ended.TIMED_OUT: f"timed out after {seconds:g} seconds",
         Ended.KILLED: "killed: out of memory" if outcome.out_of_memory else f"killed by signal {outcome.signal}",
-        Ended.WRECKED: "killed: it took the sandbox down",
+        Ended.WRECKED: "killed: the program broke the sandbox",
     }
     end = ends.get(outcome.ended, "")
     return "\n".join(part for part in (outcome.output.rstrip("\n"), end) if part)

@@ -37,7 +37,6 @@ from ctxbench.sandbox.errors import SandboxError
 from ctxbench.sandbox.registry import open_sandbox
 
 _PREFIX = "ctxbench-node-"
-_AGAIN = "correct the cause, or leave --engine out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"correct the strategy, then {_AGAIN}")
-_TOO_LONG = ("the prompt is too long for the model", "until then the same command fails again")
+_TOO_LONG = ("the prompt is too long for the model", f"shorten the prompts as described, then {_AGAIN}")
 """(reason, advice): faults that running the same command again does not fix."""
 
 

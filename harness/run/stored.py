@@ -281,7 +281,7 @@ def _gains(
         if likelihood.name != run.coder:
             raise InputFault(
                 f"{run.coder} measured the run {run.id}, but {likelihood.name} is installed",
-                cure="install the version of ctxbench that made the run, or run it again",
+                cure="install the version of ctxbench that wrote the run, or repeat the run",
             )
         bits = Bits(store, sample_set.references, likelihood)
 
@@ -417,7 +417,7 @@ def open_likelihood_model(run: StoredRun, resolve: Callable[[str], Coder]) -> It
     """
     spec = run.coder.rpartition(" ")[0]
     if not spec:
-        raise InputFault(f"no coder measured the run {run.id}", cure="choose a run with a context gain")
+        raise InputFault(f"no model measured the bits of the run {run.id}", cure="choose a run with a context gain")
     model = resolve(spec)
     try:
         if not model.capabilities.log_likelihoods:

@@ -221,7 +221,7 @@ class Unwritable(InputFault):
 
 _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
 _AGAIN = "then run the same command again; finished samples are kept"
-_SERVER = "check its host and port, and that the server runs"
+_SERVER = "check the host and port, and that the server runs"
 _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
     # A pattern of the database's message, in lower case.
     (
@@ -239,7 +239,7 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
     ),
     ("readonly database", Unwritable, "the database cannot be written", "check its owner, or choose another --db"),
     ("is full|no space left", MachineFault, "the disk is full", f"free some space, {_AGAIN}"),
-    ("disk i/o error", MachineFault, "the disk cannot be written (full or defective)", f"repair it, {_AGAIN}"),
+    ("disk i/o error", MachineFault, "the disk cannot be written (full or defective)", f"repair the disk, {_AGAIN}"),
     (
         "is locked|lock timeout",
         MachineFault,
@@ -264,7 +264,7 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
         "permission denied",
         InputFault,
         "this user may not create or use tables",
-        "GRANT CREATE, USAGE ON SCHEMA public TO the user, or create the database with the user as its owner",
+        "run `GRANT CREATE, USAGE ON SCHEMA public TO USER`, or create the database with the user as its owner",
     ),
     ("value too long", InputFault, "a name is longer than its column", "choose a shorter name"),
     ("connection refused|is the server running|timeout expired", MachineFault, "the server does not answer", _SERVER),
@@ -288,7 +288,7 @@ def explained(where: str) -> Iterator[None]:
     except exc.NoSuchModuleError:
         raise InputFault("this kind of database is not supported", where=where, cure=_URL) from None
     except exc.ArgumentError:
-        raise InputFault("this is not a database URL", where=where, cure=_URL) from None
+        raise InputFault("the value is not a database URL", where=where, cure=_URL) from None
     except ModuleNotFoundError as error:
         postgres = (error.name or "").startswith("psycopg")
         cure = "pip install 'ctxbench[postgres]'" if postgres else f"pip install {error.name}"
@@ -302,7 +302,9 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
     for words, kind, what, cure in _CAUSES:
         if re.search(words, message.lower()):
             return kind(what, where=where, cure=cure)
-    return MachineFault(f"the database reports: {message}"[:300], where=where, cure=f"fix the cause, {_AGAIN}")
+    return MachineFault(
+        f"the database reports: {message}"[:300], where=where, cure=f"correct the reported fault, {_AGAIN}"
+    )
 
 
 def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:

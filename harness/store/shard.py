@@ -137,7 +137,7 @@ def read(path: Path) -> Shard:
             case {"answer": dict()} | {"verdict": dict()} | {"sample": dict()} | {"attempt": dict()}:
                 records.append((at, *record.popitem()))
             case _:
-                raise InputFault("this is not a line of a shard", where=at, cure=_CURE)
+                raise InputFault("the line does not belong to a shard", where=at, cure=_CURE)
         facts.append(line)
     if manifest is None:
         raise InputFault("the file is empty", where=where, cure=_CURE)

@@ -116,7 +116,9 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
                 entry = _entry(path)
                 if entry.id in entries:
                     raise InputFault(
-                        f"the folder contains the package {entry.id} twice", where=str(path), cure="remove one"
+                        f"the folder contains the package {entry.id} twice",
+                        where=str(path),
+                        cure="remove one of the two folders",
                     )
                 entries[entry.id] = entry
             except InputFault as fault:
@@ -126,7 +128,11 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
     apart = _apart(ordered)
     cure = "pack runs over the whole set, or over a part with another name"
     refused += [
-        InputFault("the package has other samples or marks than its table", where=str(folder / entry.folder), cure=cure)
+        InputFault(
+            "the package's samples or exclusions differ from another package of the same set",
+            where=str(folder / entry.folder),
+            cure=cure,
+        )
         for entry in ordered
         if entry.id in apart
     ]

@@ -183,7 +183,7 @@ def _sizes(folder: Path) -> dict[str, int]:
                     continue
                 status, expected = entry.lstat(), path in needed | {VERIFICATION} or place != folder
                 if not expected or not stat.S_ISREG(status.st_mode):
-                    raise InputFault(f"{path!r} is not part of a package", where=str(folder), cure="remove it")
+                    raise InputFault(f"{path!r} is not part of a package", where=str(folder), cure=f"remove {path!r}")
                 sizes[path] = status.st_size
     if missing := sorted(needed - sizes.keys()):
         raise InputFault(f"the file {missing[0]} is missing", where=str(folder), cure=_CURE)

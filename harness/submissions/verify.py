@@ -99,7 +99,7 @@ def not_derivable(manifest: form.Manifest) -> str:
     if manifest.model.summaries:
         return "a model summarised APIs, but the package lacks the summaries"
     if manifest.sampling.fim:
-        return "the model's own template filled in the middle"
+        return "the model's own fill-in-the-middle template built the prompts"
     if manifest.versions.tokenizer != TOKENIZER:
         return "budgets were counted with another tokenizer"
     if strategy.source == "file" and strategy.file is None:
@@ -226,7 +226,7 @@ class Verifier:
         versions = self._manifest.versions
         own_metrics = metrics_digest(sorted({record.language for record in self.submission.samples}))
         self._compare("scores", "", "versions.metrics", versions.metrics, own_metrics, counts=False)
-        note = "title, authors, dates, model, seeds, sampling, costs and times are the author's word"
+        note = "title, authors, dates, model, seeds, sampling, costs and times are the author's claims"
         if self._manifest.supersedes:
             note += f"; the package replaces {self._manifest.supersedes}, so check that both have the same authors"
         self._trust("description", note)
@@ -270,7 +270,7 @@ class Verifier:
             self._compare("samples", record.id, "sample", asdict(replace(packed, marks=())), asdict(record))
         marked = sum(bool(record.marks) for record in self.submission.samples)
         if marked:
-            self._put("samples", note=f"the exclusion of {marked} samples is the author's word")
+            self._put("samples", note=f"the exclusion of {marked} samples is the author's claim")
         if [record.id for record in own] == [record.id for record in self.submission.samples]:
             return True
         for name in self._parts.keys() - {"samples"}:
@@ -359,7 +359,7 @@ class Verifier:
         sample = record.sample
         trimmed = {TRIMMED, FAILED} & {*record.flags} and not self._copies
         if trimmed:
-            self._put("prompts", note="prompts that were cut to the model's window are the author's word")
+            self._put("prompts", note="prompts that were cut to the model's window are the author's claims")
         names = () if trimmed else ("prompt", "context_tokens", "flags")
         facts: list[dict[str, Any]] = [
             {"calls": [(call.role, call.prompt) for call in some.calls]} | {name: getattr(some, name) for name in names}
@@ -379,7 +379,7 @@ class Verifier:
         self._trust("prompts", reason)
         if not self._parts["strategy"].checked:
             self._trust("strategy", reason)
-        self._put("scores", state=PartState.RESCORED, note="scores of the prompts are the author's word")
+        self._put("scores", state=PartState.RESCORED, note="scores of the prompts are the author's claims")
         if self._copies:
             self._trust("answers", reason)
         ids = {sample.id for sample in self._set.samples}
@@ -415,7 +415,7 @@ class Verifier:
         columns = self._columns
         trusted = {(CONTEXT, metric) for metric in GAINS} if not self._measures_bits else set()
         if trusted & columns and not only_text:
-            self._put("scores", note="bits are the word of the model that measured them")
+            self._put("scores", note="only the model that measured the bits can check them")
         if self.sandbox == NO_SANDBOX:
             trusted |= {(PROFILE, PASS)}
             self._trust("verdicts", "no sandbox ran the tests")

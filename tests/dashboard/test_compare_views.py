@@ -126,14 +126,14 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     (open_pair,) = [sentence for sentence in sentences if "not significant" in sentence]
     assert (
         "would be shown in about four of five cases" in open_pair
-        and "repositories like these would show it" in open_pair
+        and "repositories like these would show the difference" in open_pair
     )
     few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]
     sentences = view.remarks(compare(few, metric="es"), {"0.1": "x", "0.9": "y"})
     assert sentences[1:] == ["y: no difference over 2 repositories can be significant at 5%; at least 6 are needed."]
     same = [noisy("a", 0.3, seed="s", id="0"), noisy("a", 0.3, seed="s", id="1")]
     assert view.remarks(compare(same, metric="es"), {"0": "x", "1": "y"})[1:] == [
-        "y: both have the same value on every sample."
+        "y: both runs have the same value on every sample."
     ]
     apart = [make_table({"es": [0.5]}, "a", id="0"), make_table({"es": [0.5]}, "a", id="1", first=7)]
     compared = compare(apart, metric="es")

@@ -123,7 +123,7 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     strangers = board([table("a", [0.5] * 16), table("b", [0.6] * 16, first=100)]).groups[0]
     assert "No two of the tested rows share a completed sample" in headline(strangers)
     alone = board([table("a", [0.5] * 16)]).groups[0]
-    assert "Nothing else here is ranked" in headline(alone)
+    assert "Only one row is ranked" in headline(alone)
     few = [make_table({"es": [0.1, 0.2]}, ["x", "y"], id=name, strategy=name) for name in "ab"]
     assert "with 2 repositories the smallest possible p is 0.500" in headline(board(few).groups[0])
 

@@ -200,7 +200,7 @@ def test_a_node_that_cannot_do_it_says_why_and_gets_nothing(two: Nodes) -> None:
 
 def test_without_any_node_the_run_ends(two: Nodes) -> None:
     two.ray.report = lambda _: "it has ctxbench 0.0.1"
-    with pytest.raises(MachineFault, match="no node of the cluster can do this run"):
+    with pytest.raises(MachineFault, match="no node of the cluster can run the samples"):
         two.samples_done()
 
 

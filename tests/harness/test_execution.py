@@ -172,7 +172,7 @@ def test_a_repository_that_breaks_again_and_again_is_given_up_and_others_go_on(b
         faults = [one for one in begun if one.exception()]
     assert {sample.repo for sample in bench.set.samples[2:4]} == {"kit0", "kit1"}
     assert len(faults) == 10 and sum("kit0" in id_ for id_, _ in judge.asked) == GIVE_UP
-    assert f"broke {GIVE_UP} times in a row" in str(faults[-1].exception())
+    assert f"ended without a verdict {GIVE_UP} times in a row" in str(faults[-1].exception())
 
 
 def test_a_single_loss_now_and_then_gives_nothing_up(bench: Bench) -> None:
@@ -276,7 +276,7 @@ def test_a_program_is_a_file_that_an_isolated_interpreter_runs() -> None:
         (Outcome(ended=Ended.TIMED_OUT, output="begun\n"), "begun\ntimed out after 10 seconds"),
         (Outcome(ended=Ended.KILLED, signal=6), "killed by signal 6"),
         (Outcome(ended=Ended.KILLED, signal=9, out_of_memory=True), "killed: out of memory"),
-        (Outcome(ended=Ended.WRECKED), "killed: it took the sandbox down"),
+        (Outcome(ended=Ended.WRECKED), "killed: the program broke the sandbox"),
     ],
 )
 def test_what_did_not_end_well_did_not_finish(outcome: Outcome, said: str) -> None:

@@ -630,7 +630,9 @@ def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(benc
     assert "sent a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
     line = str(fault_of([summary]))
     assert line.startswith("8 samples are missing, 8 because the prompt is too long for the model; the first: ")
-    assert line.endswith("over the window; shorten it; until then the same command fails again")
+    assert line.endswith(
+        "over the window; shorten it; shorten the prompts as described, then run the same command again"
+    )
 
 
 @pytest.mark.slow

@@ -305,7 +305,7 @@ def _statuses() -> Iterator[Misbehaviour]:
     yield Misbehaviour("status 206 and a part", reply(_JSON[:50], "206 Partial Content"), Outcome.AGAIN, "not JSON")
     yield Misbehaviour("status 203 and an answer", reply(good(), "203 Odd"), Outcome.ANSWER, "answer")
     for number in (300, 304, 305, 399):
-        yield Misbehaviour(f"status {number}", reply(b"", f"{number} Odd"), Outcome.AGAIN, "is not an answer")
+        yield Misbehaviour(f"status {number}", reply(b"", f"{number} Odd"), Outcome.AGAIN, "instead of 200")
     for number in (301, 302, 303, 307, 308):
         for place in ("http://127.0.0.2:9/v1", "/v1/completions", "", "javascript:alert(1)", "x" * 9000):
             sent = reply(b"", f"{number} Moved", f"Location: {place}")

@@ -64,13 +64,13 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
         place.unlink(missing_ok=True)
         for source in (FileSource(path=given),) if given is not None else model.sources:
             report(
-                f"{where}: fetching it from {source}{f', offered by {source.by}' if source.by else ''}; "
+                f"{where}: fetching the model from {source}{f', offered by {source.by}' if source.by else ''}; "
                 f"licence {model.license}"
             )
             try:
                 candidate = _candidate(source, model, arrived)
             except Unreachable as error:
-                report(f"{where}: this source failed: {error}")
+                report(f"{where}: {source} failed: {error}")
                 reasons.append(f"{source}: {error}")
                 continue
             if (fault := _fault(candidate, model)) is None:
@@ -83,7 +83,9 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
     what = f"the model cannot be fetched ({'; '.join(reasons)})"
     if is_wrong:
         raise InputFault(what, where=where, cure=f"use the right file: `ctxbench model fetch {model.name} --from FILE`")
-    cure = f"correct this and run the command again, or use a file: `ctxbench model fetch {model.name} --from FILE`"
+    cure = (
+        f"correct the fault and run the command again, or use a file: `ctxbench model fetch {model.name} --from FILE`"
+    )
     raise MachineFault(what, where=where, cure=cure)
 
 

@@ -22,7 +22,7 @@ FILE = "models.toml"
 _NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
 _BUILTIN = Path(__file__).parent / FILE
 _HASH = "use the 64 hexadecimal digits that `sha256sum FILE` prints"
-_EXAMPLE = "compare it with docs/first-model.md"
+_EXAMPLE = "compare the file with docs/first-model.md"
 
 
 def _positive(value: int) -> int:

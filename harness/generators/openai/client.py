@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _READ = 2000
 LONGEST_WAIT = 300.0
-AGAIN = "check the server, then run the same command again"
+AGAIN = "check the server's log or status page, then run the same command again"
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:model|sequence|context|prompt) length"
     r"|longer than the (?:maximum|model)|inputs`? must have less than|max_new_tokens`? must be|too many tokens"
@@ -80,7 +80,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
 
     if status == 402 or (status == 429 and code in _NO_CREDIT):
         return machine(
-            f"the account has no credit left (status {status})", "top it up, then run the same command again"
+            f"the account has no credit left (status {status})", "top up the account, then run the same command again"
         )
     if status in _AGAIN or status >= 500:
         seconds = server_pause(headers)
@@ -104,7 +104,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         to = headers.get("location", "elsewhere")
         return user(f"the server redirects (status {status}) to {to}", "set url= to that address")
     if status < 400:
-        return machine(f"the reply is not an answer (status {status})", AGAIN, again=True)
+        return machine(f"the reply has status {status} instead of 200", AGAIN, again=True)
     if (fault := _unfit(status, text, body, settings)) is not None:
         return fault
     if _OTHER_ENDPOINT.search(message):
@@ -338,7 +338,7 @@ class Client:
             if self._reached or self._closed.is_set():
                 return broken
             # Nothing ever answered there, so the address is probably wrong.
-            cure = f"check its address and {AGAIN.removeprefix('check ')}"
+            cure = "check the address and that the server runs, then run the same command again"
             return Problem(fault=MachineFault(broken.fault.what, where=settings.where, cure=cure))
         except httpx.ConnectTimeout as error:
             return self._broken(f"the server cannot be reached ({reason(error)})")
@@ -388,7 +388,7 @@ class Client:
         fault = problem.fault
         if problem.turned_away and self._answered:
             # The service accepted this key, model and address before, so this is temporary.
-            fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if this repeats")
+            fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if the fault repeats")
         if not (problem.again and tries):
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)

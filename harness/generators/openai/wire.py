@@ -67,7 +67,7 @@ SHORTER = (
     "smaller window or limit for the strategy, or serve the model with a longer context"
 )
 
-ROOM = "reserve tokens for its thoughts, for example thinking=8000, or switch them off with extra="
+ROOM = "reserve tokens for the model's thoughts, for example thinking=8000, or switch them off with extra="
 
 
 def path(settings: OpenAISettings) -> str:

@@ -119,7 +119,7 @@ def test_the_exit_code_and_the_sentence(shop: Path, strategies: tuple[str, ...],
     assert result.code == code, result
     sentence, claim, *_ = result.out.splitlines()
     assert words in sentence and f"over {2 * COUNT} samples in {COUNT} files of shop" in sentence
-    assert claim.startswith("This holds only for shop")
+    assert claim.startswith("The answer applies only to shop")
 
 
 def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: Path) -> None:

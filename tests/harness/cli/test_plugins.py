@@ -148,7 +148,7 @@ def test_no_import_of_a_plugin_stops_a_listing(packages: Path, monkeypatch: pyte
     for name in BAD_IMPORTS:
         [line] = [line for line in lines if f"zq.{name}" in line]
         assert len(line) < 6000 and (
-            "correct its file" in line or "repair" in line or "make the entry point" in line
+            "correct the strategy's file" in line or "repair" in line or "make the entry point" in line
         ), line
     if landlock.abi():
         # What writes outside its folder does not get through its import.
@@ -279,7 +279,7 @@ def test_what_the_built_in_model_can_do() -> None:
 def test_a_chat_model_is_told_apart() -> None:
     with serving() as server:
         result = run_cli("generator", "check", f"openai:tiny@{server.url}(endpoint=chat)")
-    assert re.search(r"^instructions  follows them$", result.out, re.M)
+    assert re.search(r"^instructions  follows instructions$", result.out, re.M)
     assert re.search(r"^--fim         no: the model is used as a chat model", result.out, re.M)
 
 

@@ -221,7 +221,7 @@ def test_a_hub_out_of_reach_leaves_the_next_source(monkeypatch: pytest.MonkeyPat
     assert fetched(tiny(HubSource(repo="a/b"), FileSource(path=file))).exists()
     table.home().rename(tmp_path / "aside")
     with pytest.raises(
-        MachineFault, match=r"model hub a/b: no network\); correct this and run the command again, or use a file"
+        MachineFault, match=r"model hub a/b: no network\); correct the fault and run the command again, or use a file"
     ):
         fetched(tiny(HubSource(repo="a/b")))
 

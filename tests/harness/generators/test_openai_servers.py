@@ -493,6 +493,6 @@ def test_tools_take_a_chat_model_and_are_checked() -> None:
     with serving(answer=lambda *_: MARKED) as server:
         made = base.resolve(f"openai(model=tiny, url='{server.url}', endpoint=chat, tools=on)")
         with closing(made):
-            assert dict(abilities(made))["tools"] == "calls them itself"
+            assert dict(abilities(made))["tools"] == "calls tools itself"
             finding = next(finding for finding in check(made) if finding.name == "accepts a chat with tools")
     assert finding.passed and "tool_call" in finding.detail

@@ -244,13 +244,13 @@ def test_a_sound_server() -> None:
 def test_a_server_that_cuts_without_a_word(cuts: int, endpoint: str) -> None:
     passed, words = findings(cuts=cuts, endpoint=endpoint)["reads prompts whole"]
     # The shorter ones are too short for any tokenizer, and refused at once.
-    assert not passed and f"it read {cuts} of" in words.replace(",", "")
+    assert not passed and f"the model read {cuts} of" in words.replace(",", "")
     assert "silently" in words or "without an error" in words
 
 
 def test_it_is_found_also_where_counts_are_not_checked() -> None:
     passed, words = findings(cuts=4096, whole=False)["reads prompts whole"]
-    assert not passed and words == "it read 4,096 of 7,840 tokens, without an error"
+    assert not passed and words == "the model read 4,096 of 7,840 tokens, without an error"
 
 
 def test_a_server_that_refuses_what_is_too_long_reads_the_rest() -> None:
@@ -266,7 +266,7 @@ def test_a_server_that_takes_code_for_a_message() -> None:
 
 def test_a_server_that_repeats_the_prompt() -> None:
     passed, words = findings(answer=lambda prompt, _: prompt)["continues the text"]
-    assert not passed and words == "it repeats the prompt before its answer"
+    assert not passed and words == "the model repeats the prompt before its answer"
 
 
 def test_a_server_that_counts_nothing() -> None:

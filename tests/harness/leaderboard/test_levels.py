@@ -115,7 +115,7 @@ def test_invalid_samples_are_left_out_and_what_they_would_change_is_said() -> No
     assert (found.mean, found.mean_with_invalid) == (pytest.approx(175 / 4), pytest.approx(375 / 6))
     text = "\n".join(notes(board([invalid()]).groups[0]))
     assert "Invalid samples are left out: 2 (1 broken: the reference fails its tests; 1 vacuous" in text
-    assert "If they counted, pass@1 would be: icl.direct 62.50 (--invalid include)" in text
+    assert "If invalid samples counted, pass@1 would be: icl.direct 62.50 (--invalid include)" in text
     assert "Invalid samples are left out: 2" in render.table(board([invalid()]))
 
 
@@ -124,7 +124,7 @@ def test_invalid_samples_that_count_are_told_too() -> None:
     found = row.metrics["pass@1"]
     assert row.excluded == 0 and found.mean == found.mean_with_invalid == pytest.approx(375 / 6)
     text = "\n".join(notes(board([invalid(status=[Status.SCORED] * 6)]).groups[0]))
-    assert "Invalid samples are counted: 2 (1 broken" in text and "If they counted" not in text
+    assert "Invalid samples are counted: 2 (1 broken" in text and "If invalid samples counted" not in text
     assert "arked" not in "\n".join(notes(board([coder_eval()]).groups[0]))
 
 

@@ -104,7 +104,7 @@ def test_a_mean_that_few_samples_make_is_said_and_stands_beside_its_middle() -> 
     made = board([make_table({"context_gain": gains}, REPOS, strategy="lc.repocoder")], metric="context_gain")
     value = made.rows[0].metrics["context_gain"]
     assert (value.mean, value.median, value.trimmed) == (pytest.approx(4.05), -1.0, -1.0)
-    words = "without a tenth at each end, its sign changes for lc.repocoder (+4.0 and -1.0)"
+    words = "without a tenth at each end, the sign of the mean changes for lc.repocoder (+4.0 and -1.0)"
     assert words in _notes(made) and words in " ".join(render.table(made).split())
     assert render.records(made)[0]["context_gain"]["trimmed_mean"] == -1.0
     lines = render.table(made, columns=["median"]).splitlines()

@@ -46,7 +46,7 @@ def test_bits_of_two_coders_are_in_no_number_together() -> None:
     alone = group.rows[-1]
     assert (
         alone.metrics.keys() == {"es"}
-        and "m 1 measured them, but m 2 measured those of the other rows" in alone.run.remarks[0]
+        and "m 1 measured this row, but m 2 measured the other rows" in alone.run.remarks[0]
     )
     assert not any("context_gain" in row.difference for row in board(runs).rows if row.run.strategy == "lc.infile")
     [whole] = board([measured("lc.infile", "m 2", gain=0), *runs], metric="context_gain").groups

@@ -127,7 +127,10 @@ def test_a_strategy_is_not_run_over_languages_that_it_does_not_take(tmp_path: Pa
     assert not_taken(strategies, mixed) == ("base.cocogen(encoder=bm25)", "base.selfcollab")
     compared = beside("icl-table4", None, {}, left_out={"mixed": not_taken(strategies, mixed)})
     notes = list(render.notes(compared, ("java",)))
-    assert any(note.startswith("not run on mixed, ") and "base.cocogen(encoder=bm25), base" in note for note in notes)
+    assert any(
+        note.startswith("strategies not run on mixed, ") and "base.cocogen(encoder=bm25), base" in note
+        for note in notes
+    )
 
 
 def test_an_external_row_says_so() -> None:

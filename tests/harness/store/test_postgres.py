@@ -267,9 +267,9 @@ def test_no_table_is_emptied(store: Store) -> None:
         ({"password": None, "query": {"password": "secret"}}, InputFault, ("refused the user or password",)),
         ({"username": "nobody"}, InputFault, ("refused the user or password",)),
         ({"database": "nothing"}, InputFault, ("no such database", "createdb --encoding=UTF8")),
-        ({"port": 1}, MachineFault, ("does not answer", "check its host and port")),
-        ({"host": "/nowhere"}, MachineFault, ("does not answer", "check its host and port")),
-        ({"host": "nowhere.invalid"}, MachineFault, ("the host does not exist", "check its host and port")),
+        ({"port": 1}, MachineFault, ("does not answer", "check the host and port")),
+        ({"host": "/nowhere"}, MachineFault, ("does not answer", "check the host and port")),
+        ({"host": "nowhere.invalid"}, MachineFault, ("the host does not exist", "check the host and port")),
     ],
 )
 def test_wrong_urls_are_one_line(port: int, changes: Any, kind: type[Exception], words: tuple[str, ...]) -> None:
