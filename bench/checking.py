@@ -30,7 +30,7 @@ class Form(BaseModel):
 
 def _text(value: str) -> str:
     if not value.strip():
-        raise ValueError(f"{value!r} is not a text")
+        raise ValueError(f"{value!r} is blank")
     return value
 
 

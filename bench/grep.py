@@ -35,7 +35,8 @@ def read_pattern(pattern: str) -> list[Alternative]:
     ]
     if not all(alternatives):
         raise InputFault(
-            f"the pattern {pattern!r:.60} contains no text", cure="write a text, such as 'def load|class Load'"
+            f"the pattern {pattern!r:.60} contains no text",
+            cure="write the text to search for, such as 'def load|class Load'",
         )
     return alternatives
 

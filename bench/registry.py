@@ -71,7 +71,7 @@ class Registry(Generic[T]):
             if not points and not self._items:
                 raise InputFault(
                     f"no installed package declares any {self.kind}: the installed version is older than the code",
-                    cure="install it again (`pip install -e .` in its folder)",
+                    cure="install ctxbench again (`pip install -e .` in the folder of the code)",
                 )
             if name not in points:
                 raise UnknownName(self.kind, name, {*self._items, *points}, command=self.command)

@@ -119,7 +119,7 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
     with explained(name):
         names = declared(path.read_bytes(), name)
     cure = f"write {' or '.join(f'{name}@{inside}' for inside in names)}"
-    raise InputFault(f"the name is a file, not a {noun} in it", where=name, cure=cure)
+    raise InputFault(f"the name of the {noun} is missing after the file's path", where=name, cure=cure)
 
 
 def nested_specs(text: str) -> Iterator[str]:

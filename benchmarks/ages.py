@@ -41,7 +41,7 @@ def main(clone: Path, day: date, most: int = FILES) -> None:
     same = sum(plain[path] == days[path] for path in asked)
     lines = sum(map(len, plain.values()))
     print(f"{len(asked)} files of {clone}, {lines} lines after {day}; equal in {same} files")
-    print(f"plain {slow:.2f} s; ours {fast:.2f} s: {slow / fast:.1f} times; second run {again:.2f} s")
+    print(f"git blame {slow:.2f} s; ctxbench {fast:.2f} s ({slow / fast:.1f} times faster), again {again:.2f} s")
 
 
 def _plain(bare: Path, commit: str, path: str, day: date) -> Mapping[int, date]:

@@ -52,7 +52,7 @@ def main(folder: str, count: str = "6", engine: str = "hf") -> None:
     sizes = sorted(answer.tokens_in for answer in answers)
     print(f"{len(asked)} prompts of {sizes[0]} to {sizes[-1]} tokens answered, {len(files)} more priced")
     print(f"seconds: {engine} {wall:.1f}, the loop {own_wall:.1f}: ratio {wall / own_wall:.2f}")
-    print(f"of the processor: {engine} {cpu:.1f}, the loop {own_cpu:.1f}: ratio {cpu / own_cpu:.2f}")
+    print(f"processor seconds: {engine} {cpu:.1f}, the loop {own_cpu:.1f}: ratio {cpu / own_cpu:.2f}")
     needed = loop.needed(asked, files, texts) + sum(answer.tokens_out for answer in answers)
     read = statistics.median(reads)
     print(f"tokens: {read:,.0f} read, {needed:,} needed: ratio {read / needed:.3f}")

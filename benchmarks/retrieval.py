@@ -53,7 +53,7 @@ def _compare(name: str, ranker: BM25 | Jaccard, loop: Loop, corpus: Corpus, quer
         same += [hit.place for hit in hits] == places
     print(
         f"  {name}: index {built * 1e3:.0f} ms; loop {plain * 1e3:.2f} ms per query, ours {ours * 1e3:.2f} ms: "
-        f"{plain / ours:.0f} times; same top {TOP}, order included: {same} of {len(queries)}"
+        f"{plain / ours:.0f} times; queries with the same top {TOP} in the same order: {same} of {len(queries)}"
     )
 
 

@@ -125,10 +125,10 @@ def _docker(meter: Meter, trivial: float, base: str) -> None:
     finally:
         warm.remove(force=True)
     client.close()
-    print(f"  docker run --rm: {run * 1e3:.0f} ms, {run / trivial:.0f} times as much (wanted: 40)")
+    print(f"  docker run --rm: {run * 1e3:.0f} ms, {run / trivial:.0f} times as much (aim: 40)")
     print(
         f"  exec by the SDK in a warm container: {execute * 1e3:.0f} ms, "
-        f"{execute / trivial:.0f} times as much (wanted: 10)"
+        f"{execute / trivial:.0f} times as much (aim: 10)"
     )
 
 
@@ -158,7 +158,7 @@ def _human_eval(meter: Meter, opened: Callable[[], Any]) -> None:
         Job(action=Call(function="runs:program", arguments={"program": _program(problem)})) for problem in problems
     ]
     ours = _pooled(meter, opened, whole)
-    print(f"  HumanEval's {len(problems)} own solutions: its runner, which isolates nothing, {theirs * 1e3:.1f} ms")
+    print(f"  HumanEval's {len(problems)} own solutions: HumanEval's runner, without isolation, {theirs * 1e3:.1f} ms")
     print(f"    a job in the pool {ours * 1e3:.1f} ms ({theirs / ours:.1f} times less)")
 
 

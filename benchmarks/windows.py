@@ -39,7 +39,7 @@ def main() -> None:
     print(
         f"set loop {slow_time * 1e3:.2f} ms per query; ours {fast_time * 1e3:.3f} ms: {slow_time / fast_time:.0f} times"
     )
-    print(f"same top {TOP}, order included: {same} of {len(queries)}")
+    print(f"queries with the same top {TOP} in the same order: {same} of {len(queries)}")
 
 
 def library(most: int = LINES) -> tuple[dict[str, str], int]:

@@ -320,7 +320,7 @@ def _verified(entry: Entry) -> State:
     checks = entry.verification
     if checks is None:
         return State(
-            "unverified", "not verified", "This submission was not verified: its scores are the authors' claims."
+            "unverified", "not verified", "The submission was not verified: its scores are the authors' claims."
         )
     drawn = "All samples" if checks.samples == checks.of else f"{checks.samples} of {checks.of} samples"
     says = f"{drawn} were checked with ctxbench {checks.ctxbench}."

@@ -494,7 +494,7 @@ def _driven(program: str, options: argparse.Namespace, tasks: Sequence[_Task], d
     """Return a program's answers to the tasks, from its own process; empty without a checkout."""
     checkout = getattr(options, program)
     if checkout is None:
-        print(f"{program}: no checkout (--{program}), so nothing is counted")
+        print(f"{program}: nothing is counted without a checkout (--{program} FOLDER)")
         return []
     with tempfile.TemporaryDirectory() as folder:
         for task in tasks:
@@ -519,7 +519,7 @@ def _driven(program: str, options: argparse.Namespace, tasks: Sequence[_Task], d
         command = [sys.executable, "-m", "scripts.fidelity_page", "--job", str(job_file)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=quiet)
         if done.returncode:
-            print(f"{program}: its code failed: {done.stderr[-3000:]}")
+            print(f"{program}: the released program failed: {done.stderr[-3000:]}")
             return []
         answers: list[dict[str, Any]] = json.loads(Path(job["answers"]).read_text(encoding="utf-8"))
         return answers
@@ -589,7 +589,7 @@ def _commit(checkout: Path | None) -> str:
     if checkout is None:
         return "not run"
     command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "not told"
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 def _record(options: argparse.Namespace, counts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -598,12 +598,12 @@ def _record(options: argparse.Namespace, counts: Mapping[str, Mapping[str, Any]]
     return {
         "notes": [
             f"programs: {checkouts}",
-            f"samples: of `{options.samples}`, as `--limit` takes them; budgets and windows in tokens of p50k_base",
-            "given, the same to both sides: the draft (the code behind the cursor, ten lines), summaries (words of the "
-            "prompt that asks for one, with its digest), vectors (`hashed`), scores rounded to five digits",
-            "the programs read files and windows in the order of paths, where they have the order of the disk and that "
-            "in which processes end; of the target file's functions InferCom is given those that a view shows unless a "
-            "row says otherwise",
+            f"samples: from `{options.samples}`, chosen as by `--limit`; budgets and windows in tokens of p50k_base",
+            "equal inputs of both sides: the draft (ten lines of code behind the cursor), summaries (words of the "
+            "summary's prompt, with its digest), vectors (`hashed`), scores rounded to five digits",
+            "changed for the comparison: the programs read files and windows in the order of paths, not of the disk or "
+            "of ending processes; InferCom gets only the functions of the target file that a view shows, unless a row "
+            "names others",
         ],
         "rows": [
             {
@@ -639,7 +639,7 @@ def main() -> None:
         counts = {language: _count(options, language, most) for language, most in limits.items()}
         COUNTS.write_text(json.dumps(_record(options, counts), indent=1) + "\n", encoding="utf-8")
     else:
-        print("no checkout (--repocoder, --infercom): the stored counts stay")
+        print("no checkout was given (--repocoder, --infercom), so the stored counts stay")
     PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -8,10 +8,10 @@ set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 say() { echo "fresh_debian: $*" >&2; }
 suite="${1:-}"
-case "$suite" in bookworm | trixie) ;; *) say "no Debian is called '$suite'; give bookworm (12) or trixie (13)"; exit 1 ;; esac
+case "$suite" in bookworm | trixie) ;; *) say "'$suite' is not a supported Debian; give bookworm (12) or trixie (13)"; exit 1 ;; esac
 root="${2:-/var/tmp/ctxbench-$suite}"
 [ $# -gt 2 ] && shift 2 || set -- quickstart test
-[ "$(id -u)" = 0 ] || { say "only root can install a Debian; run this as root"; exit 1; }
+[ "$(id -u)" = 0 ] || { say "only root can install Debian; run the script as root"; exit 1; }
 command -v debootstrap >/dev/null 2>&1 || { say "debootstrap is missing (Debian: apt-get install debootstrap)"; exit 1; }
 
 if [ ! -e "$root/etc/debian_version" ]; then
@@ -19,7 +19,7 @@ if [ ! -e "$root/etc/debian_version" ]; then
     # Only the packages that the README requires.
     debootstrap --variant=minbase --include=ca-certificates,git,make,python3,python3-venv "$suite" "$root" \
         "${MIRROR:-http://deb.debian.org/debian}" >"/var/tmp/debootstrap-$suite.log" 2>&1 ||
-        { say "debootstrap failed: $(tail -n 1 "/var/tmp/debootstrap-$suite.log")"; exit 1; }
+        { say "debootstrap failed: $(tail -n 1 "/var/tmp/debootstrap-$suite.log"); check the connection to the mirror"; exit 1; }
 fi
 # Boxes run as other users, which need access.
 chmod 755 "$root"

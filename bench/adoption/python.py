@@ -70,15 +70,13 @@ def guess(
     settings = pytest_settings({**files, **sources})
     paths, test_files = _test_files(sources, settings)
     if not test_files:
-        return SuiteGuess(None, ("it contains no test files; if the sdist omits them, use git+URL@COMMIT",))
+        return SuiteGuess(None, ("the source contains no test files; if the sdist omits them, use git+URL@COMMIT",))
     support = (path for path in sources if basename(path) == "conftest.py" or _is_in_tests(path))
     imports = _imported(sources[path] for path in sorted({*test_files, *support}))
     requirements, undeclared = _requirements(imports, declared, internal_names(sources), wheel=wheel)
-    doubts = (
-        [f"its tests import packages that none of its files declares: {', '.join(undeclared)}"] if undeclared else []
-    )
+    doubts = [f"the tests import packages that no file declares: {', '.join(undeclared)}"] if undeclared else []
     if any(path.endswith((".pyx", ".pxd", ".c", ".rs", ".cpp")) for path in files):
-        doubts.append("its code in other languages is not compiled here")
+        doubts.append("code in other languages than Python is not compiled")
     tests = TestSuite(
         requirements=requirements,
         pythonpath=_import_root(sources, declared.name) or ".",

@@ -110,7 +110,9 @@ def run_trials(
     best = replace(best, doubts=attempts.doubts(best.tests), back_ends=(sandbox.name,))
     beside = workbench.beside() if best.passed else None
     if beside is None:
-        only = f"its tests ran only in {sandbox.name}; repeat the command with another --sandbox to check them there"
+        only = (
+            f"the tests ran only in {sandbox.name}; to check them elsewhere, repeat the command with another --sandbox"
+        )
         return replace(best, doubts=(*best.doubts, only))
     return _compared(best, beside.name, lambda: run(replace(best.tests, lock=()), beside))
 
@@ -129,14 +131,14 @@ def _compared(trial: Trial, back_end: str, run: Callable[[], Trial]) -> Trial:
     try:
         other = run()
     except (InputFault, MachineFault) as error:
-        return replace(trial, doubts=(*trial.doubts, f"its tests could not be run in {back_end}: {error}"))
+        return replace(trial, doubts=(*trial.doubts, f"the tests could not be run in {back_end}: {error}"))
     trial = replace(trial, back_ends=(*trial.back_ends, back_end))
     changed = sorted(trial.failures.keys() ^ other.failures.keys())
     if not changed and trial.states == other.states:
         return trial
     more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
-    counts = f"{trial.passed} of its tests pass in {trial.back_ends[0]}, {other.passed} in {back_end}"
-    named = f"; different: {', '.join(changed[:MOST_NAMED])}{more}" if changed else ""
+    counts = f"{trial.passed} tests pass in {trial.back_ends[0]}, {other.passed} in {back_end}"
+    named = f"; these tests differ: {', '.join(changed[:MOST_NAMED])}{more}" if changed else ""
     return replace(trial, doubts=(*trial.doubts, counts + named))
 
 
@@ -207,11 +209,11 @@ class _Attempts:
         none = [item for item in all_requirements if distribution(item) in python.unavailable(text)]
         fewer = [item for item in required if item not in (*tests.requirements, *none)]
         lists = {
-            "added because tests failed without them": [
+            "requirements added because tests failed without them": [
                 item for item in tests.requirements if item not in (*declared, *map(bare, declared))
             ],
-            "not required, because the index has no wheel for this Python": none,
-            "not required as declared, because the versions conflict on this Python": fewer,
+            "requirements left out, because the index has no wheel for this Python": none,
+            "requirements changed, because the declared versions conflict on this Python": fewer,
         }
         doubts = [
             f"{place} cannot be imported here and is left out: {_last_line(what)}"
@@ -220,7 +222,7 @@ class _Attempts:
         ]
         if guessed.wheel and not tests.wheel:
             doubts.append(
-                "the index has no wheel of the project for this Python, so requirements lists its own dependencies"
+                "the index has no wheel of the project for this Python, so `requirements` lists its dependencies"
             )
         doubts += [f"{what}: {', '.join(items)}" for what, items in lists.items() if items]
         explained = {*tests.requirements, *none, *required, *map(bare, required)}
@@ -228,7 +230,7 @@ class _Attempts:
             # It had a requirement that the chosen suite lacks.
             is_larger = bool({*suite.requirements} - explained)
             if is_larger and not isinstance(fault, NoWheel | Uncollected | None):
-                doubts.append(f"its tests could not be run {_difference(tests, suite)}: {fault}")
+                doubts.append(f"the tests could not be run {_difference(tests, suite)}: {fault}")
         return tuple(doubts)
 
 
@@ -238,7 +240,7 @@ def _broken(fault: CtxbenchError | None) -> dict[str, str]:
 
 def _last_line(text: str) -> str:
     lines = [line.removeprefix("E").strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "pytest gives no reason"
+    return lines[-1][:200] if lines else "pytest printed no reason"
 
 
 def _difference(before: TestSuite, after: TestSuite) -> str:

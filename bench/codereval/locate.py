@@ -273,12 +273,12 @@ def location_of(record: TaskRecord, path: str, text: str, function: SourceFuncti
     """Return a function's location, with all contradictions between its file and the record."""
     if not function.alone:
         where = f"{path}:{function.declaration.start + 1}"
-        return Missed("shares_line", f"{where} shares the function's first or last line with other code")
+        return Missed("shares_line", f"{where}: other code shares the function's first or last line")
     contradictions = []
     if record.lineno is not None and not has_line(record, function):
-        contradictions.append(f"it begins on line {function.declaration.start + 1}, not {record.lineno}")
+        contradictions.append(f"the function begins on line {function.declaration.start + 1}, not {record.lineno}")
     if record.code and not has_code(record, text, function):
-        contradictions.append("its code differs from the record")
+        contradictions.append("the code differs from the record")
     return Located(
         path=path,
         declaration=function.declaration,

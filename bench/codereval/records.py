@@ -247,8 +247,8 @@ def remarks(fates: Iterable[TaskReport]) -> list[str]:
     fates = list(fates)
     kept_count = sum(fate.outcome == KEPT for fate in fates)
     sentences = [
-        f"{kept_count} of {len(fates)} CoderEval tasks were rebuilt on published releases; other tests than the "
-        f"benchmark's judge them"
+        f"{kept_count} of {len(fates)} CoderEval tasks were rebuilt on published releases and are judged by other "
+        f"tests than CoderEval's"
     ]
     whys = {UNREACHABLE: "their sources could not be reached", SUITE_FAILED: "their tests could not be run here"}
     for outcome, why in whys.items():

@@ -223,7 +223,7 @@ def _masked(sample: Sample) -> set[int]:
     return {line for start, end in sample.masked for line in range(start, end)}
 
 
-_SERVER_CURE = "check its server"
+_SERVER_CURE = "restart the engine's server, then run the same command again"
 _END_SECONDS = 5.0
 
 
@@ -260,12 +260,13 @@ class RemoteTalk:
             with ThreadPoolExecutor(1) as loop:
                 return loop.submit(lambda: asyncio.run(answer())).result()
         except TimeoutError:
-            raise Overdue(f"it did not answer within {seconds:g} seconds", cure=_SERVER_CURE) from None
+            raise Overdue(f"the server did not answer within {seconds:g} seconds", cure=_SERVER_CURE) from None
         except httpx.HTTPStatusError as error:
-            what = f"HTTP {error.response.status_code}"
-            raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({what})", cure=_SERVER_CURE) from None
+            what = f"the server {urlsplit(self._url).netloc} answered HTTP {error.response.status_code}"
+            raise SandboxLost(what, cure=_SERVER_CURE) from None
         except (OSError, ValueError, ImportError, httpx.HTTPError, httpx.InvalidURL) as error:
-            raise SandboxLost(f"{urlsplit(self._url).netloc} gave no answer ({error})", cure=_SERVER_CURE) from None
+            what = f"the server {urlsplit(self._url).netloc} did not answer ({error})"
+            raise SandboxLost(what, cure=_SERVER_CURE) from None
 
     async def _answer(self, question: bytes, seconds: float) -> bytes:
         import httpx  # noqa: PLC0415
@@ -282,7 +283,8 @@ class RemoteTalk:
             async for part in reply.aiter_raw():
                 heard += part
                 if len(heard) > self._most:
-                    raise Flooded(f"it sent more than {self._most} bytes at once", cure=_SERVER_CURE)
+                    what = f"the server sent more than {self._most} bytes at once"
+                    raise Flooded(what, cure="shorten the server's answers")
         return bytes(heard)
 
     def close(self) -> None:

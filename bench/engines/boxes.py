@@ -247,7 +247,7 @@ class Engines:
         if text in self._recipes:
             return self._recipes[text]
         raise InputFault(
-            f"the strategy asks the engine {text!r:.80}, but none of its parameters names it",
+            f"the strategy searches with the engine {text!r:.80}, but has no parameter with this engine",
             where=where,
             cure='add a parameter `engine: EngineSpec = "ripgrep"`, and call repo.engine(engine)',
         )
@@ -287,7 +287,7 @@ class Engines:
                 if never_answers
                 else f"the engine was lost {GIVE_UP_AFTER} times in a row, so it is not started again for {room_name}",
                 where=f"{recipe.spec} on {sample.id}",
-                cure=f"repair it (`ctxbench engine check {recipe.spec!r}`), then {_AGAIN}",
+                cure=f"repair the engine (`ctxbench engine check {recipe.spec!r}` tests it), then {_AGAIN}",
             )
         self._spare()
         with explained(recipe.spec):
@@ -397,9 +397,9 @@ class EngineSession:
         recipe = self._engines.recipe(engine, self._sample.id)
         if self._snapshot is None or not self._open:
             raise InputFault(
-                f"the engine {recipe.spec} needs the repository {self._sample.repo}, which this set lacks",
+                f"the sample set lacks the repository {self._sample.repo}, so the engine {recipe.spec} cannot search",
                 where=self._sample.id,
-                cure="fetch it, or import the set with its repositories",
+                cure="import the set again with --repos FOLDER",
             )
         # The text before this cursor may be masked for a later sample, and a box remembers its questions.
         text = blank_out(text, self._engines.masked(self._sample, self._snapshot))
@@ -408,9 +408,9 @@ class EngineSession:
         left = box.patience.sample - sum(use.query_seconds for use in self._uses.values())
         if left <= 0:
             raise EngineLost(
-                f"the engine's searches for this sample took more than {box.patience.sample:.0f} seconds in all",
+                f"the engine's searches for one sample took more than {box.patience.sample:.0f} seconds",
                 where=f"{recipe.spec} on {self._sample.id}",
-                cure=f"ask it less often, or make it faster, then {_AGAIN}",
+                cure=f"make the strategy search less often, or the engine answer faster; then {_AGAIN}",
             )
         with self._engines.losing(recipe, self._room, self._sample):
             answer = box.search(text, self._sample, min(top, _MOST_TOP), left)

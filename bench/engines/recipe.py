@@ -238,7 +238,7 @@ def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
         raise InputFault(
             "the engine asks a server on another machine, which may store what it receives",
             where=spec.name,
-            cure=f"allow it in the spec, which marks its rows: {spec.name}(remote=on)",
+            cure=f"to allow the server, write {spec.name}(remote=on)",
         )
     return Recipe(
         spec=str(Spec(spec.name, {"remote": True})),
@@ -305,7 +305,7 @@ def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, 
     for method in ("index", "search"):
         if method not in methods:
             raise InputFault(
-                f"the class {entry} has no method {method!r}", where=place, cure="add it (see docs/engine.md)"
+                f"the class {entry} has no method {method!r}", where=place, cure="add the method (see docs/engine.md)"
             )
     if "__init__" not in methods:
         return ()
@@ -314,7 +314,7 @@ def _parameters(module: ast.Module, entry: str, place: str) -> tuple[Parameter, 
         raise InputFault(
             f"{entry}.__init__ has parameters that are not keyword-only",
             where=place,
-            cure="write it as (self, *, name: int = 10)",
+            cure="write def __init__(self, *, name: int = 10)",
         )
     return tuple(
         _parameter(argument, default, place)

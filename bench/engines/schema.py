@@ -48,7 +48,7 @@ _CALLS = 'write [[start]] or [[update]] with tool = "…" and arguments = { … 
 
 
 class _File(Form):
-    summary: str = Field("", description="give a text")
+    summary: str = Field("", description="give a string")
     protocol: str = "mcp"
 
 
@@ -105,7 +105,7 @@ class _Server(_Program):
     index: list[Filled] = Field(
         [], description='give the program that indexes {root} before the server starts, e.g. ["my-engine", "index"]'
     )
-    variables: dict[str, str] = Field({}, description='give a table of texts, e.g. { HOME = "/tmp" }')
+    variables: dict[str, str] = Field({}, description='give a table of strings, e.g. { HOME = "/tmp" }')
     start: list[_Call] = Field([], description=_CALLS)
     update: list[_Call] = Field([], description=_CALLS)
     search: _Search = Field(description='write [search] with tool = "…" and arguments = { … } below it')

@@ -160,7 +160,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
     """Return sentences that readers of the results must know."""
     notes = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
-    lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "its code"))
+    lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "the code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
     human = sum(DOCSTRING in task.reference.fields for task in tasks)
     counted_sentences = (

@@ -71,7 +71,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
             )
     if answers:
         name, table = next(iter(answers.items()))
-        cure = f"give {name.removeprefix(_ANSWERS)}.jsonl beside it"
+        cure = f"give {name.removeprefix(_ANSWERS)}.jsonl too"
         raise InputFault("the file contains answers to a file that was not given", where=table.source, cure=cure)
 
 
@@ -84,7 +84,7 @@ def _middle(point: _Point, middles: Iterator[Row] | None, file: str, where: str)
         return point.middle
     place, row = next(middles or iter(()), ("", None))
     if row is None:
-        raise InputFault("field middle is missing", where=where, cure=f"give {file} beside it, with as many records")
+        raise InputFault("field middle is missing", where=where, cure=f"give {file} too, with as many records")
     answer = checked(_Answer, row, where=place, cure=_CURE)
     if point.id is not None and answer.id not in (None, point.id):
         what = f"field id is {point.id!r}, but the answer in its place ({place}) belongs to {answer.id!r}"

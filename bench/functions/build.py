@@ -142,7 +142,7 @@ def _mine(
             most=per_repo,
             workers=workers,
             tick=lambda count, tried_count: (
-                report(f"{name}: {count} certified of {tried_count} tried") if tried_count % 10 == 0 else None
+                report(f"{name}: {count} of {tried_count} candidates certified") if tried_count % 10 == 0 else None
             ),
             report=report,
         )

@@ -150,14 +150,14 @@ def _tests(record: Mapping[str, Any], repo: str) -> TestSuite:
 def _added(record: Mapping[str, Any], repo: str) -> dict[str, str]:
     files = record.get("added", {})
     if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
-        raise _wrong("added is not a table of texts", repo)
+        raise _wrong("added is not a table of strings", repo)
     return files
 
 
 def _strings(record: Mapping[str, Any], key: str, repo: str) -> tuple[str, ...]:
     values = record.get(key, [])
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise _wrong(f"{key} is not a list of texts", repo)
+        raise _wrong(f"{key} is not a list of strings", repo)
     return tuple(values)
 
 

@@ -128,9 +128,9 @@ def with_history(manifest: RepoManifest) -> RepoManifest:
         if isinstance(source, GitSource) or (isinstance(source, LocalSource) and _top(source.path) is not None):
             return replace(manifest, sources=(source,))
     raise InputFault(
-        "none of its sources has a history",
+        "no source of the repository has a history",
         where=manifest.name,
-        cure='add to its manifest a [[source]] with kind = "git", or kind = "local" and the path of your clone',
+        cure='add a [[source]] to the manifest with kind = "git", or with kind = "local" and the path of your clone',
     )
 
 

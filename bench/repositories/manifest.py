@@ -87,7 +87,7 @@ class TestSuite:
     deselect: tuple[_Inside, ...] = field(
         default=(), metadata=cure('write a list of test files or tests, e.g. ["tests/test_cli.py"]')
     )
-    notes: str = field(default="", metadata=cure("write a text"))
+    notes: str = field(default="", metadata=cure("write a string"))
     jars: tuple[_Jar, ...] = field(
         default=(), metadata=cure('write a list of files of /usr/share/java, e.g. ["commons-lang3.jar"]')
     )
@@ -241,7 +241,7 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
                 ManifestProblem(
                     label,
                     f"the file is not valid TOML: {error}",
-                    "compare it with the output of `ctxbench repo sample`",
+                    "compare the file with the output of `ctxbench repo sample`",
                 )
             ]
         ) from None
@@ -261,7 +261,7 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
 def _contradictions(data: Mapping[str, Any], path: Path) -> Iterator[tuple[str, str, str]]:
     name, version, tests, sources = (data.get(key) for key in ("name", "version", "tests", "source"))
     if isinstance(name, str) and name != path.stem:
-        yield "name", f"{name!r} is not the file's name {path.stem!r}", "make the two equal"
+        yield "name", f"{name!r} is not the file's name {path.stem!r}", "rename the file, or correct `name`"
     for number, source in enumerate(sources if isinstance(sources, list) else [], 1):
         own = source.get("version") if isinstance(source, dict) else None
         if isinstance(own, str) and isinstance(version, str) and own != version:
@@ -269,12 +269,12 @@ def _contradictions(data: Mapping[str, Any], path: Path) -> Iterator[tuple[str, 
             yield (
                 f"source[{number}].version",
                 what,
-                "all sources of a manifest have the same version; leave it out here",
+                "leave `version` out of the source; all sources use the manifest's version",
             )
     added = tests.get("added") if isinstance(tests, dict) else None
     if isinstance(added, str):
         if data.get("language") != PYTHON:
-            yield "tests.added", "is for Python only", "leave it out"
+            yield "tests.added", "is for Python only", "leave `added` out"
         elif not (folder := _resolved(Path(added), path)).is_dir():
             cure = TestSuite.__dataclass_fields__["added"].metadata["description"]
             yield "tests.added", f"there is no folder {str(folder)!r}", cure

@@ -81,7 +81,7 @@ def cure(text: str) -> dict[str, str]:
 
 def _filled(value: object) -> object:
     if isinstance(value, str) and not value.strip():
-        raise ValueError(f"{value!r} is not a text")
+        raise ValueError(f"{value!r} is blank")
     return value
 
 
@@ -97,7 +97,7 @@ _Project = Annotated[str, matches(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "
 _Package = Annotated[str, matches(r"[a-z0-9][a-z0-9+.-]+", "a Debian source package")]
 _COMMIT = "write its 40 hexadecimal digits; `git ls-remote URL REF` shows those of a tag or branch"
 _HASH = "write the 64 hexadecimal digits that `sha256sum FILE` prints"
-_VERSION = cure("leave it out: it is the manifest's version")
+_VERSION = cure("leave `version` out; ctxbench uses the manifest's version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -228,7 +228,7 @@ def _details(
     for fault in faults_of:
         some = _cell(", ".join(fault.samples[:3])) + (", …" if fault.count > len(fault.samples[:3]) else "")
         last = view.when(fault.started)
-        yield f"\n{fault.count} times, last in the attempt of {last}: {fault.kind}: {_cell(fault.message)}"
+        yield f"\n{fault.kind} fault, {fault.count} times, last in the attempt of {last}: {_cell(fault.message)}"
         yield f"  samples: {some}"
         yield from (f"  {line}" for line in visible(fault.detail).splitlines())
 

@@ -78,7 +78,7 @@ def _whole(sample_set: view.SetInfo, manifest: view.Manifest, top: DeltaGenerato
         _table(
             "Invalid samples",
             rows,
-            {"mark": "Why leaderboards leave the sample out.", "image": "Image in which its tests ran."},
+            {"mark": "Why leaderboards leave the sample out.", "image": "Image in which the sample's tests ran."},
         )
     mutants = view.mutants(manifest)
     if mutants:

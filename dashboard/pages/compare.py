@@ -16,19 +16,20 @@ from ctxbench.harness.results import RunTable
 
 HELP: Mapping[str, str] = {
     "difference": "This run minus the baseline.",
-    "difference [95%]": "Mean of this run minus the baseline, over the samples that both completed, with its interval.",
-    "over": "Scope of the interval: other repositories like these, or only more samples of these.",
+    "difference [95%]": "Mean of this run minus the baseline, with its interval, over the samples that both "
+    "runs completed.",
+    "over": "Scope of the interval: other repositories like these, or only more samples of the same repositories.",
     "p": "p-value of a sign-flip permutation test over repositories, or over files of a single repository, corrected "
     "for the runs shown.",
     "better": "Samples on which this run is better than the baseline.",
-    "equal": "Samples on which both have the same value.",
+    "equal": "Samples on which both runs have the same value.",
     "worse": "Samples on which this run is worse than the baseline.",
-    "common": "Samples that both completed; only these are compared.",
-    "repositories": "Repositories of these samples: the units of the test.",
-    "files": "Files of these samples: the units of the test, because there is only one repository.",
-    "baseline": "Mean of the baseline over the samples that both completed.",
-    "this run": "Mean of the compared run over the samples that both completed.",
-    "samples": "Samples that both completed.",
+    "common": "Samples that both runs completed; only these are compared.",
+    "repositories": "Repositories of the compared samples: the units of the test.",
+    "files": "Files of the compared samples: the units of the test, because there is only one repository.",
+    "baseline": "Mean of the baseline over the samples that both runs completed.",
+    "this run": "Mean of the compared run over the samples that both runs completed.",
+    "samples": "Samples that both runs completed.",
     "sample": "Id in the sample set.",
 }
 
@@ -74,7 +75,7 @@ def page() -> None:
             name="detail",
             label_of=lambda pair: names[pair.this.id],
             key_of=lambda pair: pair.this.id,
-            help="The difference that is split below.",
+            help="The difference that the tables below split.",
         )
     by_unit, by_level, by_sample = st.tabs([f"By {detailed.difference.unit.noun}", "By level", "Sample by sample"])
     with by_unit:
@@ -154,7 +155,7 @@ def _by_sample(pair: Compared, choice: _Choice) -> None:
     if not rows:
         show.note("Both runs have the same value on every sample.")
         return
-    opened = st.column_config.LinkColumn(display_text="open", help="What the model saw and wrote.")
+    opened = st.column_config.LinkColumn(display_text="open", help="Open the sample: what the model saw and wrote.")
     show.frame(rows, help=HELP, key="by-sample", open=opened)
     if len(rows) == view.MOST_ROWS:
         show.note(f"The table shows the {view.MOST_ROWS} samples that differ most.")

@@ -123,7 +123,7 @@ def _repeat(work: RunWork) -> None:
         st.code(judge_command(work.choices, work.id, options=options), language=None, wrap_lines=True)
     versions = ", ".join(f"{name} {version}" for name, version in work.choices.versions.items())
     if work.imported is not None:
-        show.note(f"The file's SHA-256 is {work.imported.sha256}. The same file gives the same run.")
+        show.note(f"The file's SHA-256 is {work.imported.sha256}. Importing the same file again produces the same run.")
     show.note(
         f"With the same sample set (digest {work.choices.samples_digest[:12]}…) and versions ({versions}), the command "
         "completes this run; otherwise it starts a new run. Parallel work affects measured seconds."

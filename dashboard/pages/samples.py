@@ -237,7 +237,7 @@ def _steps(matching: Sequence[FoundSample], opened: str, noun: str) -> None:
                 disabled=sample is None,
                 on_click=open_sample,
                 args=(sample or "", place),
-                help=f"Among the samples found, in their order. Key: {key}",
+                help=f"{label} sample in the list of samples found. Key: {key}",
                 width="stretch",
             )
 
@@ -375,9 +375,11 @@ def _completion(side: Side, text: str, completion: CompletionFacts, *, expanded:
     if completion.judged is not None:
         show.note(f"Tests: {view.verdict(completion.judged)}")
         if view.doubted(completion.judged):
-            show.note(f"Judged more than once: {view.doubted(completion.judged)}. See docs/verdicts.md.")
+            show.note(
+                f"The completion was judged more than once: {view.doubted(completion.judged)}. See docs/verdicts.md."
+            )
         if completion.judged.flags:
-            show.note(f"Not plain: {'; '.join(completion.judged.flags)}. See docs/verdicts.md.")
+            show.note(f"The completion is not plain code: {'; '.join(completion.judged.flags)}. See docs/verdicts.md.")
         with st.expander("Test output", key=f"output-{key}"):
             show.text(completion.judged.output or "(none)", key=f"output-text-{key}")
     with st.expander("Raw output of the model", key=f"raw-{key}"):

@@ -99,14 +99,14 @@ def remarks(manifest: Manifest) -> list[str]:
 
 REPO_HELP: Mapping[str, str] = {
     "repository": "The repository's name; sample ids begin with it.",
-    "language": "Language of its samples.",
+    "language": "Language of the repository's samples.",
     "version": "Fetched version or commit.",
     "source": "Source of the fetched copy.",
     "licence": "Licence in the repository's manifest.",
-    "files": "Source files that were read; strategies can search them.",
-    "lines": "Lines in these files.",
+    "files": "Source files that ctxbench read; strategies can search them.",
+    "lines": "Lines in the source files.",
     "samples": "Samples of the set from this repository.",
-    "of": "Usable lines, or candidate functions, that the samples were chosen from.",
+    "of": "Usable lines or candidate functions from which the samples were chosen.",
     "snapshot": "Start of the SHA-256 of the files that samples were cut from; empty without these files.",
 }
 
@@ -162,9 +162,9 @@ def kinds(samples: Sequence[Sample]) -> list[Cells]:
 
 MUTANTS_HELP: Mapping[str, str] = {
     "repository": "Repository whose functions became samples here.",
-    "faults": "Faulty versions of its sampled functions, two per function; they were not used to choose tests.",
+    "faults": "Faulty versions of the sampled functions, two per function; the tests were chosen without them.",
     "noticed by all": "Faults noticed by at least one of the tests that run the function (at most 150).",
-    "noticed": "Faults noticed by the sample's own tests (at most 20); such a completion scores 0.",
+    "noticed": "Faults noticed by the sample's own tests (at most 20); a completion with such a fault scores 0.",
     "kill rate %": "Share of the faults noticed by all tests that the sample's own tests also notice, in percent.",
     "all faults %": "Share of all faults that are noticed, in percent; some faults have no effect that a test "
     "can notice.",

@@ -79,12 +79,14 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
     tested = max((pair.difference.pairs for pair in compared), default=0)
     if tested:
         which = f"the {tested} comparisons shown, corrected together" if tested > 1 else "this comparison alone"
-        sentences.append(f"p and intervals cover {which}; the Leaderboard corrects for all of its rows.")
+        sentences.append(
+            f"The p-values and intervals are for {which}; the Leaderboard page corrects for all of its rows."
+        )
     for pair in compared:
         difference, name = pair.difference, names[pair.this.id]
         if pair.this.strategy != pair.other.strategy and pair.this.generator != pair.other.generator:
             sentences.append(
-                f"{name}: strategy and generator both differ from the baseline, so their effects cannot be separated."
+                f"{name}: strategy and generator both differ from the baseline, so neither effect can be isolated."
             )
         if pair.this.control or pair.other.control:
             which = name if pair.this.control else names[pair.other.id]

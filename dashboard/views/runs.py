@@ -18,8 +18,8 @@ STATES: Mapping[str, str] = {
     NO_END: "An attempt has no recorded end: it is still running, or its process was killed. The state is unknown, "
     "because the database is on another machine.",
     COMPLETE: "Every planned sample has a result, and every function its verdict.",
-    INCOMPLETE: "The last attempt ended, and samples are missing. Run the same command again to complete the run.",
-    UNJUDGED: "Every sample has a result; functions still lack verdicts.",
+    INCOMPLETE: "The last attempt ended, but samples are missing. Run the same command again to complete the run.",
+    UNJUDGED: "Every sample has a result, but some functions have no verdict yet.",
     NOT_BEGUN: "The run is planned; no attempt is stored.",
 }
 MESSAGE = 300
@@ -162,7 +162,7 @@ FAULT_HELP: Mapping[str, str] = {
     "message": "The error message, on one line.",
     "count": "Number of faults in all attempts.",
     "last attempt": "Start of the last attempt with the fault, in UTC; faults have no time of their own.",
-    "samples": "Some of the samples that are missing because of it.",
+    "samples": "Some of the samples that are missing because of the fault.",
 }
 
 

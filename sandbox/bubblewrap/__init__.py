@@ -63,7 +63,7 @@ class BubblewrapSandbox:
         finally:
             box.end()
         if words != "box":
-            cure = _REFUSED if re.search(_REFUSAL, words) else "repair this, or use Docker"
+            cure = _REFUSED if re.search(_REFUSAL, words) else "remove the cause of this error, or use Docker"
             raise SandboxUnavailable(words, where="bubblewrap", cure=cure)
 
     def prepare(self, environment: Environment, report: Report) -> str:

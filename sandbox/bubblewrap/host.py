@@ -113,7 +113,9 @@ def stage(sources: Sequence[Path]) -> str:
         if Path(name).is_dir() and not any(is_within(path, [name]) for path in sources):
             return name
     raise SandboxUnavailable(
-        f"none of {', '.join(_STAGES)} can be used to stage a box", where="bubblewrap", cure="create an empty /mnt"
+        f"a box cannot be mounted on any of {', '.join(_STAGES)}",
+        where="bubblewrap",
+        cure="create an empty folder /mnt",
     )
 
 

@@ -8,10 +8,10 @@ suite=bookworm
 say() { echo "debian_base: $*" >&2; }
 fail() { say "$*"; exit 1; }
 
-command -v docker >/dev/null 2>&1 || fail "docker is missing; run docker_engine.sh, beside this"
-docker version >/dev/null 2>&1 || fail "no Docker engine answers; run docker_engine.sh, beside this"
+command -v docker >/dev/null 2>&1 || fail "docker is missing; run docker_engine.sh in the script's folder"
+docker version >/dev/null 2>&1 || fail "no Docker engine answers; run docker_engine.sh in the script's folder"
 if docker image inspect "$tag" >/dev/null 2>&1; then say "the image $tag exists already"; exit 0; fi
-[ "$(id -u)" = 0 ] || fail "only root can unpack Debian's packages; run it as root (sudo $0)"
+[ "$(id -u)" = 0 ] || fail "only root can unpack Debian's packages; run the script as root (sudo $0)"
 if ! command -v debootstrap >/dev/null 2>&1; then
     command -v apt-get >/dev/null 2>&1 || fail "debootstrap is missing; install it"
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends debootstrap debian-archive-keyring >/dev/null 2>&1 ||
@@ -56,5 +56,5 @@ rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$root"/
 tar -C "$root" --numeric-owner -c . | docker import \
     --change 'CMD ["python3"]' \
     --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8' \
-    - "$tag" >/dev/null || fail "the image could not be imported; look at the engine's log"
+    - "$tag" >/dev/null || fail "the image could not be imported; see the Docker engine's log (journalctl -u docker)"
 say "built $tag ($(docker image inspect --format '{{.Size}}' "$tag" | awk '{ printf "%d MB", $1 / 1000000 }'))"

@@ -26,7 +26,7 @@ install_packages() {
 
 start_engine() {
     if [ -d /run/systemd/system ]; then
-        systemctl start docker >/dev/null 2>&1 || fail "systemd cannot start Docker; look at journalctl -u docker"
+        systemctl start docker >/dev/null 2>&1 || fail "systemd cannot start Docker; see its log (journalctl -u docker)"
     else
         say "starting dockerd (log: $log)"
         # In its own session it outlives this script and the terminal; it must not hold the script's lock.
@@ -41,7 +41,7 @@ start_engine() {
 }
 
 if ! answers; then
-    [ "$(id -u)" = 0 ] || fail "no Docker engine answers; start Docker, or run this as root"
+    [ "$(id -u)" = 0 ] || fail "no Docker engine answers; start Docker, or run the script as root"
     command -v apt-get >/dev/null 2>&1 || fail "no Docker engine answers; install and start Docker"
     exec 9>/run/ctxbench-docker.lock
     flock 9

@@ -40,7 +40,7 @@ def confirmed(channel: socket.socket) -> None:
             return
     except OSError:
         pass
-    raise NotReady("the job's process could not be made ready")
+    raise NotReady("the job's process could not be prepared")
 
 
 def start(channel: socket.socket, order: Mapping[str, Any], handle: int | None = None) -> None:

@@ -47,7 +47,9 @@ class Supervisor:
         try:
             files.write(self._bounds.folder, head["files"], content)
         except (OSError, ValueError) as error:
-            return _fault(f"its files cannot be written: {error}", "send fewer files, or give the pool a larger disk")
+            return _fault(
+                f"the job's files cannot be written: {error}", "send fewer files, or give the pool a larger disk"
+            )
         try:
             child.confirmed(self._channel)
         except child.NotReady as error:
@@ -56,7 +58,9 @@ class Supervisor:
         try:
             self._start(head["action"])
         except child.NotReady:
-            return _fault(f"its function cannot be called: {self._words()}", "add its module to the library")
+            return _fault(
+                f"the job's function cannot be called: {self._words()}", "add the function's module to the library"
+            )
         began = time.monotonic()
         ended = self._watch(began + head["seconds"])
         took = time.monotonic() - began

@@ -65,7 +65,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 
 WRONG = [
-    (HEAD.replace("demo", "other") + PYPI, "name", "make the two equal"),
+    (HEAD.replace("demo", "other") + PYPI, "name", "rename the file, or correct `name`"),
     (HEAD.replace("demo", "De/mo") + PYPI, "name", "file's name"),
     (HEAD.replace("python", "rust") + PYPI, "language", '"java" or "python"'),
     (HEAD.replace("MIT", "see LICENSE") + PYPI, "license", "SPDX"),
@@ -87,7 +87,7 @@ WRONG = [
     (HEAD + PYPI + "\n[tests]\nrequirement = []\n", "tests.requirement", "did you mean 'requirements'"),
     (HEAD + PYPI + '\n[tests]\npaths = ["../x"]\n', "tests.paths[1]", "list of folders"),
     (HEAD + PYPI + '\n[tests]\nadded = "ours"\n', "tests.added: there is no folder", "relative to the manifest"),
-    (HEAD.replace("python", "java") + PYPI + '\n[tests]\nadded = "."\n', "tests.added", "leave it out"),
+    (HEAD.replace("python", "java") + PYPI + '\n[tests]\nadded = "."\n', "tests.added", "leave `added` out"),
     (HEAD + 'codereval = ["a b"]\n' + PYPI, "codereval[1]: 'a b' is not", "a list of projects"),
     (HEAD + PYPI.replace('kind = "pypi"', 'kind = "svn"'), "source[1].kind: 'svn'", "git, pypi, debian, local"),
     (HEAD + PYPI.replace('kind = "pypi"\n', ""), "source[1].kind: is missing", "git, pypi, debian, local"),
@@ -95,7 +95,7 @@ WRONG = [
     (HEAD + PYPI.replace(SHA, SHA.upper()), "source[1].sha256", "sha256sum"),
     (HEAD + PYPI.replace("sha256", "sha"), "source[1].sha256: is missing", "sha256sum"),
     (HEAD + PYPI.replace("sha256", "sha25"), "source[1].sha25: is not a known key", "did you mean 'sha256'"),
-    (HEAD + PYPI + 'version = "2.0"\n', "source[1].version", "the same version"),
+    (HEAD + PYPI + 'version = "2.0"\n', "source[1].version", "leave `version` out of the source"),
     (HEAD + PYPI.replace('"demo"', '"--index-url"'), "source[1].name", "package index"),
     (
         HEAD + '[[source]]\nkind = "git"\nurl = "https://example.org/x"\ncommit = "v1.0"\n',
@@ -111,9 +111,13 @@ WRONG = [
     ),
     (HEAD + f'[[source]]\nkind = "debian"\npackage = "-x"\nsha256 = "{SHA}"\n', "source[1].package", "showsrc"),
     (HEAD + '[[source]]\nkind = "local"\n', "source[1].path: is missing", "relative to the manifest"),
-    (HEAD + '[[source]]\nkind = "local"\npath = ""\n', "source[1].path: '' is not a text", "relative to the manifest"),
+    (
+        HEAD + '[[source]]\nkind = "local"\npath = ""\n',
+        "source[1].path: '' is blank",
+        "relative to the manifest",
+    ),
     (HEAD + '[[source]]\nkind = "local"\npath = 1\n', "source[1].path", "relative to the manifest"),
-    (HEAD + PYPI + '\n[tests]\nadded = " "\n', "tests.added: ' ' is not a text", "relative to the manifest"),
+    (HEAD + PYPI + '\n[tests]\nadded = " "\n', "tests.added: ' ' is blank", "relative to the manifest"),
     (HEAD + PYPI + '\n[tests]\npaths = [""]\n', "tests.paths[1]: '' is not a path", "list of folders"),
     (HEAD + 'source = ["x"]\n', "source[1]", "[[source]]"),
     (HEAD + "tests = 1\n" + PYPI, "tests: is not a table", "[tests]"),

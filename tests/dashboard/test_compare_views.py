@@ -119,7 +119,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     names = {**NAMES, "gold": "gold"}
     compared = compare([*TABLES, control], metric="es")
     sentences = view.remarks(compared, names)
-    assert sentences[0].startswith("p and intervals cover the 2 comparisons shown, corrected together")
+    assert sentences[0].startswith("The p-values and intervals are for the 2 comparisons shown, corrected together")
     assert "gold is a control: its difference is shown but not tested." in sentences
     assert view.difference_rows(compared, names)[-1]["p"] is None
     # One of the two is significant, and needs nothing more to be said.
@@ -177,7 +177,7 @@ def test_what_else_differs_than_the_strategy_is_said() -> None:
     ]
     decoded, tokenizers, _, both, *_ = view.remarks(compare(runs, metric="es"), {"base": "x", BETTER.run.id: "y"})
     assert "temperature 0.8" in decoded and "tokenizer 2" in tokenizers
-    assert both == "y: strategy and generator both differ from the baseline, so their effects cannot be separated."
+    assert both == "y: strategy and generator both differ from the baseline, so neither effect can be isolated."
 
 
 def test_that_bits_of_two_models_are_left_out_is_said() -> None:

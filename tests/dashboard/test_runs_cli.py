@@ -62,7 +62,7 @@ def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
     text = runs_command(home, going[:6]).out
     assert text.startswith(f"{going}  demo  broken  ")
     assert "1 of 8 samples" in text and "no end recorded" in text and "or its process was killed" in text
-    assert "3 times, last in the attempt of" in text and "strategy: broken" in text
+    assert "strategy fault, 3 times, last in the attempt of" in text and "broken" in text
     assert "\n  Traceback\n    line 1\n" in text
     assert f"ctxbench run --samples demo --strategy broken --generator '{'<script>'}" in text
     assert text.count(shlex.join(["--home", str(home.root)])) == 1

@@ -36,19 +36,19 @@ class BareBox:
         while left:
             _, ready, _ = select.select([], [self._in], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise SandboxLost("the box takes nothing", cure="run it again")
+                raise SandboxLost("the box accepts no input", cure="run the job again")
             try:
                 left = left[os.write(self._in, left) :]
             except OSError as error:
-                raise SandboxLost(f"the box is gone ({error})", cure="run it again") from None
+                raise SandboxLost(f"the box is gone ({error})", cure="run the job again") from None
 
     def receive(self, deadline: float) -> bytes:
         ready, _, _ = select.select([self._out], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
-            raise SandboxLost("the box says nothing", cure="run it again")
+            raise SandboxLost("the box sent nothing", cure="run the job again")
         data = os.read(self._out, 1 << 16)
         if not data:
-            raise SandboxLost("the box is gone", cure="run it again")
+            raise SandboxLost("the box is gone", cure="run the job again")
         return data
 
     def end(self) -> str:

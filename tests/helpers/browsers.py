@@ -29,7 +29,7 @@ ARGUMENTS = (
 def browser() -> Iterator[Browser]:
     program = shutil.which(CHROMIUM)
     if program is None:
-        missing("no browser: `apt-get install chromium`")
+        missing("no browser is installed; run `apt-get install chromium`")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -25,7 +25,7 @@ def settings() -> dict[str, dict[str, str]]:
     """Return name -> environment of every setting that this processor supports."""
     features = _features()
     if platform.machine() != "x86_64" or not features.get("AVX2"):
-        missing("settings of BLAS are tried on x86-64 with AVX2")
+        missing("the settings of BLAS can be tested only on x86-64 with AVX2")
     cores = CORES | (NEWEST if features.get("AVX512_SKX") or features.get("X86_V4") else {})
     found = {core: {"OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": "1"} for core in cores}
     found["two threads"] = {"OPENBLAS_NUM_THREADS": "2"}

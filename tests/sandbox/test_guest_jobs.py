@@ -180,7 +180,9 @@ def test_forked_processes_are_not_counted_twice(pool: BoxPool) -> None:
 
 @pytest.mark.slow
 def test_what_is_wrong_with_a_job_is_told_apart_from_what_it_does(pool: BoxPool) -> None:
-    with pytest.raises(SandboxError, match=r"its function cannot be called: .*ModuleNotFoundError.*; add its module"):
+    with pytest.raises(
+        SandboxError, match=r"the job's function cannot be called: .*ModuleNotFoundError.*; add the function's module"
+    ):
         pool.run(Job(action=Call(function="no_such_module:f", arguments={})))
     with pytest.raises(SandboxError, match="files cannot be written"):
         pool.run(Job(action=Command(argv=("true",)), files={"run.sh/inside": b"x"}))

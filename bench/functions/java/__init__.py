@@ -89,7 +89,9 @@ def _left_out(suite: JavaSuite) -> Iterator[str]:
 
 def _junit(project: Project, suite: Suite) -> JavaSuite:
     if not isinstance(suite, JavaSuite):
-        raise InputFault("the suite is not a JUnit suite", where=project.manifest.name, cure="correct its [tests]")
+        raise InputFault(
+            "the suite is not a JUnit suite", where=project.manifest.name, cure="correct [tests] in the manifest"
+        )
     return suite
 
 

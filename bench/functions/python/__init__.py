@@ -104,7 +104,9 @@ def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: R
 
 def _pytest(project: Project, suite: Suite) -> PythonSuite:
     if not isinstance(suite, PythonSuite):
-        raise InputFault("the suite is not a pytest suite", where=project.manifest.name, cure="correct its [tests]")
+        raise InputFault(
+            "the suite is not a pytest suite", where=project.manifest.name, cure="correct [tests] in the manifest"
+        )
     return suite
 
 

@@ -124,7 +124,7 @@ class Uncollected(InputFault):
 
 def _checked(name: str, outcome: Outcome, report: Report) -> Any:
     output = " ".join(outcome.output[-_TAIL:].split()) or "no output"
-    cure = "correct its [tests]: requirements, pythonpath, paths, arguments, deselect"
+    cure = "correct [tests] in the manifest: requirements, pythonpath, paths, arguments, deselect"
     if outcome.ended is Ended.TIMED_OUT:
         raise InputFault(f"the tests take longer than {SECONDS:.0f} s", where=name, cure=_CURE_OF_SLOW)
     try:

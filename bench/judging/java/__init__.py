@@ -149,7 +149,7 @@ def _verdict(tests: Sequence[str], outcome: Outcome, secret: str) -> Finding:
         return early
     report = outcome.result
     if not isinstance(report, dict):
-        what = f"no result came (exit status {outcome.exit_code})"
+        what = f"no result was written (exit status {outcome.exit_code})"
         if outcome.out_of_memory:
             what = "out of memory"
         return Finding(Verdict.FAILED, f"ended early: {what}")
@@ -174,7 +174,7 @@ def _tested(
     run = sum(1 for state in states.values() if state is not None)
     canary = _state(report.get("canary"))
     if canary is None and not run:
-        return Finding(Verdict.FAILED, _cut_short(report.get("exit"), "no report came", outcome))
+        return Finding(Verdict.FAILED, _cut_short(report.get("exit"), "JUnit wrote no report", outcome))
     if canary is None or canary[0] == "passed":
         return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
     if not canary[1].endswith(f": {secret}"):

@@ -27,9 +27,8 @@ _ERROR_LINE = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
 _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
 CURE = (
-    "add Debian packages of what is missing to requirements and their jars to jars in [tests] (`apt-file search "
-    'NAME.jar` finds them); packages of the JDK, such as sun.misc, need release = "9"; if Kotlin or another module of '
-    "the repository declares it, set source_dir to another module"
+    "add the missing library's Debian package to `requirements` and its jar to `jars` in [tests] (`apt-file search "
+    'NAME.jar` finds both); for sun.misc, write release = "9" there; for code of another module, correct source_dir'
 )
 """How to repair a repository that does not compile."""
 
@@ -204,7 +203,7 @@ def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
         message = str(result.get("fault") or outcome.output).strip()
         last = message.splitlines()[-1] if message else "no output"
         raise InputFault(
-            f"{what} failed ({outcome.ended}): {last}", cure="read the build instructions of the repository"
+            f"{what} failed ({outcome.ended}): {last}", cure="correct [tests] and source_dir in the manifest"
         )
     return result
 

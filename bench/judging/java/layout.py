@@ -98,7 +98,7 @@ def _module(tree: Mapping[str, bytes], poms: Poms, source_dir: str) -> str:
         if _folders(tree, poms, folder, MAIN):
             return folder
     modules = sorted({path.partition(f"/{MAIN.usual}/")[0] for path in tree if f"/{MAIN.usual}/" in path})
-    cure = "only repositories of Maven's layout can be tested"
+    cure = "choose a repository in Maven's layout, or use line samples"
     if modules:
         cure = f"set source_dir in the manifest to one of its modules: {', '.join(modules)}"
     raise InputFault(f"the repository has no {inside(source_dir, MAIN.usual)}", cure=cure)

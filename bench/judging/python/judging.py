@@ -58,7 +58,7 @@ def _verdict(
     if early:
         return early
     if report is None:
-        return Finding(Verdict.FAILED, f"ended early: no result came (exit status {outcome.exit_code})")
+        return Finding(Verdict.FAILED, f"ended early: no result was written (exit status {outcome.exit_code})")
     by_test = _by_test(report)
     if report.signal == signal.SIGXCPU:
         return Finding(Verdict.TIMED_OUT, "ran out of processor time")

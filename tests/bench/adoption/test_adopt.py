@@ -34,8 +34,8 @@ SHOP: Mapping[str, str] = {
     "till.py": "from shop import double\n\n\ndef ring(amount):\n    return double(amount) + double(1)\n",
     **FILES,
 }
-UNDATED = "its release date is unknown; write it as `released` (for an unchanged clone, the day of its commit)"
-ONLY = "its tests ran only in fake; repeat the command with another --sandbox to check them there"
+UNDATED = "the release date is unknown; write the day as `released` (for an unchanged clone, the day of the commit)"
+ONLY = "the tests ran only in fake; to check them elsewhere, repeat the command with another --sandbox"
 Asked = list[tuple[str, ...]]
 
 
@@ -111,7 +111,7 @@ def test_a_second_time_runs_nothing_and_replaces_nothing_without_force(trying: T
 def test_without_tests_nothing_is_run(tmp_path: Path) -> None:
     adoption = Trying(tmp_path).adopt(None)
     assert (adoption.manifest.tests, adoption.lines) == (None, 6)
-    assert "# Its tests were not run." in adoption.path.read_text()
+    assert "# The tests were not run." in adoption.path.read_text()
 
 
 def test_what_the_tests_miss_is_added_and_they_run_again(trying: Trying) -> None:
@@ -121,7 +121,7 @@ def test_what_the_tests_miss_is_added_and_they_run_again(trying: Trying) -> None
     assert trying.required == [(), ("PyYAML",)]
     assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ("PyYAML",)
     assert "shop: trying again with requirements PyYAML" in trying.said
-    assert adoption.doubts == (UNDATED, "added because tests failed without them: PyYAML", ONLY)
+    assert adoption.doubts == (UNDATED, "requirements added because tests failed without them: PyYAML", ONLY)
 
 
 def test_files_that_cannot_be_imported_are_left_out_with_the_cause(trying: Trying) -> None:
@@ -175,7 +175,7 @@ def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(trying: T
     assert adoption.doubts == (
         UNDATED,
         ONLY,
-        "1 of 6 tests failed here, so they judge nothing: tests/test_shop.py::test_root (is reached)",
+        "1 of 6 tests failed here and will not judge completions: tests/test_shop.py::test_root (is reached)",
     )
     assert "# 5 of 6 tests passed (1 failed)." in adoption.path.read_text()
     again = trying.adopt(in_process(more=lambda _: pytest.fail("run again")), force=True)
@@ -196,7 +196,7 @@ def test_a_requirement_that_the_index_does_not_have_is_dropped_and_doubted(tmp_p
     trying.lock_fault = lambda required: "No matching distribution found for oddity>2" if "oddity>2" in required else ""
     adoption = trying.adopt(in_process())
     assert trying.required == [("oddity>2", "six"), ("six",)]
-    assert adoption.doubts[1] == "not required, because the index has no wheel for this Python: oddity>2"
+    assert adoption.doubts[1] == "requirements left out, because the index has no wheel for this Python: oddity>2"
 
 
 @pytest.mark.parametrize("fault", ["Invalid requirement: 'of-another>dev'", "ResolutionImpossible: for help"])
@@ -204,7 +204,7 @@ def test_requirements_that_cannot_be_met_leave_a_manifest_for_lines(trying: Tryi
     trying.lock_fault = lambda _: fault
     adoption = trying.adopt(in_process())
     assert adoption.manifest.tests is None and "\n# [tests]\n" in adoption.path.read_text()
-    assert "none of its tests ran" in adoption.doubts[-1] and fault in adoption.doubts[-1]
+    assert "no test ran" in adoption.doubts[-1] and fault in adoption.doubts[-1]
 
 
 def test_an_index_that_does_not_answer_ends_it_without_a_manifest(trying: Trying) -> None:
@@ -237,7 +237,7 @@ def test_a_repository_that_gives_nothing_is_refused_and_writes_nothing(tmp_path:
 def test_where_every_test_fails_the_causes_are_told_and_the_guess_is_a_comment(tmp_path: Path) -> None:
     adoption = Trying(tmp_path).adopt(in_process(more=failing("")))
     assert adoption.manifest.tests is None and "# [tests]\n" in adoption.path.read_text()
-    assert adoption.doubts[-2].startswith("6 of 6 tests failed here, ")
+    assert adoption.doubts[-2].startswith("6 of 6 tests failed here and ")
     assert "tests/test_shop.py::test_root (is reached)" in adoption.doubts[-2]
     assert adoption.doubts[-1] == "no test passed, so [tests] is commented out"
 
@@ -249,7 +249,7 @@ def test_what_could_not_be_tried_beside_a_suite_that_runs_is_a_doubt(trying: Try
     fake = in_process(more=lambda job: replace(result, output=causes) if (result := answer(job)) else None)
     adoption = trying.adopt(fake)
     assert adoption.trial is not None and adoption.trial.passed == 5
-    assert adoption.doubts[1].startswith("its tests could not be run with requirements PyYAML: ")
+    assert adoption.doubts[1].startswith("the tests could not be run with requirements PyYAML: ")
     assert "does not answer" in adoption.doubts[1]
 
 
@@ -312,7 +312,7 @@ def test_an_older_pytest_is_tried_before_files_are_left_out(trying: Trying, runs
     adoption = trying.adopt(in_process(more=answer))
     assert adoption.manifest.tests is not None and adoption.manifest.tests.deselect == ()
     assert adoption.manifest.tests.requirements == (runs_with,) and len(trying.required) == required
-    assert f"added because tests failed without them: {runs_with}" in adoption.doubts
+    assert f"requirements added because tests failed without them: {runs_with}" in adoption.doubts
 
 
 def test_an_older_pytest_is_taken_only_if_more_tests_pass(trying: Trying) -> None:
@@ -329,20 +329,22 @@ def test_the_fault_of_a_suite_that_asked_for_more_is_kept(tmp_path: Path) -> Non
     answers = [missing, None]
     adoption = trying.adopt(in_process(more=lambda job: answers.pop(0) if covering(job) and answers else None))
     assert adoption.trial is not None and adoption.trial.passed
-    assert any(doubt.startswith("its tests could not be run with requirements PyYAML>=6") for doubt in adoption.doubts)
+    assert any(doubt.startswith("the tests could not be run with requirements PyYAML>=6") for doubt in adoption.doubts)
 
 
 def test_tests_that_come_out_otherwise_in_the_other_back_end_are_a_doubt(trying: Trying) -> None:
     beside = in_process(more=failing("_root"))
     beside.name = "other"
     adoption = trying.adopt(in_process(), beside)
-    assert adoption.doubts[1:] == ("6 of its tests pass in fake, 5 in other; different: tests/test_shop.py::test_root",)
+    assert adoption.doubts[1:] == (
+        "6 tests pass in fake, 5 in other; these tests differ: tests/test_shop.py::test_root",
+    )
     assert "The tests ran in fake and in other." in adoption.remarks
     alike = in_process()
     alike.name = "alike"
     assert trying.adopt(in_process(), alike, force=True).doubts == (UNDATED,)
     beside.answer, beside.name = lambda _: outcome(None, "killed"), "third"
-    assert trying.adopt(in_process(), beside, force=True).doubts[1].startswith("its tests could not be run in third")
+    assert trying.adopt(in_process(), beside, force=True).doubts[1].startswith("the tests could not be run in third")
 
 
 def test_a_clone_without_changes_is_adopted_with_its_commit_and_day(trying: Trying, tmp_path: Path) -> None:
@@ -360,7 +362,7 @@ def test_a_clone_without_changes_is_adopted_with_its_commit_and_day(trying: Tryi
     day = git(trying.tree, "show", "--no-patch", "--format=%cs", commit)
     assert (str(adopted.manifest.released), adopted.manifest.version) == (day, commit[:12])
     assert adopted.doubts[0].endswith("so tests that need them fail: 1 link, submodule deep/part")
-    assert "its source is a clone on this machine" in adopted.doubts[1]
+    assert "the source is a clone on this machine" in adopted.doubts[1]
     (trying.tree / "more.py").write_text("x = 1\n")
     changed = trying.adopt(None, name="changed")
     assert isinstance(changed.manifest.sources[0], LocalSource) and UNDATED in changed.doubts

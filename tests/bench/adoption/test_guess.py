@@ -33,7 +33,7 @@ def test_the_language_is_that_of_most_of_its_code() -> None:
     python = {"PKG-INFO": "Name: demo\nVersion: 3\n", "demo.py": "x = 1\n" * 9, "Glue.java": CLASS}
     result = guessed(python)
     assert (result.language, result.version) == ("python", "3")
-    assert any("some of its files are Java" in doubt for doubt in result.doubts)
+    assert any("some files are Java" in doubt for doubt in result.doubts)
 
 
 def test_a_repository_in_neither_language_is_refused() -> None:
@@ -128,12 +128,12 @@ RIGHT: list[tuple[dict[str, str], str]] = [
     ({"pom.xml": pom("The Apache Software License, Version 2.0")}, "Apache-2.0"),
 ]
 DOUBTS: list[tuple[dict[str, str], str]] = [
-    ({"LICENSE.txt": TEXTS["MIT"] + COMMONS}, 'MIT, but also says \'"Commons Clause" License Condition'),
-    ({"LICENSE.txt": COMMONS + TEXTS["Apache-2.0"]}, 'Apache-2.0, but also says \'"Commons Clause"'),
-    ({"LICENSE": TEXTS["MIT"].replace("\n\nPerm", "\nNot for sale.\nPerm")}, "MIT, but also says 'Not for sale.'"),
+    ({"LICENSE.txt": TEXTS["MIT"] + COMMONS}, 'MIT, but also contains \'"Commons Clause" License Condition'),
+    ({"LICENSE.txt": COMMONS + TEXTS["Apache-2.0"]}, 'Apache-2.0, but also contains \'"Commons Clause"'),
+    ({"LICENSE": TEXTS["MIT"].replace("\n\nPerm", "\nNot for sale.\nPerm")}, "MIT, but also contains 'Not for sale.'"),
     (
         {"LICENSE": TEXTS["MIT"] + "\nThe Software must not be used in war.\n"},
-        "also says 'The Software must not be used in",
+        "also contains 'The Software must not be used in",
     ),
     ({"LICENSE": TEXTS["MIT"].replace("and/or sell", "and/or")}, "but lacks 'and/or sell'"),
     (
@@ -146,19 +146,22 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
     ),
     ({"LICENSE": TEXTS["MIT"], "LICENSE.APACHE": TEXTS["Apache-2.0"]}, "LICENSE is MIT; LICENSE.APACHE is Apache-2.0:"),
     ({"COPYING": TEXTS["GPL-2.0-only"]}, 'license = "GPL-2.0-only" or license = "GPL-2.0-or-later"'),
-    ({"COPYING": GPL3, "PKG-INFO": info("License: GPLv3")}, "no file says whether later versions are allowed"),
-    ({"COPYING": GPL3, "x.py": ONLY}, "no file says whether later versions are allowed"),
+    ({"COPYING": GPL3, "PKG-INFO": info("License: GPLv3")}, "no file states whether later versions are allowed"),
+    ({"COPYING": GPL3, "x.py": ONLY}, "no file states whether later versions are allowed"),
     ({"LICENSE": LGPL21, "pom.xml": pom("GNU Lesser General Public License")}, 'license = "LGPL-2.1-only" or'),
     ({"LICENSE": TEXTS["BUSL-1.1"], "pyproject.toml": project('"MIT"')}, 'license = "BUSL-1.1" or license = "MIT"'),
     ({"LICENSE": TEXTS["MIT"], "PKG-INFO": info("Classifier: License :: OSI Approved :: BSD License")}, "BSD License"),
-    ({"setup.cfg": "[metadata]\nlicense = BSD\n"}, "setup.cfg says 'BSD': write its SPDX expression"),
+    ({"setup.cfg": "[metadata]\nlicense = BSD\n"}, "setup.cfg states 'BSD': write the licence's SPDX expression"),
     ({"pyproject.toml": project('"GPL-3.0"')}, 'license = "GPL-3.0-only" or license = "GPL-3.0-or-later"'),
-    ({"pyproject.toml": project('"Ours-1.0"')}, "pyproject.toml says 'Ours-1.0': write its SPDX expression"),
-    ({"pom.xml": pom("Apache-2.0", "MIT")}, "its licence is uncertain"),
-    ({"docs/deep/LICENSE": TEXTS["MIT"], "licenses.py": "x"}, "its files name no recognised licence"),
-    ({"LICENSE": TEXTS["MIT"] + "\n禁止商业使用。\n"}, "also says '禁止商业使用。'"),
-    ({"LICENSE": TEXTS["MIT"] + "\n© 公司 禁止商业使用。\n"}, "also says '© 公司"),
-    ({"LICENSE": TEXTS["MIT"] + "\nCopyright Foo. You n\u043et \u043cay\n"}, "also says 'Copyright Foo."),
+    (
+        {"pyproject.toml": project('"Ours-1.0"')},
+        "pyproject.toml states 'Ours-1.0': write the licence's SPDX expression",
+    ),
+    ({"pom.xml": pom("Apache-2.0", "MIT")}, "the licence is uncertain"),
+    ({"docs/deep/LICENSE": TEXTS["MIT"], "licenses.py": "x"}, "no file names a recognised licence"),
+    ({"LICENSE": TEXTS["MIT"] + "\n禁止商业使用。\n"}, "also contains '禁止商业使用。'"),
+    ({"LICENSE": TEXTS["MIT"] + "\n© 公司 禁止商业使用。\n"}, "also contains '© 公司"),
+    ({"LICENSE": TEXTS["MIT"] + "\nCopyright Foo. You n\u043et \u043cay\n"}, "also contains 'Copyright Foo."),
     (
         {"LICENSE": "\ufffd" * 99, "PKG-INFO": info("License: MIT")},
         "LICENSE is not a licence that SPDX lists: it is empty,",
@@ -168,14 +171,17 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
         "LICENSE is not a licence that SPDX lists: it is empty,",
     ),
     ({"LICENSE": "", "PKG-INFO": info("License: MIT")}, "LICENSE is not a licence that SPDX lists: it is empty,"),
-    ({"LICENSE": TEXTS["GPL-3.0-only"] + ADVICE, "PKG-INFO": info("License: GPL-3.0-only")}, "also says 'How to Apply"),
-    ({"LICENSE": TEXTS["MIT"] + ADVICE}, "MIT, but also says 'How to Apply"),
+    (
+        {"LICENSE": TEXTS["GPL-3.0-only"] + ADVICE, "PKG-INFO": info("License: GPL-3.0-only")},
+        "also contains 'How to Apply",
+    ),
+    ({"LICENSE": TEXTS["MIT"] + ADVICE}, "MIT, but also contains 'How to Apply"),
     ({"LICENSE": TEXTS["MIT"].replace("distribute, sublicense,", "distribute,")}, "lacks 'distribute sublicense"),
     ({"LICENSE": TEXTS["MIT"].replace("AUTHORS OR", "COMPANIES AND")}, "names 'companies' as a copyright holder"),
-    ({"LICENSE": TEXTS["MIT"].replace("copies of", "copies <no sale> of")}, "also says '<no sale>'"),
-    ({"LICENSE": TEXTS["MIT"] + "\nNo modified software.\n"}, "also says 'No modified"),
-    ({"LICENSE": "The Apache License\n" + TEXTS["MIT"]}, "also says 'The Apache"),
-    ({"LICENSE": "MIT License\n" + TEXTS["MIT-0"].partition("\n")[2]}, "MIT-0, but also says 'MIT License'"),
+    ({"LICENSE": TEXTS["MIT"].replace("copies of", "copies <no sale> of")}, "also contains '<no sale>'"),
+    ({"LICENSE": TEXTS["MIT"] + "\nNo modified software.\n"}, "also contains 'No modified"),
+    ({"LICENSE": "The Apache License\n" + TEXTS["MIT"]}, "also contains 'The Apache"),
+    ({"LICENSE": "MIT License\n" + TEXTS["MIT-0"].partition("\n")[2]}, "MIT-0, but also contains 'MIT License'"),
     ({"LICENSE": TEXTS["MIT"], "LICENSES/other.txt": "No sale."}, "LICENSES/other.txt states other terms"),
     (
         {"LICENSE": TEXTS["MIT"], "docs/EULA.md": "No sale.", "NOTICE": "Do not."},
@@ -185,7 +191,7 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
     *(
         (
             {"LICENSE": TEXTS["MIT"].replace("<year> <copyright holders>", f"2020 Foo{terms}")},
-            "also says 'Copyright (c) 2020",
+            "also contains 'Copyright (c) 2020",
         )
         for terms in (
             ". Research institutions exclusively.",
@@ -210,8 +216,8 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
         )
     ),
     *(({"PKG-INFO": info(f"License: {name}")}, f"says {name!r}: write its SPDX") for name in ("MIT-like", "MIT/X11")),
-    ({"pyproject.toml": "tool = 1\nproject = 2\n"}, "its files name no recognised licence"),
-    ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, "its files name no recognised licence"),
+    ({"pyproject.toml": "tool = 1\nproject = 2\n"}, "no file names a recognised licence"),
+    ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, "no file names a recognised licence"),
 ]
 
 
@@ -234,7 +240,7 @@ def test_what_they_do_not_say_is_a_doubt_with_the_line_to_write(tree: dict[str, 
 def test_without_the_libraries_the_doubt_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     spdx, doubt = licence({"LICENSE": "x"}, [("PKG-INFO", "MIT")])
-    assert spdx == UNKNOWN and "ctxbench[licences]" in doubt and "PKG-INFO says 'MIT'" in doubt
+    assert spdx == UNKNOWN and "ctxbench[licences]" in doubt and "PKG-INFO states 'MIT'" in doubt
 
 
 def test_of_several_modules_the_one_with_most_tests_is_taken() -> None:

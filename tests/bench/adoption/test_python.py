@@ -118,7 +118,7 @@ def test_what_no_file_declares_is_required_and_doubted() -> None:
     }
     result = guessed(files)
     assert result.tests is not None and result.tests.requirements == ("python-dateutil",)
-    assert result.doubts == ("its tests import packages that none of its files declares: dateutil",)
+    assert result.doubts == ("the tests import packages that no file declares: dateutil",)
 
 
 def test_a_module_with_an_underscore_before_its_name_is_brought_by_the_distribution_without_one() -> None:
@@ -206,7 +206,7 @@ def test_the_settings_of_pytest_say_where_tests_are(path: str, text: str) -> Non
 
 def test_a_source_without_tests_says_so() -> None:
     result = guessed({"pyproject.toml": PROJECT, "demo.py": "", "docs/test_conf.py": TEST, "tests/x.py": TEST})
-    assert result.tests is None and "it contains no test files" in result.doubts[0]
+    assert result.tests is None and "the source contains no test files" in result.doubts[0]
 
 
 def test_broken_files_are_read_as_nothing() -> None:

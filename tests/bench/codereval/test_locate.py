@@ -154,8 +154,8 @@ def test_a_recorded_line_or_code_that_is_wrong_is_told() -> None:
     # Blanks, quotes and indentation do not count.
     assert found(changed(docstring="Return the\n'area'.\nArgs:\nwidth:  one side.")).how == EXACT
     assert found(changed(lineno=4)).remark == ""
-    assert found(changed(lineno=9)).remark == "it begins on line 4, not 9"
-    assert found(changed(code="def area(width):\n    return 0")).remark == "its code differs from the record"
+    assert found(changed(lineno=9)).remark == "the function begins on line 4, not 9"
+    assert found(changed(code="def area(width):\n    return 0")).remark == "the code differs from the record"
 
 
 def test_a_file_that_this_python_cannot_read_is_told() -> None:

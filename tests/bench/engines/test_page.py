@@ -84,7 +84,7 @@ def test_a_strategy_asks_the_engines_that_its_parameters_name_and_no_others(
     assert attempt(tmp_path, bubblewrap_sandbox, "", home=home, strategy=own).scored == 3
     other = f"{tmp_path / 'mine.py'}@asks(engine=repomap, other=jedi)"
     summary = attempt(tmp_path, bubblewrap_sandbox, "", home=home, strategy=other)
-    assert summary.missing == 3 and "but none of its parameters names it" in summary.faults[0].message
+    assert summary.missing == 3 and "but has no parameter with this engine" in summary.faults[0].message
 
 
 @pytest.mark.slow

@@ -121,7 +121,7 @@ def test_it_gets_trees_without_answers_and_its_rows_are_marked(tmp_path: Path, s
 
 
 LOST: dict[str, tuple[bytes | None, str]] = {
-    "nothing": (b"", "gave no answer|was lost"),
+    "nothing": (b"", "did not answer|was lost"),
     "no JSON": (b"<html>", "was lost"),
     "redirect": (b"moved", "302"),
     "raised": (b'{"raised": "KeyError"}', "raised KeyError"),

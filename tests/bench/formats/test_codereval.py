@@ -284,9 +284,9 @@ def test_a_task_without_a_human_docstring_is_left_out_where_it_is_asked_for(labe
 @pytest.mark.parametrize(
     ("changes", "remark"),
     [
-        ({"lineno": "9"}, "it begins on line 7, not 9"),
-        ({"lineno": "100000"}, "it begins on line 7, not 100000"),
-        ({"code": CODE.replace("pi", "tau")}, "its code differs from the record"),
+        ({"lineno": "9"}, "the function begins on line 7, not 9"),
+        ({"lineno": "100000"}, "the function begins on line 7, not 100000"),
+        ({"code": CODE.replace("pi", "tau")}, "the code differs from the record"),
     ],
 )
 def test_wrong_lines_and_code_are_told(changes: dict[str, str], remark: str, home: Home, tmp_path: Path) -> None:

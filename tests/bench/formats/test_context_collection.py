@@ -68,7 +68,7 @@ def test_points_and_answers_are_joined_in_their_order(tmp_path: Path) -> None:
         (
             [point()],
             None,
-            r"python-public\.jsonl:1: field middle is missing; give answers-python-public\.jsonl beside",
+            r"python-public\.jsonl:1: field middle is missing; give answers-python-public\.jsonl too",
         ),
         (
             [point(), point(id="a2")],
@@ -96,7 +96,7 @@ def test_answers_to_no_file_are_refused(tmp_path: Path) -> None:
         written(tmp_path, "kotlin-public", point(middle="x")),
         written(tmp_path, "answers-python-public", answer()),
     ]
-    with pytest.raises(InputFault, match=r"contains answers to a file .*give python-public\.jsonl beside it"):
+    with pytest.raises(InputFault, match=r"contains answers to a file .*give python-public\.jsonl too"):
         import_set("context_collection", files, Home(tmp_path / "home"), "theirs")
 
 

@@ -132,7 +132,7 @@ def test_what_does_not_compile_is_told_and_kept_whole(tmp_path: Path, bubblewrap
 def test_kotlin_beside_java_is_told(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     kotlin = {"src/main/kotlin/shop/Tax.kt": b"package shop\n\nclass Tax(val rate: Double)\n"}
     tree = TREE | kotlin | {"src/main/java/shop/Till.java": b"package shop;\nclass Till { Tax tax; }\n"}
-    with pytest.raises(InputFault, match="if Kotlin or another module of the repository declares it") as f:
+    with pytest.raises(InputFault, match="for code of another module, correct source_dir") as f:
         built(TESTS, layout(TESTS, tree), tree, Home(tmp_path), bubblewrap_sandbox, silent)
     assert "1 error: src/main/java/shop/Till.java:2: cannot find symbol: class Tax;" in str(f.value)
 

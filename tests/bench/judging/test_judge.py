@@ -242,7 +242,7 @@ def test_an_imported_set_that_cannot_be_judged_says_what_to_do(tmp_path: Path) -
 
 def test_a_manifest_with_other_types_is_refused(tmp_path: Path) -> None:
     home, made = make(tmp_path, lock="pytest")
-    with pytest.raises(InputFault, match="lock is not a list of texts; build the set again"):
+    with pytest.raises(InputFault, match="lock is not a list of strings; build the set again"):
         suite_of(home, made, "shop")
 
 
@@ -263,7 +263,7 @@ def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: P
     with pytest.raises(InputFault, match="have changed since the sample set 'demo' was built"):
         suite_of(home, made, "shop")
     home, made = make(tmp_path / "d", added={"test_more.py": 1})
-    with pytest.raises(InputFault, match="added is not a table of texts"):
+    with pytest.raises(InputFault, match="added is not a table of strings"):
         suite_of(home, made, "shop")
     with pytest.raises(InputFault, match="already has a folder ctxbench_tests/"):
         laid({"ctxbench_tests/a.py": b""}, {"b.py": ""})

@@ -46,7 +46,7 @@ def test_jobs_that_did_not_end_by_themselves(changes: dict[str, Any], verdict: V
 
 
 def test_no_result_is_an_early_end() -> None:
-    assert judged(None, exit_code=3).reason == "ended early: no result came (exit status 3)"
+    assert judged(None, exit_code=3).reason == "ended early: no result was written (exit status 3)"
 
 
 def failed(said: object, **changes: Any) -> str:

@@ -249,7 +249,7 @@ def test_faults_have_cures(origin: Origin, built: Callable[..., SampleSet], tmp_
     path = tmp_path / "shop.toml"
     path.write_text(HEAD + '[[source]]\nkind = "local"\npath = "plain"\n')
     write_tree(tmp_path, {"plain/shop/tax.py": TAX})
-    with pytest.raises(InputFault, match='none of its sources has a history.*kind = "git"'):
+    with pytest.raises(InputFault, match='no source of the repository has a history.*kind = "git"'):
         with_history(manifest.load(str(path)))
     for text in ("yesterday", "main", "abc", "2024-13-01"):
         with pytest.raises(ValueError, match="neither a day such as 2024-06-01 nor a commit"):

@@ -175,7 +175,7 @@ def test_what_is_printed(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
     path = tmp_path / "mine" / "shop.toml"
     assert result.code == 0 and result.out.startswith(f"{path}: "), result
     assert "6 of 6 tests passed." in result.out and len(result.out.splitlines()) == 1
-    assert "shop: please check: its files name no recognised licence" in result.err
+    assert "shop: please check: no file names a recognised licence" in result.err
     assert_fault(run_cli("repo", "add", shop, "--folder", str(tmp_path / "mine")), "exists already", "--force")
     assert run_cli("repo", "check", str(path)).code == 0
 

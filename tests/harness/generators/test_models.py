@@ -57,7 +57,7 @@ def test_the_users_table_adds_models() -> None:
     ("old", "new", "message"),
     [
         ('license = "MIT"\n', "", r"model\[1\].license: is missing; name the licence of the weights, e.g. license = "),
-        ('license = "MIT"', 'license = " "', "license: ' ' is not a text"),
+        ('license = "MIT"', 'license = " "', "license: ' ' is blank"),
         ('name = "tiny"', 'name = "../tiny"', "name of lower-case letters"),
         ('name = "tiny"', 'name = "smollm2-135m"', "is taken; use another name"),
         ('file = "tiny.gguf"', 'file = "../tiny.gguf"', "not the name of a GGUF file"),
