@@ -28,7 +28,8 @@ _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method)
 _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
 CURE = (
     "add the missing library's Debian package to `requirements` and its jar to `jars` in [tests] (`apt-file search "
-    'NAME.jar` finds both); for sun.misc, write release = "9" there; for code of another module, correct source_dir'
+    'NAME.jar` finds both); for sun.misc, write release = "9" there; for names declared in Kotlin or another module, '
+    "choose another source_dir"
 )
 """How to repair a repository that does not compile."""
 

@@ -122,7 +122,7 @@ def test_what_does_not_compile_is_told_and_kept_whole(tmp_path: Path, bubblewrap
     with pytest.raises(InputFault, match="the sources do not compile with JDK 17: 300 errors: ") as fault:
         built(TESTS, layout(TESTS, tree), tree, Home(tmp_path), bubblewrap_sandbox, silent)
     assert f"{path}:2: package org.nowhere.part0 does not exist | {path}:3: package" in str(fault.value)
-    assert "part2 does not exist | …; add Debian packages" in str(fault.value)
+    assert "part2 does not exist | …; add the missing library" in str(fault.value)
     log = next(tmp_path.rglob("javac.log"))
     assert str(log) in str(fault.value)
     assert log.read_text().count(": error: ") == 300
@@ -132,7 +132,7 @@ def test_what_does_not_compile_is_told_and_kept_whole(tmp_path: Path, bubblewrap
 def test_kotlin_beside_java_is_told(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     kotlin = {"src/main/kotlin/shop/Tax.kt": b"package shop\n\nclass Tax(val rate: Double)\n"}
     tree = TREE | kotlin | {"src/main/java/shop/Till.java": b"package shop;\nclass Till { Tax tax; }\n"}
-    with pytest.raises(InputFault, match="for code of another module, correct source_dir") as f:
+    with pytest.raises(InputFault, match="for names declared in Kotlin or another module, choose") as f:
         built(TESTS, layout(TESTS, tree), tree, Home(tmp_path), bubblewrap_sandbox, silent)
     assert "1 error: src/main/java/shop/Till.java:2: cannot find symbol: class Tax;" in str(f.value)
 
