@@ -115,7 +115,7 @@ def stage(sources: Sequence[Path]) -> str:
     raise SandboxUnavailable(
         f"a box cannot be mounted on any of {', '.join(_STAGES)}",
         where="bubblewrap",
-        cure="create an empty folder /mnt",
+        cure="create an empty /mnt folder",
     )
 
 

@@ -82,7 +82,7 @@ def test_a_run_says_how_many_samples_have_a_flag(home: Home) -> None:
 def test_codes_of_a_terminal_are_shown_and_not_obeyed(home: Home) -> None:
     going = begun(home, faults=1, message="bad \x1b[2J", detail="Traceback\n  \x1b]0;owned\x07")
     text = runs_command(home, going[:6]).out
-    assert "\x1b" not in text and "strategy: bad ␛[2J" in text and "\n    ␛]0;owned␇\n" in text
+    assert "\x1b" not in text and ": bad ␛[2J" in text and "\n    ␛]0;owned␇\n" in text
 
 
 def test_runs_over_one_set(home: Home) -> None:
