@@ -306,7 +306,7 @@ def main(home: str, name: str = LITE, limit: str = "", generator: str = COPY_MOD
         text = "\n\n".join(parts(measure(place, name), name))
         _write(f"engines on {name}", text)
         return
-    _write(f"installed engines by {generator}", "\n\n".join(installed_parts(place, name, int(limit), generator)))
+    _write(f"engines by {generator}, {limit} lines", "\n\n".join(installed_parts(place, name, int(limit), generator)))
     if generator == COPY_MODEL:
         _write("what installed engines need", "\n".join(built_lines(place, name, int(limit))))
         _write("samples", "\n".join(page_lines(place, name, int(limit))), PAGE.with_name("engines.md"))
