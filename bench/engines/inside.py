@@ -31,7 +31,7 @@ _JAVA = (
 )
 _COMMON = frozenset([*keyword.kwlist, *_JAVA.split(), "self", "cls", "str", "list", "dict", "Object", "Override"])
 _LONGEST = 100
-"""Maximum characters of an identifier. Longer words are literals."""
+"""Most characters of an identifier. Longer words are literals."""
 _MOST = 600
 STATE = ".ctxbench-state"
 """File in a new box with another box's state."""
