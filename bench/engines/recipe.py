@@ -236,9 +236,9 @@ def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
     arguments = bind((_REMOTE,), spec)
     if not arguments.get("remote"):
         raise InputFault(
-            "the engine asks a server on another machine, which may store what it receives",
+            "the engine sends the repository's files to a server on another machine, which may store them",
             where=spec.name,
-            cure=f"to allow the server, write {spec.name}(remote=on)",
+            cure=f"to allow this, write {spec.name}(remote=on)",
         )
     return Recipe(
         spec=str(Spec(spec.name, {"remote": True})),

@@ -332,7 +332,10 @@ def _check(call: str, arguments: Mapping[str, Any]) -> None:
     candidates = wire.items(arguments.get("candidates", []), protocol.CANDIDATES, "candidates")
     texts = [*candidates, arguments.get("text", "")]
     if sum(map(len, texts)) > MOST_CHARACTERS:
-        raise InputFault(f"the texts to compare have more than {MOST_CHARACTERS} characters", cure="use shorter texts")
+        raise InputFault(
+            f"the texts to compare have more than {MOST_CHARACTERS} characters in total",
+            cure="pass fewer or shorter texts",
+        )
     if call == "similar_windows" and arguments["size"] > protocol.OVERLAP * max(1, arguments["stride"]):
         raise InputFault(
             f"windows of {arguments['size']} lines every {arguments['stride']} overlap too often",

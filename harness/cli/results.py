@@ -194,7 +194,7 @@ def export(
         repeated = [name for name in formats.prediction_names() if formats.predictions(name).repeats]
         raise click.UsageError(f"--repeat needs --format {' or '.join(repeated)}")
     if out.is_dir():
-        raise InputFault("the path is a folder", where=str(out), cure="give --out the path of a file")
+        raise InputFault("the path is a folder", where=str(out), cure="pass the path of a file: --out FILE")
     with open_reader(url) as store:
         if shape in RUN_FORMATS:
             _export_run(

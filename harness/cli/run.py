@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     required=True,
     metavar="SPEC",
     help="The model: incontext, openai:MODEL@URL, hf:FOLDER, vllm:FOLDER or name(key=value, …) "
-    "(see `ctxbench generator list`); none: retrieve only.",
+    "(see `ctxbench generator list`). With none, strategies only retrieve and no model answers.",
 )
 @summariser_options
 @tokenizer_option

@@ -129,7 +129,7 @@ def test_what_cannot_be_exported_is_said(home: Home, tmp_path: Path) -> None:
     ended = command(home, "results", "export", alone, "--out", str(tmp_path / "x"), "--format", "ctxbench")
     assert_fault(ended, "has no completions, because no model was asked", "choose --format inspect or every-eval-ever")
     folder = ("results", "export", "mine", "--out", str(tmp_path), "--format")
-    assert_fault(command(home, *folder, "inspect"), "the path is a folder", "give --out the path of a file")
+    assert_fault(command(home, *folder, "inspect"), "the path is a folder", "pass the path of a file: --out FILE")
     assert command(home, *folder[:-1], "--format", "nothing").code == 2
     assert set(RUN_FORMATS) < set(command(home, "results", "export", "--help").out.replace("|", " ").split())
 

@@ -196,7 +196,7 @@ _PIECE = re.compile(
 """Text parts that never share a token with their neighbours: a special token, a word, a number, a newline. The
 published rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there first."""
 _SURE = 0.9
-_CURE = f"name the folder with the model's {FILE}, as published with the weights"
+_CURE = f"set tokenizer= to the {FILE} that was published with the model's weights, or to its folder"
 
 
 def least_tokens(text: str) -> int:
