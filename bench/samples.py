@@ -59,7 +59,7 @@ def folder(home: Home, name: str) -> Path:
     """
     if not _NAME.fullmatch(name):
         raise InputFault(
-            f"{name!r} is not a name for a sample set", cure="use letters, digits, dots, dashes and underscores"
+            f"{name!r} is not a valid name for a sample set", cure="use letters, digits, dots, dashes and underscores"
         )
     return home.samples / name
 
@@ -255,7 +255,7 @@ def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None =
         root = home.repos / entry["checkout"]
         cure = entry.get("cure") or f"fetch it with `ctxbench repo fetch {name}`"
         if not root.is_dir():
-            raise InputFault(f"the repository {name!r} is not fetched", where=str(root), cure=cure)
+            raise InputFault(f"the repository {name!r} has not been fetched", where=str(root), cure=cure)
         repository = snapshot.load(
             name,
             root,

@@ -195,7 +195,7 @@ def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
         ("build", {"name": "new"}, "give either repositories with --repo or a standard set with --set"),
         ("build", {"name": "new", "repo": "nowhere"}, "no repository is called 'nowhere'"),
         ("build", {"name": "new", "set": "ctxbench-2", "seed": 1}, "--seed needs --repo"),
-        ("build", {"name": "-x", "repo": "click"}, "'-x' is not a name for a sample set"),
+        ("build", {"name": "-x", "repo": "click"}, "'-x' is not a valid name for a sample set"),
         ("import_results", {}, "give FILE and --format, or --reference"),
         ("import_results", {"reference": 3}, "no set with reference results is called '3'"),
     ],

@@ -128,7 +128,7 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
     root = home.repos / str(entry.get("checkout", ""))
     cure = entry.get("cure") or f"run `ctxbench repo fetch {repo}`"
     if not entry.get("checkout") or not root.is_dir():
-        raise InputFault(f"the repository {repo!r} is not fetched", where=str(root), cure=cure)
+        raise InputFault(f"the repository {repo!r} has not been fetched", where=str(root), cure=cure)
     tree = laid(read_tree(root), _added(suite_record, repo))
     if suite_record.get("tree") != tree_digest(tree):
         raise InputFault(

@@ -280,9 +280,9 @@ def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
             return sum(member.kind == "other" for member in members)
     except _BROKEN as error:
         raise InputFault(
-            f"the file is not a whole archive ({error or type(error).__name__})",
+            f"the file is not a complete archive ({error or type(error).__name__})",
             where=str(archive),
-            cure="use a whole .tar, .tar.gz, .tar.bz2, .tar.xz or .zip file",
+            cure="use a complete .tar, .tar.gz, .tar.bz2, .tar.xz or .zip file",
         ) from None
 
 

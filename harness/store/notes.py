@@ -143,7 +143,7 @@ def _check(connection: Connection, run: str, name: str) -> None:
         if of_other == name and other != run:
             raise InputFault(f"the run {other} already has this name", where=repr(name), cure="choose another name")
     if connection.scalar(select(t.RUN.c.id).where(t.RUN.c.id == name)) is not None:
-        raise InputFault("this is the id of a run", where=repr(name), cure="choose another name")
+        raise InputFault("the name is the id of a run", where=repr(name), cure="choose another name")
 
 
 def names(connection: Connection, runs: Iterable[str] | None = None) -> dict[str, str]:

@@ -135,7 +135,7 @@ def test_an_older_run_is_not_the_newest_one_because_it_was_judged_again(home: Ho
 
 def test_a_run_takes_no_name_that_stands_for_another(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
-    assert_fault(command(home, "runs", "name", run, other), "this is the id of a run", "another name")
+    assert_fault(command(home, "runs", "name", run, other), "the name is the id of a run", "another name")
     command(home, "runs", "name", run, "good")
     assert_fault(command(home, "runs", "name", other, "good"), f"the run {run} already has this name", "another")
     with open_store(home.database) as store:

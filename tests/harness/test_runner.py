@@ -406,7 +406,7 @@ def test_only_the_repositories_of_the_runs_samples_are_needed(bench: Bench) -> N
     shutil.rmtree(bench.home.repos / "shop1")
     (summary,) = bench.run(model(), choices=RunOptions(limit=1))
     assert (summary.new, summary.missing) == (1, 0)
-    with pytest.raises(InputFault, match="'shop1' is not fetched"):
+    with pytest.raises(InputFault, match="'shop1' has not been fetched"):
         bench.run(model(), choices=RunOptions(limit=2))
 
 

@@ -223,7 +223,7 @@ def test_an_archive_without_a_version_in_its_name_is_adopted_under_its_hash(tryi
 
 def test_a_file_that_is_no_archive_is_called_so(trying: Trying) -> None:
     trying.tree = trying.tree / "till.py"
-    with pytest.raises(InputFault, match="not a whole archive"):
+    with pytest.raises(InputFault, match="not a complete archive"):
         trying.adopt(None)
 
 

@@ -228,7 +228,7 @@ def test_what_is_missing_is_said_with_its_cure(tmp_path: Path) -> None:
     (home.repos / "shop/1/tests/conftest.py").write_text("# changed")
     with pytest.raises(InputFault, match="have changed since the sample set 'demo' was built; remove this folder"):
         suite_of(home, made, "shop")
-    with pytest.raises(InputFault, match="'shop' is not fetched; run `ctxbench repo fetch shop`"):
+    with pytest.raises(InputFault, match="'shop' has not been fetched; run `ctxbench repo fetch shop`"):
         suite_of(Home(tmp_path / "nowhere"), made, "shop")
 
 
