@@ -195,7 +195,7 @@ def _check_strategies(home: Home, specs: Sequence[str]) -> None:
     from ctxbench.strategies.registry import CONTROLS
 
     if len(specs) < 2:
-        raise click.UsageError("Give two strategies or more: the baseline first, then the strategies to compare with it.")
+        raise click.UsageError("Give two strategies or more: the baseline first, then those to compare with it.")
     controls = [spec for spec in specs if spec in CONTROLS]
     if specs[0] in controls or len(controls) == len(specs) - 1:
         cure = "put a strategy first, and name another one beside the controls"

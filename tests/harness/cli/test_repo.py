@@ -107,7 +107,7 @@ BAD: list[tuple[str, Callable[[Path], list[str]], list[str]]] = [
     ("wrong-hash", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml") + f'sha256 = "{"0" * 64}"')],
      ["0" * 64, "correct its sha256"]),
     ("unreachable", lambda f: ["fetch", broken(f, HEAD + LOCAL)], ["no source can be reached", 'kind = "local"']),
-    ("no-archive", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml"))], ["not a complete archive"]),
+    ("no-archive", lambda f: ["fetch", broken(f, HEAD + LOCAL.replace("copy", "demo.toml"))], ["complete archive"]),
     ("unknown-name", lambda f: ["fetch", "fasta2"], ["'fasta2'", "did you mean fasta2a", "ctxbench repo list"]),
     ("unknown-set", lambda f: ["fetch", "--set", "recnt"], ["did you mean recent"]),
     ("unknown-set-list", lambda f: ["list", "--set", "x"], ["no repository set", "known: "]),
