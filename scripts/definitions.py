@@ -89,7 +89,7 @@ def _outcome(
     theirs = set(asked.places(sample.repo, snapshot, sample.path, *where))
     if not ours or not theirs:
         finder = "only jedi" if theirs else "only ctxbench"
-        return f"{finder} finds one" if ours or theirs else "neither finds one"
+        return f"{finder} finds a definition" if ours or theirs else "neither finds a definition"
     if ours & theirs:
         return SAME
     same_file = {path for path, _ in ours} & {path for path, _ in theirs}
