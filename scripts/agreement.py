@@ -171,8 +171,8 @@ QUESTIONS = (
     ),
     Question(
         name="A3",
-        text="pairs that differ significantly with the first model: share with the same sign in the second model's "
-        "gain and in its ES",
+        text="pairs that differ significantly with the first model: share whose sign is the same in the second model's "
+        "gain, and in the second model's ES",
         bar="at least 90 %, 80 %",
         ask=signs,
     ),
@@ -306,7 +306,7 @@ def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
         "## Outcome",
         outcome(both),
         f"The table compares `{COPY_MODEL}` (first model) with `{JUDGE}` (second model) over {counts} lines. "
-        "A star marks a difference in A5 that is significant at 5 %, uncorrected.",
+        "A star marks a difference in A5 that is significant at 5 %, without correction.",
         questions_table(COPY_MODEL, JUDGE),
         f"![Mean gain of each row with both models]({PICTURES['rows'].name})",
         f"![Difference of each pair of rows with both models]({PICTURES['pairs'].name})",
