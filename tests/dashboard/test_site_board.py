@@ -312,7 +312,7 @@ def test_sites_of_the_same_packages_are_equal_and_pages_that_are_gone_go(package
         ("not a date", make_package("b", withdrawn=form.Withdrawal(reason="r", date="2026-02-31"))),
         ("in the future", make_package("b", withdrawn=form.Withdrawal(reason="r", date="9999-12-31"))),
         ("in the future", make_package("b", date="9999-12-31")),
-        ("other samples", make_package("b", repos="ijklmnop")),
+        ("exclusions differ", make_package("b", repos="ijklmnop")),
         ("copyable_bits", make_package("b", scores={"copyable_bits": 1e300}, profile="context")),
     ],
 )
