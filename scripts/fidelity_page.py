@@ -63,8 +63,8 @@ The authors' programs ran beside ctxbench over the same samples of `ctxbench-2-l
 and vectors. The table counts prompts that are equal byte for byte. With your checkouts of the programs,
 `python -m scripts.fidelity_page` counts again. `scripts/fidelity_counts.json` lists commits and inputs.
 
-`lc.infercom` differs in two points. Its usage examples follow the paper; `ue_quirks=on` follows the release. No view
-shows functions after the cursor.
+`lc.infercom` differs from the release in two points: its usage examples follow the paper (`ue_quirks=on` follows the
+release), and no view shows functions after the cursor. Brackets count differing prompts by the part that differs.
 """
 
 
@@ -111,7 +111,7 @@ def _share(row: Mapping[str, Any], language: str) -> str:
     share = row["counts"].get(language)
     if share is None:
         return "no count"
-    reasons = "; ".join(f"{number} by {part}" for part, number in share["differ"].items())
+    reasons = "; ".join(f"{number}: {part}" for part, number in share["differ"].items())
     return f"{share['equal']} of {share['of']}" + f" ({reasons})" * bool(reasons)
 
 
