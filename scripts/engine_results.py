@@ -125,7 +125,7 @@ _COLUMNS = {
 
 def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
     """Yield the lines of a table: each engine's gain in shared mode compared with per-file mode."""
-    yield f"| shared less per-file, bits | {' | '.join(LANGUAGES.values())} |"
+    yield f"| `shared` minus `per-file`, bits | {' | '.join(LANGUAGES.values())} |"
     yield "|---|---|---|"
     for engine in ENGINES:
         cells = []
@@ -159,7 +159,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
     whole = [table for table in tables if table.run.samples == name and BUDGET not in table.run.strategy]
     samples = {table.run.language: table.sample for table in whole}
     count = sum(map(len, samples.values()))
-    yield f"Over the {count:,} lines of `{name}`, by `{COPY_MODEL}`; seconds and places are means over its samples."
+    yield f"Over the {count:,} lines of `{name}`, by `{COPY_MODEL}`; seconds and places are means per sample."
     boards = {group.language: group for group in board(whole, all_pairs=True).groups}
     for language, title in LANGUAGES.items():
         repositories = len(set(_table(whole, ENGINES[0], language).repo))
@@ -219,7 +219,7 @@ def built_lines(home: Home, name: str, first: int) -> Iterator[str]:
     """Yield the lines of a table of each third-party engine's cost, over one sample per repository."""
     sample_set = sets.load(home, name)
     samples = list({sample.repo: sample for sample in planned_samples(sample_set.samples, first)}.values())[::TREES]
-    yield "| engine | memory, MB | index, MB | two cold indices answer alike |"
+    yield "| engine | memory, MB | index, MB | pairs of fresh indexes with equal answers |"
     yield "|---|---:|---:|---:|"
     for engine in (*ENGINES, *INSTALLED):
         row = built(home, sample_set, samples, engine)
@@ -293,7 +293,7 @@ def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterat
         and table.run.generator.startswith(canonical(generator))
         and table.status.count(Status.INFRA_FAILED) <= len(table.status) // MISSING
     ]
-    yield f"Over the first {first} lines of `{name}`, by `{generator}`; seconds and places are means over its samples."
+    yield f"Over the first {first} lines of `{name}`, by `{generator}`; seconds and places are means per sample."
     for group in board(tables, all_pairs=True).groups:
         yield f"#### {LANGUAGES[group.language]}: by `{generator}`"
         yield board_text(group, _COLUMNS)

@@ -241,7 +241,7 @@ def findings_page() -> str:
 
 def _measured(label: str, results: ReferenceResults) -> str:
     planned, made = len(PLANS[label, results.kind].strategies), len(results.runs)
-    rows = "All rows" if made == planned else f"{made} of {planned} rows"
+    rows = "all rows" if made == planned else f"{made} of {planned} rows"
     generator = results.runs[-1].generator
     return f"`{generator}`: {rows} over {len(results.samples)} {results.kind}s of `{results.name}`."
 

@@ -176,7 +176,8 @@ def board_summary(group: Group) -> str:
     if not any(row.beats for row in ranked):
         return (
             f"No difference is significant by {group.metric}: the built-in model continues code that it has seen and "
-            "solves hardly any function. `gold` and `blank` show that the tests can judge. Run it with your own model."
+            "solves hardly any function. `gold` and `blank` show that the tests work. Run the strategies with your own "
+            "model."
         )
     best = ranked[0]
     drawn = next(row for row in ranked if row.run.strategy == RANDOM)
@@ -184,8 +185,8 @@ def board_summary(group: Group) -> str:
     beaten = [f"`{row.run.strategy}`" for row in ranked if ranked.index(drawn) in row.beats]
     return (
         f"Random windows have {part:.1f} copyable bits, {100 * part / whole:.0f}% of the first row's: any code of the "
-        f"repository adds that much. {len(beaten)} of {len(ranked) - 1} other strategies have "
-        "significantly more."
+        f"repository adds that much. {len(beaten)} of {len(ranked) - 1} other strategies "
+        "significantly exceed random windows."
     )
 
 
