@@ -281,8 +281,8 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
         f"{', '.join(versions)}."
     )
     drawn, picture = _DRAWN[results.kind][1], BOARD_PICTURES[results.kind].name
-    measured = "[copyable bits](agreement.md) show how much can be copied from a context."
-    yield f"No language model answered these samples: {measured}"
+    measured = "[Copyable bits](agreement.md) show how much can be copied from a context."
+    yield f"No language model answered these samples. {measured}"
     yield f"![{drawn.capitalize()} of each strategy in both languages]({picture})"
     for group in groups:
         repositories = len({sample.repo for sample in results.samples if sample.language == group.language})
