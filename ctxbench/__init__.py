@@ -214,7 +214,7 @@ def import_results(
         files: files of JSON Lines, plain or gzipped.
         format: format of the files, such as ``ctxbench`` or ``crosscodeeval``.
         samples: name of the predictions' sample set.
-        reference: a standard set; import the results over it that ship with ctxbench, instead of files.
+        reference: name of a standard set; import the results that ship with ctxbench for it, instead of files.
         strategy: name of the strategy; None for the name in the file, or ``recorded``.
         generator: name of the model; None for the name in the file, or the first part of the file's name.
         language: the predictions are for samples in this language only.

@@ -21,7 +21,7 @@ _WIDGET = "url/widget/"
 
 
 def enter(page: str) -> None:
-    """Begin a run of a page. After a change of page, widgets start from the URL."""
+    """Prepare the choices before a page is drawn. After a change of page, widgets start from the URL."""
     state: Any = st.session_state
     state.setdefault(_REMEMBERED, {})
     state[_NOW] = {}
@@ -34,7 +34,7 @@ def enter(page: str) -> None:
 
 
 def flush() -> None:
-    """End a run of a page, and write its choices to the URL."""
+    """Write a page's choices to the URL after the page is drawn."""
     state: Any = st.session_state
     now = {name: values for name, values in state[_NOW].items() if values}
     state[_WRITTEN] = now
@@ -224,7 +224,7 @@ def profile(where: Any) -> str:
 
 
 def newer_than(where: Any) -> date | None:
-    """Let the reader enter a day that selects samples with newer code. None selects all samples."""
+    """Let the reader enter a day that selects samples with newer code; None if all samples are selected."""
     written = text(
         "Newer than",
         name="after",

@@ -55,14 +55,14 @@ def _opened(key: tuple[str, str]) -> Store:
 
 
 def stamp() -> str:
-    """Return a text that changes when rows are added."""
+    """Return a text that changes when rows are added to the database."""
     return version(store(), database())
 
 
 def cached(question: Callable[..., T], *arguments: object, **named: object) -> T:
     """Return ``question(store(), …)``, computed again only after rows are added. Callers must not change the result.
 
-    `question` is a module-level function. The other arguments must have distinct `repr`.
+    `question` is a module-level function. Different arguments must have a different `repr`.
     """
     call = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
     answer: T = _cached((database(), stamp(), call), lambda: question(store(), *arguments, **named))
@@ -143,7 +143,7 @@ def board(  # noqa: PLR0913 - what is ranked, and how
     invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> Board:
-    """Return the leaderboard of `tables` and the papers' rows of the same benchmarks; see `leaderboard.board`."""
+    """Return the leaderboard of `tables` and the papers' rows of the same benchmarks; see `leaderboard.table.board`."""
     stated = cutoffs.of_home(home())
 
     def rank() -> Board:

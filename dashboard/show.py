@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 INK = {"light": "#39444A", "dark": "#E4E9ED"}
-"""Colour of text in charts. Streamlit's own is too pale on white."""
+"""Theme -> colour of text in charts. Streamlit's own colour is too pale on white."""
 _CHOICES = "choices"
 _LINES = 24
 _PIXELS_OF_LINE = 22
@@ -61,7 +61,7 @@ def plain(text: str) -> str:
 
 
 def text(value: str, *, language: str | None = None, key: str, limit: int = 20_000) -> None:
-    """Show stored text verbatim; of a long text only the start, with a button to save all of it.
+    """Show stored text verbatim. If it is long, show only the start, and a button that saves the whole text.
 
     Args:
         language: language of syntax colours, such as ``python``; None for no colours.

@@ -1,7 +1,7 @@
 """The public board as a static site: pages, badges and a feed of a folder of packages.
 
-The pages load nothing, and a script of ours filters the first one. Packages are hostile, so templates escape every
-text of theirs and cut long ones; no text becomes a link.
+The pages load nothing; a script inside the first page filters its entries. Packages are hostile, so templates escape
+all their texts and truncate long ones. No text becomes a link.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from ctxbench.harness.submissions.records import Manifest, PartCheck, PartState
 FOLDERS, FEED = ("boards", "submissions", "badges"), "feed.xml"
 """Folders of the site, and the file that every site has."""
 MOST_BYTES = 1_000_000
-"""Largest size of a page."""
+"""Maximum size of a file of the site, in bytes."""
 _FILTERS = (("set", "Sample set", "samples"), ("model", "Model", "generator"), ("language", "Language", "language"))
 """Filters of the first page: name, label, field of a run."""
 _TOP = 10
-"""Rows of a board on the first page."""
+"""Maximum rows of a board on the first page."""
 _LONGEST, _SHORT, _BADGE = 500, 120, 28
-"""Characters of a fact, of a title in a list, and of a part of a badge."""
+"""Maximum characters of a fact, of a title in a list, and of a part of a badge."""
 _NEWEST = 100
-"""Submissions in the feed."""
+"""Maximum submissions in the feed."""
 _FILL = {"verified": "#1a6b34", "differs": "#9a3412", "unverified": "#5b5f66", "withdrawn": "#9a3412"}
 _LETTER = 7
-"""Pixels of a letter on a badge."""
+"""Width of a letter on a badge, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class State:
     says: str = ""
     """The state in one sentence."""
     parts: tuple[tuple[str, str], ...] = ()
-    """(part of the package, result of its check) for each part."""
+    """Pairs of a part of the package and the result of its check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class EntryView:
 
     @property
     def state(self) -> State:
-        """The submission's state on the first page."""
+        """State of the submission: withdrawn, superseded, or the result of its verification."""
         if self.manifest.withdrawn is not None:
             return State("withdrawn", "withdrawn")
         return State("unverified", "superseded") if self.entry.successor else self.verified
@@ -128,7 +128,7 @@ class _Site:
     """The site of some submissions."""
 
     def __init__(self, entries: Sequence[Entry], title: str, url: str) -> None:
-        """Rank the submissions; those that do not count are scored alone."""
+        """Rank the submissions that count. Each other submission is scored alone."""
         self.title, self.url = title, url and url.rstrip("/") + "/"
         self.boards = rankings([entry for entry in entries if entry.counts])
         self.headings = Counter(heading_of(ranking.group) for ranking in self.boards)
@@ -143,7 +143,7 @@ class _Site:
         }
 
     def files(self) -> dict[str, str]:
-        """Return path -> text."""
+        """Return path -> text of every file."""
         files = {"index.html": self._index(), FEED: self._feed()}
         files |= {_path(ranking): self._board(ranking) for ranking in self.boards}
         for view in self.views.values():
@@ -155,7 +155,7 @@ class _Site:
         return self.alone.get(entry.id) or [ranking for ranking in self.boards if entry in ranking.entries]
 
     def _title(self, ranking: Ranking) -> str:
-        """Return the title of a board; versions of a set or of the metrics are named where there are several."""
+        """Return the title of a board. If several boards share a heading, it also names the versions they differ in."""
         key, heading = ranking.key, heading_of(ranking.group)
         version = (
             f" (set {key.set.digest[:6]}, metrics {key.metrics[:6]}, bits by {key.coder}, {key.completions} per sample)"
@@ -207,7 +207,7 @@ class _Site:
         return replace(table, links=links, whole=marks, folded=tuple(self._folded(view, root) for view in views))
 
     def _folded(self, view: EntryView, root: str) -> list[tuple[str, str]]:
-        """Return texts and addresses of what a submission supersedes, directly or not, the newest first."""
+        """Return (text, address) of each submission that this one supersedes, directly or indirectly, newest first."""
         replaced: list[EntryView] = []
         new = {view.entry.id}
         while new:
@@ -272,7 +272,7 @@ def _rendered(template: str, **values: object) -> str:
 
 
 def _key(text: str) -> str:
-    """Return a word of plain letters for any text."""
+    """Return a short digest of a text, which is safe in HTML attributes."""
     return sha256(text)[:8]
 
 

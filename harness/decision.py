@@ -29,7 +29,7 @@ from ctxbench.harness.store.runs import run_tables
 from ctxbench.harness.store.scores import RunCosts
 
 WITHOUT_MODEL = "none"
-"""Spec for runs without a model: nothing is completed."""
+"""Generator spec of runs without a model, which complete nothing."""
 _SHOWN, _PLACES = 3, 4
 _BETTER, _WORSE = "better", "worse"
 
@@ -46,7 +46,7 @@ class Decision(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prospect:
-    """The samples of a decision, and the smallest difference that they can probably show. Computed before the runs."""
+    """Number of samples, and the smallest difference that they can probably show. Computed before the runs."""
 
     samples: int
     files: int
@@ -57,7 +57,7 @@ class Prospect:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], generator: str, metric: str | None, *, pairs: int) -> Prospect:
-        """Return the prospect for samples of one repository.
+        """Estimate which difference a decision over samples of one repository can show.
 
         Args:
             metric: metric that decides; None for the default ranking metric.
@@ -83,7 +83,7 @@ class Prospect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSample:
-    """A sample where the leader and the first strategy differ most."""
+    """One of the samples on which the leader and the first strategy differ most."""
 
     place: str
     difference: float
@@ -117,7 +117,7 @@ class DecisionReport:
 
     @property
     def sentence(self) -> str:
-        """What is shown and what is not, by how much and at what cost, in one sentence that fits `decision`."""
+        """The result in one sentence: the verdict that `decision` summarises, the difference, its test and its cost."""
         group, row = self.group, self.leader
         base = group.base
         assert base is not None
@@ -146,7 +146,7 @@ class DecisionReport:
 
     @property
     def _uncounted(self) -> str:
-        """Return how many planned samples have no difference, and why; empty if all have one."""
+        """Number of planned samples without a difference, and the reason, in brackets; empty if all have one."""
         metric = self.group.metric
         left_out = self.prospect.samples - self.leader.difference[metric].n_common
         needs = "definition found in another file" if metric.startswith((FOUND, FIRST)) else metric
@@ -154,7 +154,7 @@ class DecisionReport:
 
     @property
     def claim(self) -> str:
-        """For which repository and model the answer holds, as a sentence for the reader."""
+        """Sentences that name the repository and the model to which the answer applies, with advice."""
         copies = " A copy model answered, not a language model." if only_copies(self.group.generator) else ""
         model = self.group.generator if self.leader.run.completions else "retrieval without a model"
         claim = f"The answer applies only to {self.repository} as it is now, and to {model}."
@@ -162,7 +162,7 @@ class DecisionReport:
 
     @property
     def _surprise(self) -> str:
-        """Return why the difference that the test can show is not the predicted one; empty if both are equal."""
+        """Sentence on a detectable difference that is not the predicted one; empty if both are equal."""
         expected, shown = self.prospect.difference, self.leader.difference[self.group.metric].visible
         if self.decision is not Decision.NOT_SHOWN or expected is None or shown is None:
             return ""
@@ -174,7 +174,7 @@ class DecisionReport:
 
     @property
     def _advice(self) -> str:
-        """Return what to do if the answer decides nothing; empty if it decides."""
+        """Sentence on what to do if the answer decides nothing; otherwise empty."""
         if self.baseline_shows_nothing:
             return " To learn whether retrieval helps, compare two engines, or name a model with --generator."
         [entry] = self.sample_set.manifest["repositories"].values()
@@ -218,13 +218,13 @@ def answer_of(
     prospect: Prospect,
     seconds: float,
 ) -> DecisionReport:
-    """Compare complete runs with the first and return the report.
+    """Compare complete runs with the first run, and return the report.
 
     Args:
         sample_set: the runs' samples, of one repository.
         summaries: summaries of two or more runs; the first must not be a control.
         metric: metric that decides; None for the default ranking metric.
-        prospect: the difference that the samples could show.
+        prospect: what the samples were expected to show.
         seconds: seconds since the command started.
 
     Raises:

@@ -250,7 +250,7 @@ class Diagnostics:
         return {HALLUCINATED: unknown / len(readings) if readings else None, MADE_UP: float(unknown)}
 
     def readings(self, sample: Sample, text: str, target: str) -> tuple[ProjectReading, ...] | None:
-        """Return the completion's uses of project names, each with whether the name exists; None if undeterminable."""
+        """Return the project names that a completion uses, and whether each exists; None if that is unknown."""
         if sample.kind is Kind.LINE:
             text = ctxbench.unit(sample.prefix.rpartition("\n")[2], text, target)
         with self._lock:

@@ -58,12 +58,12 @@ class ExportedRun:
 
     @property
     def began(self) -> datetime:
-        """Start of the first attempt, or the package's date; 1970-01-01 if neither is known."""
+        """The package's date, or the start of the run's first attempt; 1970-01-01 without either."""
         return self._day or datetime.fromtimestamp(min((at.started for at in self.work.attempts), default=0.0), UTC)
 
     @property
     def ended(self) -> datetime:
-        """End of the last attempt, or its start if no end is stored; the date for a package."""
+        """The package's date, or the end of the run's last attempt (its start if no end is stored)."""
         ends = [attempt.ended or attempt.started for attempt in self.work.attempts]
         return self._day or datetime.fromtimestamp(max(ends, default=0.0), UTC)
 

@@ -193,7 +193,7 @@ def _of_fields(values: Iterable[object], *names: str) -> ResultFrame:
 
 
 def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
-    """Return name, size and digest of sample sets, one row per set."""
+    """Return the name, size and digest of each sample set, one row per set."""
     return ResultFrame.of_records(
         {
             "name": sample_set.name,

@@ -47,7 +47,7 @@ class PaperRow:
     encoder: str = ""
     """Encoder that the paper names; empty if it names none."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Language -> column -> number. The language ``both`` is the mean of two."""
+    """Language -> column -> number. The language ``both`` is the mean of both languages."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Language -> column -> reason for a missing number, a key of `STATUSES`."""
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class HeadlineGain:
 
     name: str
     over: Mapping[str, tuple[str, ...]]
-    """Method -> its baselines. In each column it is compared with the best of them."""
+    """Method -> its baselines. In each column, the method is compared with its best baseline."""
     stated: Mapping[str, float]
     """Column -> improvement in points, as printed."""
 

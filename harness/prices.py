@@ -50,13 +50,13 @@ class Rate:
     url: str = ""
     """Base URL of the only service with this price; empty for any service."""
     input: float = 0.0
-    """US dollars per million prompt tokens; so too `cached` and `output`, for cached prompt tokens and answer tokens.
+    """US dollars per million prompt tokens. `cached` and `output` are the same for cached prompt and answer tokens.
     """
     cached: float = 0.0
     output: float = 0.0
     per_hour: float = 0.0
     at_once: int = 1
-    """Answers that the machine computes in parallel; they share its price equally."""
+    """Number of answers that the machine computes in parallel. Each answer pays an equal share of its price."""
     looked_up: date
     source: str = ""
 

@@ -118,9 +118,9 @@ class Load:
     """How many tasks an attempt ran in parallel. Seconds measured under different loads cannot be compared."""
 
     workers: int
-    """Strategies and function tests in parallel."""
+    """Number of strategies and function tests that run in parallel."""
     requests: int
-    """Model requests in parallel; 1 if sequential."""
+    """Number of model requests in parallel; 1 if sequential."""
     cores: int
 
     def __str__(self) -> str:
@@ -234,7 +234,7 @@ class Measurement(StrEnum):
     """
 
     GAIN = "gain"
-    """Bits that the context saves for the reference."""
+    """Bits that the context saves when the model writes the reference."""
     DIAGNOSTICS = "diagnostics"
     """Use and cost of the context, and invented names."""
     PROFILES = "profiles"
@@ -258,7 +258,7 @@ _NAMES = {
 ALWAYS = "em"
 """Metric of the default profile that every sample with a known reference has."""
 BITS = "bits"
-"""Metric that every sample has for which context gain is measured."""
+"""Metric that every sample with a measured context gain has."""
 GAINS = (GAIN, COPYABLE, BITS)
 CHECKS = tuple(metric.name for metric in DIAGNOSTICS)
 

@@ -18,7 +18,7 @@ from ctxbench.bench.home import Home
 MOST = 1000
 _FEWEST = 20
 _SIZES = (*range(_FEWEST, 100, 10), *range(100, 300, 25), *range(300, MOST + 1, 50))
-"""Allowed numbers of samples. They are few, so that a later commit usually gets the same samples."""
+"""Allowed numbers of samples. They are so few that a later commit usually gets the same number."""
 WARM, PILOT = 2, 16
 """Number of samples that warm up model and engines, and number of samples that are timed."""
 _MARGIN = 0.85
@@ -50,12 +50,12 @@ class TimeBudget:
     """The time limit of a command, and its progress in completions."""
 
     seconds: float | None
-    """Time limit; None for no limit."""
+    """Time limit in seconds; None for no limit."""
     began: float
     """Start of the command, in `time.monotonic` seconds like all times here."""
     strategies: int
     asks_model: bool = True
-    """Whether a model completes, which could be a smaller one."""
+    """Whether a model writes completions, so that a smaller model could save time."""
     finished: int = 0
     """Completions since `start`, summed over all strategies."""
     _since: float = 0.0
@@ -138,7 +138,7 @@ class StoredPlan:
     key: tuple[str, ...]
 
     def count(self) -> int | None:
-        """Return the stored number; None if there is none."""
+        """Return the stored number of samples; None if none is stored."""
         try:
             text = self._file.read_text(encoding="ascii")
         except (OSError, ValueError):
@@ -146,7 +146,7 @@ class StoredPlan:
         return int(text) if text.isdigit() and int(text) in range(1, MOST + 1) else None
 
     def keep(self, count: int) -> None:
-        """Store the number."""
+        """Store the number of samples."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(self._file, str(count))
 

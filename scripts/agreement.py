@@ -59,7 +59,7 @@ class Answer:
 
     text: str
     passed: bool | None
-    """None without data."""
+    """Whether the answer reaches the threshold; None without data."""
 
 
 class Rows:

@@ -7,8 +7,8 @@ With checkouts of the authors' programs, it counts again how many prompts are eq
 The programs run in their own processes over samples of a set in HOME. Fixed drafts, summaries and vectors replace
 models and services on both sides. Only the counts are stored, in ``fidelity_counts.json`` in this folder.
 
-InferCom's commit is its first. Later commits cannot read the block positions that RepoCoder's program writes, and are
-otherwise equal.
+Check out InferCom's first commit. Later commits cannot read the block positions that RepoCoder's program writes, but
+are otherwise equal.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class _Task:
 
 
 def given_summary(prompt: str) -> str:
-    """Return a fixed summary instead of a model's: words of the code, and a digest that any other byte changes."""
+    """Return a fixed summary instead of a model's: words of the code, and a digest of the whole prompt."""
     words = re.findall(r"[^\W\d_]{3,}", prompt.rpartition("code:\n")[2].rpartition("summary:")[0])
     return " ".join([*dict.fromkeys(word.lower() for word in words[:12]), sha256(prompt)[:4]])
 

@@ -40,7 +40,7 @@ class Plan:
     limits: tuple[int, ...]
     """Numbers of samples, chosen from the repositories in turn. Each contains the previous samples."""
     strategies: tuple[str, ...]
-    """The most informative strategies first, because a session may end early."""
+    """Strategies, the most informative first, because a measurement may be stopped early."""
 
     @staticmethod
     def set_of(kind: Kind) -> str:
@@ -118,7 +118,7 @@ PLANS = {
 }
 """(name of the shipped file, kind of its samples) -> its plan."""
 FOUND_WITH = {Kind.LINE: "qwen2.5-coder-0.5b", Kind.FUNCTION: "qwen2.5-coder-1.5b"}
-"""The models that check the papers' findings."""
+"""Kind -> model that checks the papers' findings."""
 
 
 def make(home: Home, label: str, kind: Kind) -> None:

@@ -103,7 +103,7 @@ class Differences:
 
     @property
     def offered(self) -> bool:
-        """Return whether the board would test differences within this repository, with files as units."""
+        """Whether the board would test differences within this repository, with files as units."""
         names = {str(place): str(code) for place, code in enumerate(self.groups["file"].tolist())}
         return pairs.units_of(dict.fromkeys(names, self.repo), names)[0].noun == "file"
 
@@ -212,7 +212,7 @@ def leads_lines(measured: Sequence[Differences]) -> Iterator[str]:
         for samples in SAMPLES:
             shares = [sum(d.leads(unit, level, samples, swapped=swapped)) for d in of_metric]
             if unit == "file" and swapped:
-                # Of so many rates some exceed the bound by the chance of the simulation alone.
+                # With so many rates, some exceed the bound by chance.
                 again = {d.repo for d, share in zip(of_metric, shares, strict=True) if share > BOUND}
                 shares = [
                     sum(d.leads(unit, level, samples, swapped=True, runs=10 * RUNS)) if d.repo in again else share

@@ -21,7 +21,7 @@ from ctxbench.harness.cli.options import WithShapes
 ROOT = Path(__file__).resolve().parents[1]
 _NOTEBOOK = "notebook.ipynb"
 _SHIM = re.compile(r'https://[^"]+/iframe-worker/shim')
-"""The generator makes every page load this from another server. Without it, search works from a disk."""
+"""Script that the site generator loads from another server in every page. Without it, search works from a disk."""
 _HEAD = """# Commands
 
 The `--help` text of every command.

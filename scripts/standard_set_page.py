@@ -21,7 +21,7 @@ from scripts import log_place, write_section
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, PICTURE = DOCS / "standard-set.md", DOCS / "standard-set.svg"
 FILE = DOCS.parent / "bench" / "standard" / "README.md"
-"""Contains the complete table, whose twelve columns are too many for a page."""
+"""File with the complete table, whose twelve columns are too many for a page."""
 NAME, FUNCTIONS = "ctxbench-2", "ctxbench-2-functions"
 BEGIN, END = "<!-- table: python -m scripts.standard_set_page -->\n", "<!-- end of the table -->"
 _COUNTS = ("files", "lines", "code", "usable lines", "tests", "usable functions")

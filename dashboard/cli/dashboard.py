@@ -92,7 +92,7 @@ def _free(host: str, port: int) -> int:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as tried:
-            # As in the server: a port that was just released is free.
+            # The server also treats a port that was just released as free.
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tried.bind((host, port))
             return int(tried.getsockname()[1])

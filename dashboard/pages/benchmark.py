@@ -17,7 +17,7 @@ from ctxbench.harness.store.notes import marks_of
 
 
 def page() -> None:
-    """Show one sample set, from the home folder or of stored runs."""
+    """Show one sample set, from the home folder or from stored runs."""
     sample_sets = view.all_sets(_home_sets(), [(choice.samples, choice.name, choice.digest) for choice in data.sets()])
     if not sample_sets:
         show.empty("There is no sample set yet.", "ctxbench quickstart")

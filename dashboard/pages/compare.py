@@ -39,11 +39,11 @@ class _Choice:
     samples: str
     metric: str
     tables: list[RunTable]
-    """One per run, the baseline first."""
+    """One table per run, the baseline first."""
 
 
 def page() -> None:
-    """Show two or more runs of a sample set and language: answer, chart, table and choices; then the parts."""
+    """Show two or more runs of a sample set and language: answer, chart, table, choices; then details."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()

@@ -28,11 +28,11 @@ class _Choice:
     group: Group
     metric: str
     cost: str
-    """A key of `view.COSTS`; empty if no cost is known."""
+    """A key of `views.cost.COSTS`; empty if no cost is known."""
 
 
 def page() -> None:
-    """Show a metric against cost for a sample set, language and generator; then over budgets."""
+    """Show a metric against cost for a sample set, language and generator; then the metric over token budgets."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()

@@ -71,7 +71,7 @@ def _runs_over(samples: str) -> list[RunWork]:
 
 
 _Part = Callable[[list[RunWork], str], None]
-"""Shows a part of the page for some runs and the chosen run."""
+"""Function that shows a part of the page, given the runs and the id of the chosen run."""
 
 
 def _refreshed(part: _Part, samples: str, run_id: str, going: bool) -> None:

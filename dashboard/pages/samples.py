@@ -243,7 +243,7 @@ def _steps(matching: Sequence[FoundSample], opened: str, noun: str) -> None:
 
 
 BLOCKS = 60
-"""Maximum blocks displayed one by one. The whole prompt contains all."""
+"""Maximum number of blocks displayed one by one. The whole prompt contains all blocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

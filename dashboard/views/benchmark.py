@@ -23,7 +23,7 @@ class SetInfo:
     name: str
     digest: str
     manifest: Manifest | None
-    """None if the home folder does not contain the set."""
+    """Manifest of the set; None if the home folder does not contain the set."""
 
     @property
     def limited(self) -> bool:

@@ -216,7 +216,7 @@ def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
 def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[RunTable]:
     """Return the runs compared by default, at most `FEW` including the baseline, without controls.
 
-    The best other strategies of the baseline's generator; if none, its strategy with other generators; else the best.
+    Other strategies by the same generator come first, then the same strategy by other generators, then any runs.
     """
     generators = dict.fromkeys(table.run.generator for table in tables)
     newest = [

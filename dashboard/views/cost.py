@@ -206,7 +206,7 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
 
 
 _LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24
-"""Pixels: a name in the legend, a line of it, the plot below it, and the margins beside the dots."""
+"""Sizes in pixels: a name in the legend, a line of the legend, the plot, and the margins beside the dots."""
 
 
 def curves_chart(picture: Curves) -> alt.LayerChart:

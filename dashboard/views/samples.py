@@ -24,7 +24,7 @@ from ctxbench.harness.store.write import StoredVerdict
 TASK_LINES, TASK_CHARACTERS = 15, 4_000
 """Maximum lines and characters displayed before the cursor."""
 STEP = 500
-"""Maximum characters displayed of the model's text per step. The call contains all of it."""
+"""Maximum characters of a text in a row of steps. The call contains the whole text."""
 CURSOR = "▏"
 
 PAGE = 25
@@ -76,14 +76,14 @@ def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
 
 
 def belongs(kind: tuple[str, str], profile: str) -> bool:
-    """Return whether a profile's page displays a (profile, metric): the profile's own, context metrics, the verdict."""
+    """Return whether a profile's page displays a (profile, metric): its own metrics, context metrics, the verdict."""
     stored_profile, metric = kind
     of_context = stored_profile == CONTEXT and common_metric(metric) is not None
     return metric == PASS or stored_profile == profile or of_context
 
 
 def named(kind: tuple[str, str]) -> str:
-    """Return the name of a stored metric on the leaderboard."""
+    """Return the name that a stored metric has on the leaderboard."""
     return PASSES if kind[1] == PASS else kind[1]
 
 
@@ -326,7 +326,7 @@ _MARKS = {
     "reference": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
     "completion": '<ins style="background:rgba(46,134,193,.22);text-decoration:none;border-bottom:2px solid">{}</ins>',
 }
-"""Text -> mark of what only it has. Colours suited for colour blindness, with shapes."""
+"""Text -> HTML that marks the words only this text has, by shapes and by colours for colour blindness."""
 _LINE = (
     '<div style="display:flex;gap:.75rem;margin:.15rem 0">'
     '<span style="flex:0 0 5.5rem;opacity:.7;font-size:.8rem">{}</span>'

@@ -165,7 +165,7 @@ def decide(
 
 
 def _check_metric(generator: str, metric: str | None) -> bool:
-    """Check that the generator exists, and that its runs have the metric. Return whether it completes."""
+    """Check that the generator exists and that its runs have the metric. Return whether it writes completions."""
     from ctxbench.bench.spec import parse
     from ctxbench.harness.decision import WITHOUT_MODEL
     from ctxbench.harness.generators import base
@@ -189,7 +189,7 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None, limit: 
 
 
 def _check_strategies(home: Home, specs: Sequence[str]) -> None:
-    """Check that the strategies exist and can be compared: none twice, and not only controls on either side."""
+    """Check that the strategies exist and differ, and that A and at least one other strategy are not controls."""
     from ctxbench.bench.engines import recipe
     from ctxbench.harness.cells import open_registrations
     from ctxbench.strategies.registry import CONTROLS
@@ -234,7 +234,7 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
 
 
 def _keep_out(home: Home, folder: Path) -> None:
-    """Make git ignore a home inside the repository, so that a clone stays equal to its commit."""
+    """Make git ignore a home folder inside the repository, so that the working tree stays clean."""
     from ctxbench.bench.files import write_atomic
 
     rules = home.root / ".gitignore"
@@ -261,7 +261,7 @@ def _built(
 
 
 def _set_name(manifest: RepoManifest, kind: str, home: Home, since: Since | None, count: int, seed: int) -> str:
-    """Name a set by what two sets of a repository differ in: the commit or content, and the choices of samples."""
+    """Return the name of a set. It contains the commit or a content digest, and the options that choose the samples."""
     from ctxbench.bench.repositories.checkout import fetch
 
     choices = [*["functions"] * (kind == "function"), *[f"since-{since}"[:18]] * (since is not None)]
@@ -278,7 +278,7 @@ def _within(
     plan: StoredPlan,
     end_at: EndAt,
 ) -> Runs:
-    """Limit the runs to as many samples as fit into the time, and set when the command is stopped."""
+    """Limit the runs to the samples that fit into the time, and set the time limit of the command."""
     if plan.count() is None:
         runs = _fitted(home, runs, cards, time_budget)
         plan.keep(len(runs.planned))
@@ -308,7 +308,7 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], time_budget: 
 def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[float]:
     """Return each strategy's seconds per sample. Deletes the timed runs but keeps the model's answers.
 
-    Answers stored by an earlier command cost no time here, so they count with the seconds that the model took for them.
+    Stored answers take no time here. For them, the seconds that the model took when it wrote them count.
     """
     from ctxbench.harness.run.runner import fault_of
     from ctxbench.harness.store.tables import delete_run

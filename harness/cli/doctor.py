@@ -23,7 +23,7 @@ from ctxbench.sandbox.errors import SandboxError
 
 _GIB = 1 << 30
 _LITTLE = 5 * _GIB
-"""Least free disk space in bytes: about the size of images, environments and repositories of the built-in sets."""
+"""Minimum free disk space in bytes: about the size of the built-in sets' images, environments and repositories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class DoctorFinding:
     """Whether the check passed; None if the feature is optional and absent."""
     text: str
     cure: str = ""
-    """What to do: a command in backquotes with words around it, or the bare command."""
+    """Advice: a command in backquotes with words around it, or a bare command."""
 
     def line(self) -> str:
         """Return the advice as a shell line: the command, then the other words as a comment."""

@@ -31,7 +31,7 @@ class Finite(click.FloatRange):
     """A finite number in a range; refuses ``inf`` and ``nan``, which click's ranges accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Convert the value; fail if it is not finite."""
+        """Return the value as a number; fail if it is not finite."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
@@ -64,7 +64,7 @@ class FormatChoice(click.types.StringParamType):
         return f"[{'|'.join(self.names())}]"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check the name; an error of a plug-in that cannot be imported is raised."""
+        """Return the name; fail if no installed format has it. Errors of a plug-in's import are raised."""
         try:
             self.shape(value)
         except UnknownName:
@@ -105,7 +105,7 @@ class ExportChoice(FormatChoice):
 def sandbox_choice(text: str, *beside: str) -> Callable[[F], F]:
     """Return a decorator that adds ``--sandbox``.
 
-    The command receives the back end's name, a word of `beside`, or None for the default.
+    The command receives the name of the back end, one of the words in `beside`, or None for the default.
     """
 
     def check(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -246,7 +246,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
 
 
 def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, str]) -> str:
-    """Return the requested format of an output file, or the format that its file ending means.
+    """Return the requested format, or the one for the file's ending. Without a file, return the first format.
 
     Raises:
         InputFault: if no format is requested and the file's ending is unknown.

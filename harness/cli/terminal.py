@@ -103,12 +103,12 @@ class _TimeUp(KeyboardInterrupt):
 
 
 EndAt = Callable[[float, Callable[[float], CtxbenchError]], None]
-"""Sets a time limit: `time.monotonic` seconds, and a function from the current time to the fault."""
+"""Sets a time limit, given in `time.monotonic` seconds, and a function that returns the fault for a current time."""
 
 
 @contextlib.contextmanager
 def time_limit() -> Iterator[EndAt]:
-    """Yield a function that sets or changes the time limit of the block; only for the main thread.
+    """Yield a function that sets or changes the time limit of the block. Call this from the main thread only.
 
     At the limit, the block is interrupted as by Ctrl-C and raises the fault. If it still runs `SECONDS` later, the
     process ends with the same message.
@@ -164,7 +164,7 @@ _CLEAR = "\r\x1b[2K"
 """Escape sequence that clears a progress bar's line; the bar is redrawn below."""
 
 Tick = Callable[..., None]
-"""Reports a step: its size, and how much of it failed. Only the rest counts as done."""
+"""Function that reports a step, given its size and how much of it failed. Only the rest counts as done."""
 say: Callable[[str], None] = functools.partial(click.echo, err=True)
 
 

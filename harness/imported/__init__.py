@@ -1,6 +1,6 @@
 """Stores results from elsewhere as runs: files of recorded predictions and verdicts, and the records of packages.
 
-Everything of a file is read and checked before anything is stored. A run's id depends on the file's digest, so
+A whole file is read and checked before anything is stored. A run's id depends on the file's digest, so
 importing a file again continues the same run: after an interrupt, only what is missing is stored.
 """
 
@@ -39,11 +39,11 @@ from ctxbench.strategies.api import Prompt
 
 _Scored = tuple[AnsweredSample, Finished]
 SANDBOX = "imported"
-"""Name of the sandbox of verdicts that come from a file."""
+"""Sandbox name in verdicts that come from a file."""
 _UNKNOWN: dict[str, Any] = {"context_tokens": 0, "flags": (), "strategy_seconds": 0.0, "generator_seconds": 0.0}
-"""Costs of a sample that a file does not state."""
+"""Costs of a sample if its file states none."""
 _PROMPT = Prompt(blocks=())
-"""An empty prompt, as files do not contain prompts."""
+"""An empty prompt, because files do not contain prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ def spec_of(run: MatchedRun, source: Imported) -> RunSpec:
 
 
 def new_samples(run: MatchedRun, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
-    """Return the samples of the file that are not stored yet, as if a model had completed them now."""
+    """Return the file's samples that are not stored yet, with their answers in the form of a model's answers."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
         _sample(
@@ -223,7 +223,7 @@ def _verdict(source: Imported, key: str, sample: str, answer: RecordedAnswer) ->
 def _recorded_verdict(
     key: str, sample: str, text: str, image: str, verdict: str, reason: str, **facts: Any
 ) -> StoredVerdict:
-    """Return a verdict that was given elsewhere; `key` is never that of a verdict made here."""
+    """Return the record of a verdict from elsewhere. Its `key` must differ from the keys of verdicts made here."""
     return StoredVerdict(
         key=key,
         sample_digest=sha256(sample),
@@ -277,7 +277,7 @@ def _generation(spec: RunSpec, answer: ModelAnswer) -> StoredGeneration:
 
 
 def _recorded_answer(spec: RunSpec, key: str, text: str, finish: str, **usage: Any) -> StoredGeneration:
-    """Return an answer to a prompt that is unknown; `key` is never that of a model's answer."""
+    """Return the record of an answer to an unknown prompt. Its `key` must differ from the keys of models' answers."""
     return StoredGeneration(
         id=key,
         generator=spec.generator,
@@ -309,7 +309,7 @@ def remarks(run: MatchedRun, source: Imported) -> tuple[str, ...]:
 def sample_records(
     sample_set: SampleSet, limit: int | None, after: str | None, marks: Sequence[Mark] = ()
 ) -> tuple[form.SampleRecord, ...]:
-    """Return the public facts of the samples of a run over a set."""
+    """Return the facts that a package publishes about each sample of a run."""
     days, day = dates_of(sample_set), None if after is None else date.fromisoformat(after)
     eligible = samples_after(sample_set.samples, day, days)
     return tuple(
@@ -327,7 +327,7 @@ def sample_records(
 
 
 def samples_of(records: Iterable[form.SampleRecord], kind: Kind) -> tuple[list[Sample], dict[str, date]]:
-    """Return samples without their texts, and the days of those that have one."""
+    """Return the samples in `records`, without texts, and the date of each dated sample by id."""
     records = list(records)
     samples = [
         Sample(

@@ -25,7 +25,7 @@ _PLACE = ("fpath_tuple", "line_no", "ground_truth")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The caller's labels of predictions. An empty label means the file's label or name."""
+    """The caller's labels of predictions. An empty label stands for the file's own, or for a default."""
 
     strategy: str = ""
     generator: str = ""
@@ -33,7 +33,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The samples that predictions are for."""
+    """The samples that a file's predictions complete."""
 
     name: str
     digest: str
@@ -118,7 +118,7 @@ def _of_set(sample_set: SampleSet, language: Language | None) -> Basis:
 
 
 def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
-    """Return the samples that the file describes. Equal samples have equal digests."""
+    """Return the samples that the file describes. Files with equal samples get equal digests."""
     samples = {record.task: record.sample for record in recorded if record.sample is not None}
     if len(samples) < len({record.task for record in recorded}):
         raise InputFault(
@@ -138,7 +138,7 @@ def _of_facts(recorded: Sequence[RecordedSample], file: str) -> Basis:
 def _renamed(
     recorded: Sequence[RecordedSample], shape: PredictionFiles, sample_set: SampleSet | None
 ) -> Sequence[RecordedSample]:
-    """Return the records with the set's ids, if they use the ids of the format's exported tasks."""
+    """Return the records with the set's sample ids in place of the ids of the format's exported tasks."""
     if sample_set is None or shape.tasks is None:
         return recorded
     own = {record.task for record in recorded} <= {sample.id for sample in sample_set.samples}

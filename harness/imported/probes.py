@@ -51,7 +51,7 @@ _TASKS = (
         ),
     ),
 )
-"""Functions up to their bodies, and models' answers to extract the functions from."""
+"""Functions without their bodies, and models' answers that contain the bodies."""
 
 
 def probes_of(languages: Sequence[Language]) -> dict[str, dict[str, list[Any]]]:

@@ -78,7 +78,7 @@ class ReferenceRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceResults:
-    """The runs of one file, or their part over the lite form of the set."""
+    """The runs in one file, or the part of them that covers the lite form of the set."""
 
     name: str
     kind: Kind
@@ -117,7 +117,7 @@ def _file(name: str, kind: Kind) -> Path:
 
 
 def models(name: str, kind: Kind = Kind.LINE) -> dict[str, ReferenceResults]:
-    """Return label -> results of a published model over samples of a standard set."""
+    """Return label -> results of each published model over samples of a standard set."""
     begin, end = f"{name}-{kind}-", ".jsonl.gz"
     paths = {path.name.removeprefix(begin).removesuffix(end): path for path in REFERENCE_FOLDER.glob(f"{begin}*{end}")}
     return {label: _results(paths[label], name, kind, lambda _: True) for label in sorted(paths)}
@@ -242,7 +242,7 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
 
 
 def changed(results: ReferenceResults) -> list[str]:
-    """Return the metric profiles, diagnostics and extraction that have changed since the file was written."""
+    """Return the names of the probes (see `probes_of`) whose results have changed since the file was written."""
     now = probes_of(sorted({sample.language for sample in results.samples}))
     return [name for name in sorted(now.keys() | results.probed.keys()) if now.get(name) != results.probed.get(name)]
 
@@ -286,7 +286,7 @@ def _stored(store: Store, results: ReferenceResults, run: ReferenceRun, set_name
 
 
 def _answered(sample: str, run: ReferenceRun, place: int) -> AnsweredRecord:
-    """Return a sample's calls; the last one is the final one if its text is there."""
+    """Return the record of a sample's model calls. If the run has texts, the last call wrote the completion."""
     status, text = run.status[place], run.texts[place] if run.texts else ""
     calls = [
         CallRecord(role=role, prompt="", answer="", max_tokens=0, tokens_in=tokens_in, tokens_out=tokens_out)
@@ -338,7 +338,7 @@ def write(
     lines = [header, *map(_line, runs)]
     text = "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
     path = REFERENCE_FOLDER / f"{name}-{kind}-{label}.jsonl.gz" if label else _file(name, kind)
-    # Without a time stamp, equal results are equal bytes.
+    # Without a time stamp, equal results produce equal bytes.
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
     return path
 
@@ -376,7 +376,7 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
 
 
 def gathered(newest: ReferenceRun, columns: Sequence[tuple[ReferenceRun, int]]) -> ReferenceRun:
-    """Combine several runs of a strategy and model into one run."""
+    """Return `newest` with one column per sample. `columns` contains the run and the index of each column."""
     return replace(
         newest,
         status=[run.status[place] for run, place in columns],

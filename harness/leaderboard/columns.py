@@ -15,7 +15,7 @@ from ctxbench.harness.results import ACCESS, COSTS, ENGINE_COSTS, OFFLINE_COSTS,
 Value: TypeAlias = float | str | None
 """Value of a cell. Integers are counts and are printed without rounding."""
 INTERVAL = "[95%]"
-"""Suffix of the heading of means with intervals."""
+"""Suffix of the headings of columns that contain means with intervals."""
 INTERVAL_HELP = (
     "Mean over samples, with its 95% interval over five or more repositories, or over the files of a single repository."
 )
@@ -32,9 +32,9 @@ class Column:
     help: str = ""
     """One or two sentences for hover text and the report's glossary."""
     value: Callable[[Group, Row], Value]
-    """Returns the unrounded value, for JSON and CSV; None if unknown."""
+    """Function that returns the unrounded value, for JSON and CSV; None if unknown."""
     text: Callable[[Group, Row], str] | None = None
-    """Returns the cell's text, rounded by its interval. Without it, the value or a dash is printed."""
+    """Function that returns the cell's text, rounded by the interval. If None, the value or a dash is printed."""
     term: str = ""
     """Name in the report's glossary, if the heading depends on the group."""
     is_text: bool = False

@@ -40,7 +40,7 @@ class LevelDifference:
     this: float
     other: float
     mean: float
-    """This run minus the other run."""
+    """Difference of the means: this run minus the other run."""
     low: float | None
     """Lower end of the difference's 95% interval; None without an interval."""
     high: float | None

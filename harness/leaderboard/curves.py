@@ -21,7 +21,7 @@ _SHIFT = 0.006
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A chart without data, and why."""
+    """A chart without data, with the reason."""
 
     title: str
     why: str
@@ -126,7 +126,7 @@ def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) 
 
 
 def parameters(groups: Collection[Group]) -> list[str]:
-    """Return the parameters with a curve, sorted."""
+    """Return the names of the parameters for which a curve can be drawn, sorted."""
     specs = [spec for group in groups for row in group.rows if (spec := spec_of(row)) is not None]
     names = {name for spec in specs for name in spec.arguments if name}
     return sorted(name for name in names if any(isinstance(curves(group, name), Curves) for group in groups))

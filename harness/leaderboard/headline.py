@@ -32,7 +32,7 @@ def heading_of(group: Group) -> str:
 
 
 def shared_origin(group: Group) -> Origin | None:
-    """Return the origin that all rows but the controls have; None if they differ."""
+    """Return the origin that all rows except controls share; None if their origins differ."""
     origins = {row.run.origin for row in group.rows if not row.run.control}
     return origins.pop() if len(origins) == 1 else None
 

@@ -18,14 +18,14 @@ from ctxbench.harness.paper_tables import LEVELS
 from ctxbench.harness.results import PRICE, Origin, only_copies
 
 _MOST_NAMED = 15
-"""Maximum ranked rows for which a sentence lists who beats whom. JSON and CSV list this for any number."""
+"""Maximum number of ranked rows for which a sentence lists the significant wins. JSON and CSV always list them."""
 
 _MARKS = {"broken": "the reference fails its tests", "vacuous": "an empty body passes them"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """What a reader can do, in the words of the command line or of the pages. Each field completes a sentence."""
+    """Advice to the reader, worded for the command line or for the pages. Each field completes a sentence."""
 
     rows: str
     profile: str
@@ -148,7 +148,7 @@ def has_prices(group: Group) -> bool:
 
 
 def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]:
-    """Return the notes of the table of levels. `parts` maps each level to its group; without any, no notes."""
+    """Return the notes below the table of levels; empty without levels. `parts` maps each level to its group."""
     sizes = {
         level.removesuffix("_runnable"): max((row.n for row in part.rows), default=0)
         for level, part in parts.items()

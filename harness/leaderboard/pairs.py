@@ -72,7 +72,7 @@ class Difference:
 
     @property
     def claim(self) -> str:
-        """The sentence that limits a test within one repository; otherwise empty."""
+        """The sentence that limits the test's claim to one repository; empty if the units are repositories."""
         return "" if self.p is None else self.unit.claim(self.units)
 
     @property
@@ -224,7 +224,7 @@ def gap_bounds(scale: Scale) -> tuple[float, float] | None:
 
 
 def best(scale: Scale, bounds: tuple[float, float]) -> float:
-    """Return the better of two bounds: the upper bound, or the lower if lower is better."""
+    """Return the better of two bounds: the lower bound if lower values are better, otherwise the upper bound."""
     return bounds[0] if scale.lower_is_better else bounds[1]
 
 

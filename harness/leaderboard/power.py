@@ -40,13 +40,13 @@ _FEW = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The variances of paired differences, in squared board units."""
+    """The variances of paired differences between and within repositories, in squared board units."""
 
     between: float
     within: float
 
     def deviation(self, samples: float) -> float:
-        """Return the standard deviation of a repository's mean over `samples` samples, which may be infinite."""
+        """Return the standard deviation of a repository's mean over `samples` samples; `samples` may be infinite."""
         return math.sqrt(self.between + self.within / samples)
 
 
@@ -69,13 +69,13 @@ def spread(gap: Clustered) -> Spread | None:
 
 
 def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) -> float:
-    """Return the probability that a row that is better than the baseline by `effect` is significantly different.
+    """Return the probability of a significant difference for a row that is better than the baseline by `effect`.
 
     Args:
         effect: true mean difference, above 0.
         deviation: standard deviation of a repository's mean difference, in the same unit; may be 0.
         repositories: number of repositories of the planned run, all of one size.
-        rows: rows of the board, 2 or more, including the baseline. The other rows equal the baseline, which is the
+        rows: number of rows on the board, from 2, with the baseline. The other rows equal the baseline, which is the
             hardest case.
     """
     ratio = effect / deviation if deviation else math.inf
@@ -191,7 +191,7 @@ class Plan:
     needed_at_least: int | None
     """`needed` with infinitely many samples per repository."""
     needed_by_pair: tuple[int | None, int | None]
-    """`needed` computed from the pairs that vary least and most."""
+    """`needed` for the pair that varies least, and for the pair that varies most."""
 
     def answer(self) -> str:
         """Return a sentence that states how many repositories are needed to show the effect."""
@@ -222,7 +222,7 @@ class Plan:
 def plans(
     tables: Sequence[RunTable], *, baseline: str, effect: float, metric: str | None = None, rows: int = 2
 ) -> tuple[list[Plan], list[InputFault]]:
-    """Estimate how many repositories show a difference from a baseline, for each group of runs with the baseline.
+    """Estimate how many repositories show a difference from a baseline, for each group of runs that has the baseline.
 
     Args:
         baseline: a strategy (spec or name), or a run id.

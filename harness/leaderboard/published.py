@@ -31,7 +31,7 @@ _SHORTEST_NAME = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """A number printed in a paper, or why there is none."""
+    """A number printed in a paper, or the reason why it is missing."""
 
     value: float | None
     status: str = "ok"
@@ -44,12 +44,12 @@ class PublishedLevel:
     """A paper row's numbers at one level."""
 
     level: str
-    """``all``, a CoderEval level, or the three levels that the paper averages."""
+    """Name of the level: ``all``, a CoderEval level, or the three levels that the paper averages."""
     of_levels: bool = False
     """Whether the numbers are means of levels, instead of means over tasks."""
     metrics: Mapping[str, Printed] = field(default_factory=dict)
     costs: Mapping[str, Printed] = field(default_factory=dict)
-    """``context_tokens``; ``seconds`` per task; ``construction_seconds`` per project."""
+    """Cost -> number: ``context_tokens`` and ``seconds`` per task, ``construction_seconds`` per project."""
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
@@ -222,7 +222,7 @@ def published_table(listing: Listing) -> TextTable:
 
 
 def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return the notes below the table. `profile` is that of the groups above, empty without groups."""
+    """Return the notes below the table. `profile` is the metric profile of the groups above; empty without groups."""
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
     unit = "in tasks completed exactly, of 50" if listing.benchmark == "sota_test" else "in percent"
     lines = [
@@ -287,8 +287,8 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
     """Yield one record per row, language and level, with the keys of stored runs. Unprinted numbers are null.
 
-    A metric has ``mean`` (over tasks) or ``mean_of_levels``, as printed. ``status`` is why a number is missing,
-    ``flag`` why it is doubtful.
+    A metric has ``mean`` (over tasks) or ``mean_of_levels``, as printed. ``status`` states why a number is
+    missing, and ``flag`` why it is doubtful.
     """
     for listing in listings:
         for row in listing.rows:

@@ -107,7 +107,7 @@ def _fitting(text_table: TextTable, width: int) -> TextTable:
 
 
 def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False) -> str:
-    """Return the text of a screen of this width, without trailing blanks."""
+    """Return the parts as text for a screen of `width` characters, without trailing blanks."""
     screen = io.StringIO()
     console = Console(
         file=screen, width=width, force_terminal=terminal, no_color=True, highlight=False, emoji=False, markup=False
@@ -128,7 +128,7 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def comparison(compared: Sequence[Compared]) -> str:
-    """Return paired differences as text. Each pair begins with its repositories and levels by the first metric."""
+    """Return paired differences as text. Each pair of runs begins with its means by repository and level."""
     lines: list[str] = []
     previous: tuple[str, str] | None = None
     coders = differing_coders([run for pair in compared for run in (pair.other, pair.this)])

@@ -79,7 +79,7 @@ def _pool(members: Sequence[RunTable]) -> RunTable:
     outcomes = across([table.status for table in members], Status.INFRA_FAILED)
 
     def mean(columns: Sequence[Sequence[float | None]], *, whole: bool = False) -> tuple[float | None, ...]:
-        """Return each sample's mean over the runs that completed it; with `whole`, None if any run has no value."""
+        """Return each sample's mean over the runs that completed it; with `whole`, None if one of them has no value."""
         means = []
         for cells, statuses in zip(across(columns), outcomes, strict=True):
             completed = [c for c, status in zip(cells, statuses, strict=True) if status is not Status.INFRA_FAILED]
@@ -148,7 +148,7 @@ class AnswerGaps:
 
 
 def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
-    """Count the gaps of a pooled table; all 0 for a single run."""
+    """Count the answers missing from a pooled table. All counts are 0 for a single run."""
     missing = failed = undefined = 0
     by_sample = table.repeated.get(metric) or ((),) * len(table.outcomes)
     for status, outcomes, values in zip(table.status, table.outcomes, by_sample, strict=True) if table.outcomes else ():
@@ -170,7 +170,7 @@ class Noise:
 
     @classmethod
     def of(cls, repeated: Array) -> Noise | None:
-        """Estimate the noise from each sample's values over runs (NaN if missing); None if no sample has two."""
+        """Estimate the noise from each sample's values over runs (NaN if missing); None if no sample has two values."""
         rows = [[value for value in row if not math.isnan(value)] for row in repeated.tolist()]
         freedom = sum(len(row) - 1 for row in rows)
         if not freedom:
@@ -193,8 +193,8 @@ class VarianceSource:
 
 
 VarianceParts: TypeAlias = Mapping[str, VarianceSource]
-"""``repositories`` (or ``files``), ``samples`` (within such a unit) and ``repetition``. With a single unit, the first
-is absent. If no unit has two samples, the second is absent and counted in the first."""
+"""Name -> source: ``repositories`` (or ``files``), ``samples`` (within one of these) and ``repetition``. With a single
+unit, the first is absent. If no unit has two samples, the second is absent and counted in the first."""
 
 
 def variance_parts(values: Array, codes: Codes, noise: Noise, units: str = "repositories") -> VarianceParts:

@@ -36,7 +36,7 @@ class Sensitivity:
 
 
 class Standing(StrEnum):
-    """The result of a ranked row's tests."""
+    """The result of a row's tests."""
 
     UNBEATEN = "unbeaten"
     """Significantly better than another row, and not worse than any."""
@@ -56,7 +56,7 @@ class SampleAges:
     cutoff: str | None
     """Last day of the model's training data; None if unknown."""
     before: int
-    """Number of samples up to that day; 0 without a cutoff."""
+    """Number of samples dated up to and including that day; 0 without a cutoff."""
     after: int
 
 
@@ -84,7 +84,7 @@ class Row:
     """Best rank that the significant differences allow; None for unranked rows. `rank_high` is the worst rank."""
     rank_high: int | None
     letters: str
-    """Rows that share a letter are not significantly different. Empty for unranked rows."""
+    """Group letters. Rows that share a letter are not significantly different. Empty for unranked rows."""
     beats: tuple[int, ...] = ()
     """Positions in the group of the rows that this row is significantly better than, ascending."""
     significant: bool = False
@@ -99,7 +99,7 @@ class Row:
     variance: Mapping[str, VarianceParts] = field(default_factory=dict)
     """Metric -> sources of the mean's variance; empty for a single run."""
     answers: AnswerGaps = field(default_factory=AnswerGaps)
-    """Answers that some runs of the row lack and others have; all 0 for a single run."""
+    """Counts of the answers that some of the row's runs lack and others have; all 0 for a single run."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """``context_tokens``, ``calls``, ``seconds`` or a name in `harness.results.COSTS` -> mean over the samples that
     count. A price is None unless all prices are known."""
@@ -122,7 +122,7 @@ class Family:
     """Strategy that each row is tested against; None if all pairs are tested."""
     pairs: int
     units: int
-    """Largest number of units of a pair."""
+    """Largest number of units in the test of a pair."""
     unit: FlipUnit
     smallest_p: float
     significant: int
@@ -138,7 +138,7 @@ class Family:
         return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
-        """Return, as a sentence, how many differences are significant, and what others need. Empty without tests."""
+        """Return a sentence on how many differences are significant, and what others need; empty without tests."""
         if not self.pairs:
             return ""
         if self.unit.refusal:
@@ -156,7 +156,7 @@ class Family:
         return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
 
     def claim(self) -> str:
-        """Return the sentence that limits a test within one repository; otherwise empty."""
+        """Return the sentence that limits the tests' claim to one repository; empty if the units are repositories."""
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:
@@ -206,9 +206,9 @@ class Group:
     family: Family
     """Tests of the user's rows, or of others' rows if the user has none."""
     pairs: Mapping[tuple[int, int], Difference]
-    """Positions of two rows -> the first minus the second, if tested by the ranking metric."""
+    """Positions of two rows -> the first minus the second, for each pair that is tested by the ranking metric."""
     ages: SampleAges | None = None
-    """None if no sample is dated, or the generator has no training data."""
+    """Dates of the samples; None if no sample is dated, or the generator has no training data."""
     set_size: int = 0
     """Samples in the complete set, all languages together; 0 if unknown."""
     superseded: int
@@ -310,11 +310,11 @@ def family(
 
 
 def pair_verdict(difference: Difference, unit: str) -> str:
-    """Return a phrase about what a pair's test could show; empty if significant or untested."""
+    """Return a phrase about what a pair's test could show; empty if the difference is significant or untested."""
     if difference.p is None or difference.significant:
         return ""
     of = difference.unit
-    # A repository cannot be given more files.
+    # A user cannot add files to a repository, so this advice would not help.
     needed = (
         f"about {difference.needed} {of.plural} like these would show the difference"
         if difference.needed and not of.repo

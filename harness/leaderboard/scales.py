@@ -129,7 +129,7 @@ def restrict(table: RunTable, samples: Collection[str]) -> RunTable:
 
 
 def dated_after(table: RunTable, day: str) -> RunTable:
-    """Return a renamed table of the samples whose code is dated after a day (``YYYY-MM-DD``)."""
+    """Return a table of the samples whose code is dated after a day (``YYYY-MM-DD``). Its label states the day."""
     days = table.dated or (None,) * len(table.sample)
     unknown = days.count(None)
     samples = "1 sample" if unknown == 1 else f"{unknown} samples"
@@ -145,10 +145,10 @@ def dated_after(table: RunTable, day: str) -> RunTable:
 
 
 def tables_dated_after(tables: Sequence[RunTable], day: date) -> list[RunTable]:
-    """Apply `after` to each table, and drop empty tables.
+    """Keep only samples dated after `day`, and drop the tables that become empty.
 
     Raises:
-        InputFault: if all tables are empty.
+        InputFault: if no sample remains.
     """
     parts = [part for table in tables if (part := dated_after(table, day.isoformat())).sample]
     if tables and not parts:

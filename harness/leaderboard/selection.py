@@ -136,7 +136,7 @@ def _named(name: str, strategies: Collection[str]) -> str:
 
 
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
-    """Return a group's runs, without bits measured by another model than that of the newest run.
+    """Return a group's runs, with bits only from the model that measured the newest run's bits.
 
     Bits of two models, or of two versions of a model, are different units.
     """
@@ -194,7 +194,7 @@ def default_metric(metrics: Sequence[str], run: RunInfo) -> str:
 
 
 def own_metrics(profile: str, metrics: Collection[str]) -> list[str]:
-    """Return the metrics that belong to the profile, in its order, without metrics that every board has."""
+    """Return the metrics in the profile's order, without the metrics that every board can have."""
     candidates = [name for name in metrics if common_metric(name) is None]
     if len(candidates) < 2:
         return candidates
@@ -217,7 +217,7 @@ def baseline(
 ) -> int | None:
     """Return the position of the baseline: the requested row if present, or ``lc.infile``, or the first ranked row.
 
-    Without a request, the baseline can be ranked, is the user's own if possible, and is never a control.
+    Without a request, the baseline is a complete run, one of the user's if possible, and never a control.
     """
     anyone = range(len(tables))
     if requested is not None:
@@ -252,7 +252,7 @@ def is_generator(requested: str, generator: str) -> bool:
 def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tuple[str, str]]]:
     """Return the runs over the newest run's samples by its generator, and all other (samples, generator) pairs.
 
-    The newest run is the user's, or otherwise a language model's.
+    The user's runs take precedence. Without any, runs by language models do.
     """
     own = [table for table in tables if table.run.origin is Origin.RUN]
     newest_run = (own or [table for table in tables if not only_copies(table.run.generator)] or tables)[-1].run

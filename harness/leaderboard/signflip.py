@@ -20,16 +20,16 @@ from ctxbench.harness.leaderboard.stats import Array, generator
 
 ALPHA = 0.05
 EXACT_UP_TO = 16
-"""Maximum repositories for which every flip is enumerated. For more, flips are drawn."""
+"""Maximum number of repositories for which every flip is enumerated. For more, flips are drawn at random."""
 DRAWS = 20_000
 TOLERANCE = 1e-9
 """Relative tolerance for ties. A flip that ties with the observation counts against it."""
 _LEAST = 1e-6
-"""Distance from 0 of an interval's end that must exclude 0; too small to be printed."""
+"""Distance from 0 of an interval's end that must exclude 0. The distance is too small to be printed."""
 _FLIPS = 2_000
 _WIDTH = 2_000
 _ALONE = 1 << 18
-"""Maximum multiplications of a matrix product that runs in one thread. With more threads, waiting would take longer
+"""Maximum multiplications in a matrix product that runs in one thread. With more threads, waiting would take longer
 than the work."""
 
 
@@ -106,8 +106,8 @@ class StepDown:
     p: Array
     """Two-sided p-value of each pair, corrected for all pairs."""
     critical: float | None
-    """Statistic that a pair that is not yet significant must exceed to be significant at 5%. If all are significant,
-    the statistic for the pair with the smallest one. None if no flips are rare enough."""
+    """Statistic above which another pair would be significant at 5%. If all pairs are significant, the bound for the
+    pair with the smallest statistic. None if no flips are rare enough."""
     low: Array
     """Lower end of each pair's simultaneous 95% interval. Above 0 exactly if the pair is significantly better; -inf if
     unbounded; NaN without `sizes`. `high` is the upper end."""
@@ -244,7 +244,7 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield the flips in chunks, shape (repositories, flips). An enumeration begins with the identity."""
+    """Yield the flips in chunks, shape (repositories, flips). An enumeration begins without a change of sign."""
     if repositories > EXACT_UP_TO:
         yield from drawn_flips(seed, repositories)
         return
@@ -257,7 +257,7 @@ def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
 
 
 def order_rows(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
-    """Sort rows by mean, but never a row before a row that beats it.
+    """Sort rows by mean, but put each row after all rows that beat it.
 
     Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common
     samples.

@@ -33,9 +33,9 @@ class IntervalScope(StrEnum):
     FILES = "files"
     """Files of the samples' only repository."""
     SAMPLES = "samples"
-    """More samples of the same repositories; always printed with the interval."""
+    """More samples from the same repositories. Boards print this beside the interval."""
     FLIPS = "flips"
-    """Units like these, by the test of a difference's p-value."""
+    """Units like the tested ones. The interval belongs to the test that gives the p-value."""
     NONE = "none"
 
 

@@ -87,7 +87,7 @@ def board(
 
 
 def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTable]]:
-    """Group runs that can be ranked together, in their order."""
+    """Return key -> runs that can be ranked together, in their order."""
     alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for table in tables:
         run = table.run

@@ -1,4 +1,4 @@
-"""Metrics of a completion under a named profile, which selects the text to compare and the formulas; and their means.
+"""Scores completions under named profiles, which select the text to compare and the formulas; averages the scores.
 
 Scores of different profiles are never compared. Profiles register through the entry-point group ``ctxbench.metrics``.
 """
@@ -24,11 +24,11 @@ Values = dict[str, float | None]
 """Metric -> value in the scale of the profile; None if undefined."""
 Row = Mapping[str, float | None]
 MOST_K = 9_999
-"""Maximum K of pass@K, and maximum completions per sample."""
+"""Maximum K in pass@K, and maximum number of completions per sample."""
 _CHUNK = 64
 """Cases per task. Sending a task to a process costs about as much as scoring one case."""
 _WORTH_A_POOL = 256
-"""Minimum cases for a pool of processes. Scoring fewer takes less time than starting the pool."""
+"""Minimum number of cases for a pool of processes. Scoring fewer takes less time than starting the pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ RETRIEVAL = (
         lower_is_better=False,
     ),
 )
-"""Metrics about the definitions that the reference uses: whether the context contains them."""
+"""Metrics that show whether the context contains the definitions that the reference uses."""
 DIAGNOSTICS = (
     *RETRIEVAL,
     _diagnostic(
@@ -223,7 +223,7 @@ BIT_METRICS = tuple(metric.name for metric in BITS)
 
 
 def common_metric(name: str) -> MetricInfo | None:
-    """Return a metric that every board can have, by name; None for other metrics."""
+    """Return the metric with this name if every board can have it; otherwise None."""
     k = name.removeprefix("pass@")
     if k != name and k.isdecimal():
         tries = "the first try" if k == "1" else f"one of {k} tries"

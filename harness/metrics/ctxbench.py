@@ -93,7 +93,7 @@ class LexedText:
 
     code: str
     names: tuple[str, ...]
-    """Identifiers outside strings and comments, in order. Of an identifier that the cursor splits, the second part."""
+    """Identifiers outside strings and comments, in order. If the cursor splits an identifier, only the second part."""
 
 
 def read(language: str, before: str, text: str) -> LexedText:

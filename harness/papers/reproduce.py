@@ -61,7 +61,7 @@ class ComparedTable:
     ours: Mapping[str, tuple[OwnResult, ...]]
     """Spec -> results, one per sample set, generator and language."""
     summariser: str = ""
-    """Generator of the summaries; empty if each of `generators` wrote its own."""
+    """Generator of the summaries; empty if each of `generators` wrote its own summaries."""
     continuing: tuple[str, ...] = ()
     options: frozenset[str] = frozenset()
     """Options in use that remove a difference from the paper (`PaperDifference.switch`)."""
@@ -378,7 +378,7 @@ class Average:
     whose: str
     n: int
     cells: Mapping[str, float]
-    """Column -> points, for columns in all rows."""
+    """Column -> mean gain in points. Columns that some rows lack are omitted."""
 
 
 def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
@@ -432,7 +432,7 @@ class SolvedBy:
     strategies: tuple[str, ...]
     n: int
     regions: Mapping[tuple[str, ...], tuple[str, ...]]
-    """Strategies that solve these samples, and no other strategy does -> the samples; the largest region first."""
+    """Strategies -> the samples that exactly these strategies solve; the largest number of samples first."""
 
     @property
     def title(self) -> str:
@@ -441,7 +441,7 @@ class SolvedBy:
 
 
 def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
-    """Yield which strategies solve which samples, per language, if at least two share a metric of 0 and 1."""
+    """Yield, per language, which strategies solve which samples, by a shared metric with only the values 0 and 1."""
     for language in dict.fromkeys(table.run.language for table in tables):
         of_language = {table.run.strategy: table for table in tables if table.run.language == language}
         metric = next((name for name in _RIGHT_OR_WRONG if all(name in of.metrics for of in of_language.values())), "")

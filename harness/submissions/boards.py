@@ -1,8 +1,8 @@
-"""A public board: the submissions of a folder, which of them count, and their ranking. Reads packages, prints nothing.
+"""Reads a folder of packages, and ranks the submissions that count, for a public board. Prints nothing.
 
 Rows come from the packages' scores of each sample, so intervals and tests are those of any board. A superseded or
-withdrawn submission is not ranked. Packages are the claims of strangers: one that cannot be read, or whose samples
-differ from those of the others in its table, is refused.
+withdrawn submission is not ranked. Packages are the claims of strangers. A package is refused if it cannot be read, or
+if its samples differ from those of the other packages in its table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ctxbench.harness.submissions.stored import add
 TELLING = 12
 """Maximum number of samples on a submission's page."""
 _LIMITS = (-1e6, 1e6)
-"""Range of metrics without bounds, such as bits."""
+"""Allowed range for metrics without bounds, such as bits."""
 _ROUNDING = 1e-9
 _CURE = "make the package with `ctxbench results pack`"
 
@@ -45,20 +45,20 @@ class BoardKey(NamedTuple):
     set: SetPart
     metrics: str
     coder: str
-    """Coder of the bits: bits of two coders cannot be compared."""
+    """Model that measured the bits. Bits of two models cannot be compared."""
     completions: int
 
 
 def board_key(manifest: Manifest) -> BoardKey:
     """Return the key of the table where a submission belongs."""
     versions = manifest.versions
-    # The digest decides the protocol: a wrong word of the authors must not open a table of its own.
+    # The digest determines the protocol, so a wrong protocol name must not open a separate table.
     return BoardKey(replace(manifest.set, protocol=""), versions.metrics, versions.coder, manifest.sampling.completions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A submission of the board."""
+    """A submission on the board."""
 
     package: Submission
     folder: str
@@ -97,7 +97,7 @@ class Ranking:
 
 
 def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry], list[InputFault]]:
-    """Read the packages of a folder; return the submissions by date and id, and why others were refused.
+    """Read the packages in a folder; return the accepted submissions by date and id, and the faults of the others.
 
     Raises:
         InputFault: if the folder has no package.
@@ -143,7 +143,7 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
 def open_in_database(package: Submission, *, where: str = "") -> Iterator[tuple[str, list[str]]]:
     """Store a package in a temporary database; yield its URL, and the id of each repetition's run.
 
-    The runs count as made here, so boards and exports have their costs.
+    The runs are not marked as imported, so boards and exports include their costs.
 
     Raises:
         InputFault: if a score is out of range, or a language or metric is unknown.
@@ -187,7 +187,7 @@ def _entry(folder: Path) -> Entry:
 
 
 def _with_successors(entries: Sequence[Entry]) -> list[Entry]:
-    """Return entries with their successors; only a later submission that shares an author may supersede one."""
+    """Return entries with their successors. A submission supersedes only one that is not newer and shares an author."""
     by_id = {entry.id: entry.package.manifest for entry in entries}
     successors = {}
     for new in by_id.values():
@@ -198,7 +198,7 @@ def _with_successors(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _apart(entries: Sequence[Entry]) -> set[str]:
-    """Return the ids of entries whose samples or marks are not those of their table."""
+    """Return the ids of entries whose samples or marks differ from those of their table."""
     first: dict[BoardKey, frozenset[object]] = {}
     ordered = sorted(entries, key=lambda entry: not entry.verified)
     samples = {entry.id: frozenset(entry.package.samples) for entry in ordered}
@@ -208,7 +208,7 @@ def _apart(entries: Sequence[Entry]) -> set[str]:
 
 
 def rankings(entries: Sequence[Entry]) -> list[Ranking]:
-    """Rank submissions; those of different versions of a set or of the metrics never share a table."""
+    """Rank submissions. Submissions with different versions of a set or of the metrics never share a table."""
     alike: dict[tuple[BoardKey, str], list[Entry]] = defaultdict(list)
     for entry in entries:
         alike[board_key(entry.package.manifest), entry.tables[0].run.generator].append(entry)
@@ -218,11 +218,11 @@ def rankings(entries: Sequence[Entry]) -> list[Ranking]:
 def _rankings(key: BoardKey, entries: Sequence[Entry]) -> Iterator[Ranking]:
     labelled: dict[str, Entry] = {}
     tables = []
-    # The first row of a name may be the baseline of all: dates are claims, so verified ones come first.
+    # The first row with a name may become the baseline. Dates are claims, so verified entries come first.
     for entry in sorted(entries, key=lambda entry: not entry.verified):
         label = entry.package.manifest.strategy.spec
         while label in labelled:
-            # Two people may submit one strategy, and a board shows one row of a name.
+            # Two people may submit the same strategy, but a board shows one row per name.
             label += f" #{entry.id}"
         labelled[label] = entry
         tables += [replace(table, run=replace(table.run, strategy=label)) for table in entry.tables]
@@ -237,8 +237,8 @@ def compared_with(
 ) -> tuple[Entry | None, list[tuple[SampleRecord, list[tuple[float, str]]]]]:
     """Return the submission to compare an entry with, and the samples on which they differ most in each direction.
 
-    The other one is the baseline's, or for the baseline the first other row's. Without another submission the samples
-    are those with the highest and the lowest values. A sample has a value in the unit shown and a completion of each.
+    An entry is compared with the baseline, and the baseline with the first other row. Without another submission, the
+    samples have the highest and lowest values. Each sample has one (value, completion) pair per submission.
     """
     group = ranking.group
     others = [ranking.entries[group.rows.index(group.base)]] if group.base else []
@@ -256,7 +256,7 @@ def compared_with(
 
 
 def _values(entry: Entry, group: Group) -> dict[str, float]:
-    """Return sample -> value of the ranking metric in the unit shown, in the first repetition."""
+    """Return sample -> value of the ranking metric in the board's unit, in the first repetition."""
     table = next(table for table in entry.tables if table.run.language == group.language)
     factor = group.scales[group.metric].factor if group.metric in group.scales else 1.0
     values = zip(table.sample, table.metrics.get(group.metric, ()), strict=False)

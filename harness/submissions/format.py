@@ -50,9 +50,9 @@ VERIFICATION = "verification.json"
 """Output of `ctxbench results verify --format json`. It is not part of the package: anyone may write it."""
 STRATEGY_FOLDER = "strategy"
 MAX_BYTES = 64 << 20
-"""Largest size of a package. Packages of lite sets take at most 10 MB."""
+"""Maximum size of a package in bytes. Packages of lite sets take at most 10 MB."""
 MAX_MANIFEST, MAX_SOURCE, MAX_LINE = 128 << 10, 1 << 20, 4 << 20
-"""Largest sizes in bytes of a manifest, of a strategy's source and of a line of the other files."""
+"""Maximum sizes in bytes of a manifest, of a strategy's source, and of a line in the other files."""
 MAX_TOML_LINE = 4_000
 """Maximum characters of a manifest's line. The time to read a key is quadratic in the number of its parts."""
 MAX_COLUMNS = 300
@@ -274,13 +274,13 @@ def _check_fields(submission: Submission, folder: Path) -> None:
 
 
 def _contradicts(line: ScoreRecord) -> bool:
-    """Return whether a completion passes without its verdict, or against it; an empty completion has no verdict."""
+    """Return whether a completion's pass score contradicts its verdict, or is above 0 without a verdict."""
     value = line.scores.get(DEFAULT, {}).get(PASS)
     return value != float(line.verdict == "PASSED") if line.verdict else bool(value)
 
 
 def _check_lines(submission: Submission, folder: Path) -> None:
-    """Refuse records that are double, missing or of no sample."""
+    """Refuse records that are duplicate, missing, or for an unknown sample."""
     sampling, ids = submission.manifest.sampling, [sample.id for sample in submission.samples]
     repetitions, completions = len(sampling.seeds), max(1, sampling.completions)
     whole = (
@@ -302,7 +302,7 @@ def _check_lines(submission: Submission, folder: Path) -> None:
 
 
 def verification_of(folder: Path, submission: Submission) -> PackageVerification | None:
-    """Return the verification beside a package; None without one, or if it is of another package.
+    """Return the verification in a package's folder; None if it is missing, or belongs to another package.
 
     Raises:
         InputFault: if the file is not a verification.

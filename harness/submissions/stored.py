@@ -56,9 +56,9 @@ def packed(
 
     Args:
         store: the store of the runs.
-        runs: ids of runs; every sample must have a result.
+        runs: the runs to pack; every sample must have a result.
         sample_set: the runs' samples.
-        title: by default the names of the strategy and the model.
+        title: title of the package; empty for the names of the strategy and the model.
         words: the manifest's authors, license and supersedes.
 
     Raises:
@@ -174,7 +174,7 @@ def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
     file = Path(path).expanduser()
     part, sources = replace(part, spec=label, file=file.name), {file.name: read_text(file)}
     if str(replace(parsed, name=parsed.name[len(path) :])) not in label:
-        # It also names an engine or a wrapped strategy in a file, which a package does not contain.
+        # The spec also names an engine or a wrapped strategy in a file, which a package does not contain.
         return replace(part, spec=_unfiled(label), file=None), {}
     with tempfile.TemporaryDirectory() as folder, open_cells([], 1) as cells:
         if card_of(placed(part, sources, Path(folder)), cells).version != strategy_version:
@@ -187,7 +187,7 @@ def _strategy(run: RunWork) -> tuple[form.StrategyPart, dict[str, str]]:
 
 
 def _unfiled(spec: str) -> str:
-    """Return a spec changed so that it cannot be read as naming a file."""
+    """Return a spec without the characters and endings that could name a file."""
     return re.sub(r"[@/\\]", " ", re.sub(r"\.(py|toml)\b", "", spec))
 
 
@@ -211,7 +211,7 @@ def placed(strategy: form.StrategyPart, sources: Mapping[str, str], folder: Path
 def _contents(
     store: Store, runs: Sequence[str], samples: Sequence[str]
 ) -> tuple[tuple[form.AnsweredRecord, ...], tuple[form.ScoreRecord, ...], form.CostPart]:
-    """Return the lines of both files for the runs in their order, and what they took."""
+    """Return the runs' lines of ``completions.jsonl`` and ``scores.jsonl``, and their total cost."""
     completions: list[form.AnsweredRecord] = []
     scores: list[form.ScoreRecord] = []
     prices: list[float | None] = []

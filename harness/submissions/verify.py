@@ -54,7 +54,7 @@ DRAWN = 30
 _NEAR = 1e-9
 """Relative difference allowed between values of two machines, whose libraries add in different orders."""
 _SHOWN = 300
-"""Longest value in a difference."""
+"""Maximum characters of a value in a reported difference."""
 
 
 class Replay(Generator):
@@ -63,7 +63,7 @@ class Replay(Generator):
     version = "1"
 
     def __init__(self, manifest: form.Manifest, records: Iterable[form.AnsweredRecord]) -> None:
-        """Answer the prompts of the records of one repetition."""
+        """Read the answers from the records of one repetition."""
         model, self._answers = manifest.model, dict[tuple[str, int, int], str]()
         self.capabilities = Capabilities(
             batch_size=64,
@@ -166,12 +166,12 @@ class Verifier:
 
     @cached_property
     def _columns(self) -> set[tuple[str, str]]:
-        """Profile and metric of the scores of the package."""
+        """(profile, metric) pairs for which the package has scores."""
         return {(p, m) for line in self.submission.scores for p, values in line.scores.items() for m in values}
 
     @cached_property
     def _parts(self) -> dict[PartName, PartCheck]:
-        """The parts as they were compared so far."""
+        """Part of the package -> result of its check so far."""
         records, scores = self.submission.completions, self.submission.scores
         of: dict[PartName, int] = dict.fromkeys(get_args(PartName), len(records)) | {
             "samples": len(self.submission.samples),
@@ -193,7 +193,7 @@ class Verifier:
     def _compare(
         self, name: PartName, sample: str, what: str, expected: object, got: object, *, counts: bool = True
     ) -> None:
-        """Compare the package's value with the one made here; `counts` is false for what is not one of the `of`."""
+        """Compare a value in the package with the one computed here. If `counts` is False, it is not among the `of`."""
         part = self._parts[name]
         self._put(name, checked=part.checked + counts)
         if not same(expected, got):
@@ -202,11 +202,11 @@ class Verifier:
             self._put(name, differing=part.differing + 1, difference=first)
 
     def verify(self) -> PackageVerification:
-        """Compare everything.
+        """Derive the package again, and return the comparison of every value.
 
         Raises:
             InputFault: if a repository of the set is not fetched.
-            MachineFault: if this machine could not do a part.
+            MachineFault: if a part could not be checked because this machine failed.
         """
         if self._check_samples():
             self._compare_rest()
@@ -235,7 +235,7 @@ class Verifier:
         else:
             self._trust("answers", "only the model's owner can check its answers")
         reason = not_derivable(self._manifest)
-        # The strategy's folder is readable by its cell; the database beside it would not be hidden.
+        # The cell can read the strategy's folder, so the database is in another folder.
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as own:
             spec = reason or stored.placed(self._manifest.strategy, self.submission.sources, Path(own))
             with open_store(f"sqlite:///{folder}/verify.db") as store:
