@@ -78,7 +78,7 @@ def text(value: str, *, language: str | None = None, key: str, limit: int = 20_0
     )
     if len(value) > limit:
         st.caption(f"The first {limit:,} of {len(value):,} characters.")
-        # Bytes need no encoding on the way.
+        # Encode here, because Streamlit would fail on a lone surrogate.
         st.download_button(
             "Save all of it", value.encode("utf-8", "replace"), f"{_name(key)}.txt", "text/plain", key=key
         )

@@ -45,7 +45,7 @@ class State:
     """The verification state of a submission, as its mark shows it."""
 
     kind: str
-    """Class of the mark in the style sheet."""
+    """CSS class of the mark."""
     text: str
     says: str = ""
     """The state in one sentence."""

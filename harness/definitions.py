@@ -59,7 +59,7 @@ def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scor
         prompt: the prompt; its retrieved blocks, best first, are truncated at each of `BUDGETS`.
 
     Returns:
-        Values of `RETRIEVAL`. All are None without a definition; precision is None without a retrieved block.
+        Values of `metrics.RETRIEVAL`. All are None without a definition; precision is None without a retrieved block.
     """
     ranked = retrieved(prompt)
     if all(block.score is not None for block in ranked):

@@ -67,7 +67,7 @@ class OutlinedFile:
             completion: the text after the cursor; for a function sample the whole function, indented as in the file.
 
         Returns:
-            None if the sample's prefix differs from this file.
+            The excerpt; None if the sample's prefix differs from this file.
         """
         row, column = sample.cursor.line, sample.cursor.column
         before = sample.prefix.rpartition("\n")[2]
@@ -325,7 +325,7 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
     none.
 
     Returns:
-        None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
+        The share; None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.
     """
     blocks = retrieved(prompt)
     dropped = [dropped_block for dropped_block in prompt.dropped if dropped_block.kind in RETRIEVED]

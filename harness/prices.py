@@ -50,7 +50,7 @@ class Rate:
     url: str = ""
     """Base URL of the only service with this price; empty for any service."""
     input: float = 0.0
-    """US dollars per million prompt tokens. `cached` and `output` are the same for cached prompt and answer tokens.
+    """US dollars per million prompt tokens. `cached` and `output` are the prices of cached prompt tokens and answers.
     """
     cached: float = 0.0
     output: float = 0.0

@@ -45,7 +45,7 @@ class RunQuery:
 
     @property
     def url(self) -> str:
-        """URL of the runs' database; by default the home's."""
+        """URL of the runs' database; by default, the database in the home folder."""
         return self.db or self.home.database
 
     def ids_of(self, runs: Sequence[str]) -> list[str]:

@@ -29,7 +29,7 @@ PAGE = DOCS / "agreement.md"
 PICTURES = {"rows": DOCS / "agreement-rows.svg", "pairs": DOCS / "agreement-pairs.svg"}
 BEGIN, END = "<!-- python -m scripts.agreement -->\n", "<!-- end of the study -->"
 PLANNED = 144
-"""Number of lines in the rules."""
+"""Number of lines that the rules require."""
 JUDGE, LARGER = "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"
 """The model that judges all rows and lines, and the model that shows how well two models agree."""
 _METRICS = {GAIN: (CONTEXT, 1.0), "es": ("ctxbench", 100.0), "id_f1": ("ctxbench", 100.0)}
@@ -43,7 +43,7 @@ _SEED = "agreement"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question of the rules, and the threshold that the answer must reach."""
+    """A question in the rules, and the threshold that the answer must reach."""
 
     name: str
     text: str

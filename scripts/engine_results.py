@@ -64,7 +64,7 @@ INSTALLED = tuple(
 SHARED = "mode=shared"
 LITE = "ctxbench-2-lite"
 DRAWN = 180
-"""Number of samples for the curves and the shared mode: ten of each repository of the lite set."""
+"""Number of samples for the curves and the shared mode: ten from each repository of the lite set."""
 TREES, SHOWN, PLACES, ASKED, MISSING = 6, 5, 4, 8, 10
 """Every `TREES`-th repository is indexed twice. The page of engines shows `SHOWN` samples with `PLACES` places per
 engine. A recipe searches for `ASKED` identifiers. A row may lack one of `MISSING` samples."""

@@ -1,4 +1,4 @@
-"""Simulates boards, and writes tests' power and intervals' coverage into docs/statistics.md. Tests use it too."""
+"""Simulates boards, and writes tests' power and intervals' coverage into docs/statistics.md. Tests import it too."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def holm(p: Array) -> Array:
 
 
 def line(effects: Sequence[float], repositories: int) -> str:
-    """Return a line of the table of corrections."""
+    """Return a row of the table of corrections, as Markdown."""
     board = SimulatedBoard(effects=effects, repositories=repositories)
     by_holm, by_step_down = rates(board, by_holm=True), rates(board)
     means = ", ".join(f"{count} x {mean:g}" for mean, count in _counted(effects))
@@ -171,7 +171,7 @@ class TwoLevels:
         return power(LEAD, deviation, self.repositories, rows=self.rows)
 
     def line(self, runs: int = RUNS) -> str:
-        """Return a line of the table of predicted power."""
+        """Return a row of the table of predicted power, as Markdown."""
         sizes = "50 to 150 %" if self.is_uneven else "even"
         return (
             f"| {self.repositories} | {self.samples} | {sizes} | {self.taste} | {self.rows} | "
@@ -219,7 +219,7 @@ def coverage(repositories: int, *, uneven: bool, runs: int = 4 * RUNS) -> float:
 
 
 def coverage_line(repositories: int) -> str:
-    """Return a line of the table of coverage."""
+    """Return a row of the table of coverage, as Markdown."""
     even, uneven = (100 * coverage(repositories, uneven=of) for of in (False, True))
     return f"| {repositories} | {even:.1f} % | {uneven:.1f} % |\n"
 

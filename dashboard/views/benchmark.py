@@ -141,7 +141,7 @@ KIND_HELP: Mapping[str, str] = {
 
 
 def kinds(samples: Sequence[Sample]) -> list[Cells]:
-    """Return one row per language, kind and level, with the number of samples and first uses."""
+    """Return one row per language, kind and level, with the number of samples and the share of first uses."""
     alike: dict[tuple[str, str, str], list[Sample]] = defaultdict(list)
     for sample in samples:
         alike[sample.language, sample.kind, sample.subkind].append(sample)

@@ -158,7 +158,7 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return the samples that differ most, at most `MOST_ROWS`. `address` returns a sample's URL."""
+    """Return one row for each sample that differs most, up to `MOST_ROWS`. `address` returns a sample's URL."""
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()

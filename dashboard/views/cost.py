@@ -188,7 +188,7 @@ def front(points: Sequence[tuple[float | None, float | None]], *, lower_is_bette
     value do not dominate each other, so both or neither are on the front.
 
     Args:
-        points: cost and value of each point; points without both are ignored.
+        points: cost and value of each point; points that lack either one are ignored.
     """
     sign = -1.0 if lower_is_better else 1.0
     candidates = [

@@ -115,7 +115,7 @@ class DrawnTable:
     heads: tuple[ColumnHead, ...]
     lines: Sequence[Sequence[str]]
     standings: tuple[Standing, ...]
-    """Class of each row in the style sheet. The papers' rows look like beaten rows."""
+    """CSS class of each row. The papers' rows look like beaten rows."""
     drawn: Bars | None = None
     links: tuple[Mapping[str, str], ...] = ()
     """For each row: heading -> URL."""

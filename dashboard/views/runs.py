@@ -45,7 +45,7 @@ def state(work: RunWork) -> str:
 
 
 def headline(states: Sequence[str]) -> str:
-    """Return a sentence: the number of finished runs, and the states of the others."""
+    """Return a sentence that states the number of finished runs, and the states of the others."""
     counts = Counter(states)
     complete = counts.pop(COMPLETE, 0)
     others = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])

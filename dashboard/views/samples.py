@@ -71,7 +71,7 @@ class Metric:
 
 
 def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
-    """Return a run's metrics of a profile, and its metrics of contexts and tests."""
+    """Return a run's metrics under a profile, and its metrics of contexts and tests."""
     return tuple(_metric(named(kind), *kind, profile) for kind in facets.measures if belongs(kind, profile))
 
 
@@ -285,7 +285,7 @@ def price(dollars: float | None) -> Figure | None:
 
 
 def verdict(judged: StoredVerdict) -> str:
-    """Return a phrase: the verdict and the cost of its tests."""
+    """Return a phrase that states the verdict and the cost of its tests."""
     facts = [
         f"{judged.verdict}{f' ({judged.reason})' if judged.reason else ''}",
         f"{judged.tests_run} {'test' if judged.tests_run == 1 else 'tests'} run",
@@ -326,7 +326,7 @@ _MARKS = {
     "reference": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
     "completion": '<ins style="background:rgba(46,134,193,.22);text-decoration:none;border-bottom:2px solid">{}</ins>',
 }
-"""Text -> HTML that marks the words only this text has, by shapes and by colours for colour blindness."""
+"""Text -> HTML that marks words of this text only. Shapes and colours suit colour-blind readers."""
 _LINE = (
     '<div style="display:flex;gap:.75rem;margin:.15rem 0">'
     '<span style="flex:0 0 5.5rem;opacity:.7;font-size:.8rem">{}</span>'

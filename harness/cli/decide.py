@@ -308,7 +308,7 @@ def _fitted(home: Home, runs: Runs, cards: Sequence[StrategyCard], time_budget: 
 def _pilot(runs: Runs, cards: Sequence[StrategyCard], shown: Progress) -> list[float]:
     """Return each strategy's seconds per sample. Deletes the timed runs but keeps the model's answers.
 
-    Stored answers take no time here. For them, the seconds that the model took when it wrote them count.
+    A stored answer takes no time here. It counts with the seconds that the model took to write it.
     """
     from ctxbench.harness.run.runner import fault_of
     from ctxbench.harness.store.tables import delete_run

@@ -61,7 +61,7 @@ _OWN: dict[str, tuple[str, str]] = {
 """Command -> its location (``module:attribute``) and its line in the list of commands."""
 USAGE = 2
 GROUP = "ctxbench.commands"
-"""Entry-point group for other packages' commands: tables like `_OWN`. They cannot replace built-in commands."""
+"""Entry-point group of tables like `_OWN` with other packages' commands. These cannot replace built-in commands."""
 
 
 @functools.cache

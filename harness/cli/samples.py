@@ -44,7 +44,7 @@ _REASONS = {
 }
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
 _UNJUDGED = ("blank_passed", "reference_failed", "reference_has_no_tests")
-"""Reasons why tests cannot judge a function: an empty body passes them, or the published code fails them."""
+"""Reasons why tests cannot judge a function: an empty body passes, or the published code fails or runs no test."""
 _CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
 
 

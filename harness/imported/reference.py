@@ -56,7 +56,7 @@ from ctxbench.harness.submissions.records import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRun:
-    """One strategy over all samples of the file; columns are in the samples' order."""
+    """The results of one strategy over all samples of the file. Columns are in the samples' order."""
 
     strategy: str
     strategy_version: str
@@ -186,7 +186,7 @@ def import_reference(
 
     Raises:
         UnknownName: if the set has no reference results of this kind.
-        InputFault: if the samples differ from the user's set, or metrics or model from this version; nothing is stored.
+        InputFault: if the samples, the metrics or the model differ from those on this machine; nothing is stored.
     """
     return store_files(
         store, [load(name, kind), *models(name, kind).values()], sample_set=sample_set, progress=progress

@@ -95,7 +95,7 @@ def metric_column(group: Group, metric: str) -> Column:
 
 
 def mean_column(group: Group, metric: str) -> Column:
-    """Return the column of a metric's means without intervals, but rounded by them."""
+    """Return the column of a metric's means, rounded by their intervals but printed without them."""
 
     def text(_: Group, row: Row) -> str:
         found = row.metrics.get(metric)

@@ -1,4 +1,4 @@
-"""The sentences above a board: who leads, what the tests show, and over what."""
+"""The sentences above a board: which row leads, what the tests show, and over which samples."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def best(scale: Scale, bounds: tuple[float, float]) -> float:
 
 
 LEAST_FILES = 10
-"""Minimum files for a test within one repository. Fewer cause too many false positives (docs/statistics.md)."""
+"""Minimum number of files to test within one repository. Fewer cause too many false positives (docs/statistics.md)."""
 
 
 def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUnit, Mapping[str, str]]:

@@ -1,7 +1,7 @@
 """Estimates power before a run: how many repositories and samples the board's test needs to show a difference.
 
-Stored runs give the variances between and within repositories, estimated as in S. R. Searle, G. Casella and C. E.
-McCulloch, Variance Components (1992), section 3.6.
+Stored runs provide the variances between and within repositories, which are estimated as in S. R. Searle, G. Casella
+and C. E. McCulloch, Variance Components (1992), section 3.6.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CRITICAL_BOARDS = 4
 _MANY = 100
 """Number of repositories above which the critical statistic is nearly constant."""
 _FEW = 8
-"""Maximum repositories for which every simulated board is tested, because the critical statistic depends on other rows.
+"""Maximum number of repositories for which each simulated board is tested: its critical statistic depends on all rows.
 """
 
 
@@ -54,7 +54,7 @@ def spread(gap: Clustered) -> Spread | None:
     """Estimate the variances from the paired differences of two runs.
 
     Returns:
-        None with fewer than `stats.FEWEST` repositories, with one sample per repository, or without differences.
+        The variances; None for fewer than `stats.FEWEST` repositories, one sample in each, or no differences.
     """
     count, n = len(gap.sums), len(gap.values)
     if count < stats.FEWEST or n == count:
@@ -75,7 +75,7 @@ def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) 
         effect: true mean difference, above 0.
         deviation: standard deviation of a repository's mean difference, in the same unit; may be 0.
         repositories: number of repositories of the planned run, all of one size.
-        rows: number of rows on the board, from 2, with the baseline. The other rows equal the baseline, which is the
+        rows: number of rows on the board, 2 or more with the baseline. All others equal the baseline, which is the
             hardest case.
     """
     ratio = effect / deviation if deviation else math.inf

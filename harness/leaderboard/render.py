@@ -43,7 +43,7 @@ from ctxbench.harness.results import PRICE, RunInfo
 WIDTH = 120
 _BLANK = "    \n"
 _GAP = "  "
-"""Gap between two columns. Its last character belongs to the rule."""
+"""Gap between two columns. Its last character is the column divider of `_RULE`."""
 _NARROWEST = 12
 _RULE = box.Box(2 * _BLANK + " -- \n" + 5 * _BLANK, ascii=True)
 _DECIMALS = 6

@@ -365,7 +365,7 @@ def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> 
         level: level of the group; only CoderEval's ``all`` and the paper's three levels have such a mean.
 
     Returns:
-        None if a level has no value: a mean over fewer levels would be another number with the same name.
+        The mean; None if a level has no value, because a mean over fewer levels would not be comparable.
     """
     if table.run.benchmark != LEVELLED or level not in (ALL_LEVELS, COMBINED):
         return None

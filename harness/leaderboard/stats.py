@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ctxbench.bench.elementary import exp, log
 
 FEWEST = 5
-"""Minimum units for an interval over units."""
+"""Minimum number of units for an interval over units."""
 CONFIDENCE = 0.95
 POWER = 0.8
 

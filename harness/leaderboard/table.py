@@ -44,7 +44,7 @@ def board(
     published: Mode = "none",
     cutoffs: Cutoffs = NO_CUTOFFS,
 ) -> Board:
-    """Rank runs.
+    """Build the leaderboard of runs.
 
     Args:
         tables: one table per run and language, oldest run first. Runs that differ only in the seed are pooled. Of

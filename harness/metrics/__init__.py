@@ -86,7 +86,7 @@ class ScoreFunction(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """How to score completions: the text to compare and the formulas. Scores of two profiles are not comparable."""
+    """Rules for scoring completions: which text is compared, and how. Scores of two profiles are not comparable."""
 
     name: str
     summary: str

@@ -56,7 +56,7 @@ class ComparedTable:
     table: PaperTable
     generators: tuple[str, ...]
     encoder: str | None
-    """Encoder that replaces the rows' encoders; None for each row's own."""
+    """Encoder that replaces the rows' encoders; None if each row keeps its own encoder."""
     specs: Mapping[str, str]
     ours: Mapping[str, tuple[OwnResult, ...]]
     """Spec -> results, one per sample set, generator and language."""
@@ -203,7 +203,7 @@ def stored(
     Args:
         names: sample sets; empty for the quick start's set.
         generators: generators of the runs.
-        encoder: encoder that replaces the rows' encoders; None for each row's own.
+        encoder: encoder that replaces the rows' encoders; None if each row keeps its own encoder.
 
     Raises:
         InputFault: if a generator's spec is invalid, or no matching run is stored.
@@ -382,7 +382,7 @@ class Average:
 
 
 def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
-    """Yield the gains that the paper's text states: as printed, from its rows, and from ctxbench's results."""
+    """Yield each gain that the paper's text states: as printed, computed from its rows, and from ctxbench's results."""
     theirs: dict[tuple[str, ...], Mapping[str, float]] = {}
     ours: dict[tuple[str, ...], Mapping[str, float]] = {}
     for row in compared.table.rows:

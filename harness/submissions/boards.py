@@ -97,7 +97,7 @@ class Ranking:
 
 
 def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry], list[InputFault]]:
-    """Read the packages in a folder; return the accepted submissions by date and id, and the faults of the others.
+    """Read the packages in a folder; return the accepted ones by date and id, and an error for each refused one.
 
     Raises:
         InputFault: if the folder has no package.

@@ -64,7 +64,7 @@ class ModelPart(Record):
     """The model."""
 
     spec: Name
-    """The generator, without paths."""
+    """Spec of the generator, without paths."""
     version: Label
     """Identifies the model's weights or its service."""
     service_date: Day | None = None
@@ -82,14 +82,14 @@ class StrategyPart(Record):
     """The strategy."""
 
     spec: Name
-    """The strategy, without paths: ``lc.infile`` or ``mine.py@mine(top=3)``."""
+    """Spec of the strategy, without paths: ``lc.infile`` or ``mine.py@mine(top=3)``."""
     version: Label
     """Digest of the files that define the strategy."""
     source: Literal["built-in", "file", "package"]
     file: FileName | None = None
-    """For ``file``: name of the source file in ``strategy/``."""
+    """Name of the source file in ``strategy/``, for the source ``file``; otherwise None."""
     package: Pinned | None = None
-    """For ``built-in`` and ``package``: ``NAME==VERSION``."""
+    """``NAME==VERSION``, for the sources ``built-in`` and ``package``; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class VersionsPart(Record):
     """Digest of all metrics' values for fixed texts."""
     tokenizer: Name
     coder: Label
-    """Spec and version of the coder that measured costs in bits; empty if none were measured."""
+    """Spec and version of the model that measured costs in bits; empty if none were measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +255,7 @@ class AnsweredRecord(Record):
     generator_seconds: Amount
     calls: Annotated[tuple[CallRecord, ...], Field(max_length=1000)] = ()
     completions: Annotated[tuple[AnswerRecord, ...], Field(max_length=1000)] = ()
-    """Empty if no model was asked."""
+    """Final answers of the model; empty if no model was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ from ctxbench.harness.submissions.records import PackageVerification, PartCheck,
 from ctxbench.strategies.api import FAILED, TRIMMED
 
 DRAWN = 30
-"""Number of samples that the first check draws."""
+"""Number of samples that a verification draws unless it checks all."""
 _NEAR = 1e-9
 """Relative difference allowed between values of two machines, whose libraries add in different orders."""
 _SHOWN = 300
