@@ -224,7 +224,7 @@ def profile(where: Any) -> str:
 
 
 def newer_than(where: Any) -> date | None:
-    """Let the reader enter a day that selects samples with newer code; None if all samples are selected."""
+    """Let the reader enter a day, and return it. It selects samples with newer code; None selects all samples."""
     written = text(
         "Newer than",
         name="after",

@@ -30,11 +30,11 @@ MOST_BYTES = 1_000_000
 _FILTERS = (("set", "Sample set", "samples"), ("model", "Model", "generator"), ("language", "Language", "language"))
 """Filters of the first page: name, label, field of a run."""
 _TOP = 10
-"""Maximum rows of a board on the first page."""
+"""Maximum number of rows of a board on the first page."""
 _LONGEST, _SHORT, _BADGE = 500, 120, 28
 """Maximum characters of a fact, of a title in a list, and of a part of a badge."""
 _NEWEST = 100
-"""Maximum submissions in the feed."""
+"""Maximum number of submissions in the feed."""
 _FILL = {"verified": "#1a6b34", "differs": "#9a3412", "unverified": "#5b5f66", "withdrawn": "#9a3412"}
 _LETTER = 7
 """Width of a letter on a badge, in pixels."""
@@ -108,7 +108,7 @@ class EntryView:
 
     @property
     def filters(self) -> dict[str, list[str]]:
-        """Values by which the first page's filters select the submission."""
+        """Filter of the first page -> the submission's values for it."""
         languages = sorted({table.run.language for table in self.entry.tables})
         return _keys(self.run.samples, self.run.generator, *languages)
 

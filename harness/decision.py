@@ -154,7 +154,7 @@ class DecisionReport:
 
     @property
     def claim(self) -> str:
-        """Sentences that name the repository and the model to which the answer applies, with advice."""
+        """Sentences on the limits of the answer: its repository and model, an unexpected difference, and advice."""
         copies = " A copy model answered, not a language model." if only_copies(self.group.generator) else ""
         model = self.group.generator if self.leader.run.completions else "retrieval without a model"
         claim = f"The answer applies only to {self.repository} as it is now, and to {model}."

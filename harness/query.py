@@ -51,7 +51,7 @@ class RunQuery:
     def ids_of(self, runs: Sequence[str]) -> list[str]:
         """Return the ids of runs, each given by name, id, start of an id, or strategy (its newest complete run).
 
-        All strategies are looked up over one sample set and generator: those of the other named runs, if any.
+        All strategies are looked up for one sample set and one generator: those of the other named runs, if any.
 
         Raises:
             InputFault: if several ids begin with a text, or no set and generator has a complete run of every strategy.

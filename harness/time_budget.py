@@ -18,7 +18,7 @@ from ctxbench.bench.home import Home
 MOST = 1000
 _FEWEST = 20
 _SIZES = (*range(_FEWEST, 100, 10), *range(100, 300, 25), *range(300, MOST + 1, 50))
-"""Allowed numbers of samples. They are so few that a later commit usually gets the same number."""
+"""Allowed numbers of samples. The list is so short that a later commit usually gets the same number."""
 WARM, PILOT = 2, 16
 """Number of samples that warm up model and engines, and number of samples that are timed."""
 _MARGIN = 0.85

@@ -326,7 +326,7 @@ _MARKS = {
     "reference": '<del style="background:rgba(214,79,79,.22);text-decoration:underline wavy 1px">{}</del>',
     "completion": '<ins style="background:rgba(46,134,193,.22);text-decoration:none;border-bottom:2px solid">{}</ins>',
 }
-"""Text -> HTML that marks words of this text only. Shapes and colours suit colour-blind readers."""
+"""Text -> HTML that marks words found only in this text. Shapes and colours suit colour-blind readers."""
 _LINE = (
     '<div style="display:flex;gap:.75rem;margin:.15rem 0">'
     '<span style="flex:0 0 5.5rem;opacity:.7;font-size:.8rem">{}</span>'

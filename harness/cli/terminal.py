@@ -103,7 +103,7 @@ class _TimeUp(KeyboardInterrupt):
 
 
 EndAt = Callable[[float, Callable[[float], CtxbenchError]], None]
-"""Sets a time limit, given in `time.monotonic` seconds, and a function that returns the fault for a current time."""
+"""Function (limit, fault_at) that sets a limit in `time.monotonic` seconds. `fault_at(now)` returns the fault."""
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from ctxbench.harness.leaderboard.stats import IntervalScope
 
 PACKAGES = r"\usepackage{booktabs,graphicx}"
 _FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-"""LaTeX that opens a box, which shrinks to the line width if it is wider."""
+"""LaTeX code that opens a box. If the box is wider than the line, it shrinks to the line's width."""
 # Braces prevent LaTeX from reading a bracket or star as an argument, and from joining dashes or quotes.
 _SPECIAL = {
     **{character: rf"\{character}" for character in "&%$#_{}"},

@@ -75,8 +75,8 @@ def power(effect: float, deviation: float, repositories: int, *, rows: int = 2) 
         effect: true mean difference, above 0.
         deviation: standard deviation of a repository's mean difference, in the same unit; may be 0.
         repositories: number of repositories of the planned run, all of one size.
-        rows: number of rows on the board, 2 or more with the baseline. All others equal the baseline, which is the
-            hardest case.
+        rows: number of rows on the board, 2 or more, including the baseline. The others equal the baseline, which is
+            the hardest case.
     """
     ratio = effect / deviation if deviation else math.inf
     if signflip.smallest_p(repositories) > signflip.ALPHA:

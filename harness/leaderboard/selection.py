@@ -301,7 +301,7 @@ def _canonical(text: str) -> str:
 
 
 def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
-    """Return warnings about different decoding and versions. Strategy versions count only if all share a strategy."""
+    """Return warnings about different decoding and versions. Strategy versions matter only if all runs share one."""
     return [*_decoding(runs), *_versions(runs)]
 
 

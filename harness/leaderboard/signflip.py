@@ -244,7 +244,7 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield the flips in chunks, shape (repositories, flips). An enumeration begins without a change of sign."""
+    """Yield the flips in chunks, shape (repositories, flips). The first enumerated flip changes no sign."""
     if repositories > EXACT_UP_TO:
         yield from drawn_flips(seed, repositories)
         return

@@ -33,7 +33,7 @@ class IntervalScope(StrEnum):
     FILES = "files"
     """Files of the samples' only repository."""
     SAMPLES = "samples"
-    """More samples from the same repositories. Boards print this beside the interval."""
+    """More samples from the same repositories. This scope is always printed with the interval."""
     FLIPS = "flips"
     """Units like the tested ones. The interval belongs to the test that gives the p-value."""
     NONE = "none"

@@ -1,4 +1,4 @@
-"""Scores completions under named profiles, which select the text to compare and the formulas; averages the scores.
+"""Scores completions and averages scores under named profiles, which select the text to compare and the formulas.
 
 Scores of different profiles are never compared. Profiles register through the entry-point group ``ctxbench.metrics``.
 """

@@ -432,7 +432,7 @@ class SolvedBy:
     strategies: tuple[str, ...]
     n: int
     regions: Mapping[tuple[str, ...], tuple[str, ...]]
-    """Strategies -> the samples that exactly these strategies solve; the largest number of samples first."""
+    """Strategies -> the samples that exactly these strategies solve, sorted from the most samples to the fewest."""
 
     @property
     def title(self) -> str:

@@ -87,7 +87,7 @@ class StrategyPart(Record):
     """Digest of the files that define the strategy."""
     source: Literal["built-in", "file", "package"]
     file: FileName | None = None
-    """Name of the source file in ``strategy/``, for the source ``file``; otherwise None."""
+    """Name of the source file in ``strategy/``; None if the package contains none."""
     package: Pinned | None = None
     """``NAME==VERSION``, for the sources ``built-in`` and ``package``; otherwise None."""
 
