@@ -1,1 +1,1 @@
-"""The benchmark: repositories, samples, reference answers, and what strategies may see of them."""
+"""The benchmark: repositories, samples, reference answers, and the parts that strategies may see."""

@@ -1,4 +1,4 @@
-"""The API base of the InferCom paper: functions with signatures, found by usage examples or by summaries."""
+"""The API base of the InferCom paper: function signatures, which queries find by usage examples or by summaries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def units(
     """Return the API records of a file, in line order.
 
     Args:
-        text: the file, or the part that a strategy may see.
+        text: the file's text, or the part that a strategy may see.
         by: ``usage``: keys are usage examples. ``summary``: records have a plain summary, and source code for a model.
         quirks: build usage examples exactly as the released code does.
         constructors: add a record for each class without a constructor.
@@ -89,11 +89,11 @@ _DIGESTS = {
     "python": "1f3540d8361664b52e3d5c3daa678bdab8ad569b18fbba62d14a5c0341020060",
 }
 _released: Mapping[str, str] = {}
-"""This process's templates. The run sets them before its first strategy."""
+"""Language -> this process's template for summary prompts. A run sets the templates before its first strategy."""
 
 
 def released_templates(checkout: Path) -> dict[str, str]:
-    """Return language -> summary prompt, from a checkout of InferCom's release.
+    """Return each language's summary prompt, from a checkout of InferCom's release.
 
     Raises:
         InputFault: if a file cannot be read or differs from the release.
@@ -101,7 +101,7 @@ def released_templates(checkout: Path) -> dict[str, str]:
     templates = {}
     for language, digest in _DIGESTS.items():
         file = checkout / "utils" / f"{language}.prompt"
-        # Pipes and endless files are not read.
+        # Do not read pipes or endless files.
         is_small = file.is_file() and file.stat().st_size <= _LARGEST
         with explained(file):
             text = file.read_text(encoding="utf-8", errors="replace") if is_small or not file.exists() else ""
@@ -116,7 +116,7 @@ def released_templates(checkout: Path) -> dict[str, str]:
 
 
 def ask_with(templates: Mapping[str, str]) -> None:
-    """Set this process's templates for summaries; an empty mapping for ctxbench's own."""
+    """Set this process's templates for summary prompts. An empty mapping selects ctxbench's own."""
     global _released  # noqa: PLW0603 - as for the tokenizer of budgets: strategies call plain functions
     _released = templates
 
@@ -180,7 +180,7 @@ def split(name: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return a docstring's first sentence, without full stop; empty if a Javadoc begins with a tag (``@return``)."""
+    """Return a docstring's first sentence without the full stop; empty if a Javadoc begins with a tag (``@return``)."""
     text = _BREAK.sub("\n\n", _INLINE.sub(lambda match: match[1] or "", text))
     paragraph = text.strip().partition("\n\n")[0]
     paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())

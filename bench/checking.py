@@ -1,4 +1,4 @@
-"""Strict validation with pydantic: tables of TOML files (`Form`) and records of data files (`Strict`, `Own`)."""
+"""Strict validation with pydantic: tables in TOML files (`Form`) and records in data files (`Strict`, `Own`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ctxbench.bench.languages.base import Language
 
 T = TypeVar("T")
 Problem = tuple[str, str, str]
-"""Key, error, cure."""
+"""An error in a table: its key, a description and a cure."""
 
 
 class Form(BaseModel):
-    """A table of a TOML file. Unknown keys and wrong types are errors."""
+    """A table in a TOML file. Unknown keys and wrong types are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -46,7 +46,7 @@ def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple
     """
     try:
         if dataclasses.is_dataclass(form):
-            # JSON mode turns lists into tuples. JSON has no dates; they must be quoted.
+            # JSON mode turns lists into tuples. JSON has no dates, so they must be quoted.
             return adapter(form).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
         return adapter(form).validate_python(data), []
     except ValidationError as error:
@@ -54,7 +54,7 @@ def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple
 
 
 adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
-"""Return the reader and writer of a schema."""
+"""Return pydantic's reader and writer for a type."""
 
 
 def _problems(error: ValidationError, form: type[Any], prefix: str) -> Iterator[Problem]:
@@ -133,7 +133,7 @@ def _nearest(name: str, keys: Mapping[str, _Key]) -> str:
 
 
 _NEARLY = 0.8
-"""Least similarity of a misspelling to the name, from 0 to 1."""
+"""Minimum similarity, from 0 to 1, of a misspelling to the correct name."""
 _WORDS = {"missing": " is missing", "extra_forbidden": " is not known"}
 _UNKNOWN = "field {key} is not known; did you mean {name}?"
 
@@ -146,7 +146,7 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_misspelt(cls, record: Any) -> Any:
-        """Reject an unknown field that resembles a missing one. A typo must not lose a verdict."""
+        """Reject an unknown field that resembles a missing one. Otherwise a typo could lose a verdict."""
         if isinstance(record, dict):
             names = {info.alias or name for name, info in cls.model_fields.items()}
             absent = {name.lower(): name for name in sorted(names - record.keys())}
@@ -170,7 +170,7 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
     """Validate a record.
 
     Raises:
-        InputFault: if a field is missing, misspelt or of a wrong type. The message names the first.
+        InputFault: if a field is missing, misspelt or of a wrong type. The message names the first such field.
     """
     try:
         return model.model_validate(record)
@@ -224,7 +224,7 @@ def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
 
 
 def language_of(path: str) -> Language | None:
-    """Return a file's language by its suffix; None if it is not supported."""
+    """Return a file's language by its suffix; None if the language is not supported."""
     return next((language for language in languages.every() if path.endswith(language.suffix)), None)
 
 
@@ -241,7 +241,7 @@ def storable(record: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def why_unstorable(value: object, field: str = "") -> str:
-    """Return why a JSON value cannot be stored; empty if it can. `field` is its name in the message."""
+    """Return why a JSON value cannot be stored; empty if it can. `field` names the value in messages."""
     if isinstance(value, str):
         if "\0" in value:
             return f"field {field}: contains a NUL character"

@@ -45,7 +45,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def count(text: str) -> int:
-    """Return a text's number of tokens."""
+    """Return the number of tokens in a text."""
     return len(_TOKEN.findall(text))
 
 
@@ -85,7 +85,7 @@ class P50kBase:
         return ids
 
     def count(self, text: str) -> int:
-        """Return a text's number of tokens."""
+        """Return the number of tokens in a text."""
         return len(self.ids(text))
 
     def tokenize(self, text: str) -> list[str]:

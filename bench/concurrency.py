@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Tick = Callable[..., Any]
-"""A progress callback. Arguments: samples tried, samples still missing."""
+"""A progress callback. Arguments: the size of a step, and how much of the step failed (default 0)."""
 Progress = Callable[[str, int], AbstractContextManager[Tick]]
 """Opens a progress display: label, total -> context with a `Tick`."""
 
@@ -41,7 +41,7 @@ _NO_SCRIPT = ModuleSpec("ctxbench.__main__", None)
 """A module spec that keeps `multiprocessing` workers from running the caller's script."""
 _MAIN_LOCK = threading.Lock()
 _MAIN_SPECS: list[ModuleSpec | None] = []
-"""The main module's spec, then one for each nested or concurrent `without_main`."""
+"""The main module's spec, then one entry for each nested or concurrent `without_main`."""
 
 
 @contextlib.contextmanager
@@ -69,7 +69,7 @@ def starting_workers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Block interrupts in this thread, and forever in processes that it starts in this context.
+    """Block interrupts in this thread and, permanently, in processes that the thread starts in this context.
 
     An interrupted worker could die while it holds a lock that its parent needs. This thread receives a pending
     interrupt at the end.
@@ -89,7 +89,7 @@ class SharedCache(Generic[T]):
     """A bounded, thread-safe cache. While an entry is created, only callers of that entry wait."""
 
     def __init__(self, most: int, *, weigh: Callable[[T], int] = lambda _: 0, heaviest: int = 0) -> None:
-        """Keep up to `most` entries, and older ones only if the total weight is at most `heaviest`."""
+        """Keep up to `most` entries. Drop older entries while the total weight exceeds `heaviest`."""
         self._most, self._weigh, self._heaviest = most, weigh, heaviest
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[threading.Lock, list[T]]] = OrderedDict()

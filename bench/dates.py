@@ -1,4 +1,4 @@
-"""Dates of samples: the day on which a line was written or, without a history, its release published."""
+"""Dates of samples: the day on which a line was written or, without a history, the release was published."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def last_day(text: str) -> date:
 
 
 def dates_of(sample_set: SampleSet) -> dict[str, date]:
-    """Return sample id -> day of its code, in UTC. Samples without a known date are left out.
+    """Return the day of each sample's code in UTC, by sample id. Samples without a known day are left out.
 
     Raises:
         InputFault: if the set's manifest has an invalid date.

@@ -11,11 +11,11 @@ LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
 _ROOT = 0.7071067811865476
 _ATANH = tuple(2 / (2 * k + 1) for k in range(11, -1, -1))
-"""Series of log((1 + s) / (1 - s)) / s in s squared, highest power first. Accurate for s up to 0.172."""
+"""Coefficients of log((1 + s) / (1 - s)) / s in powers of s squared, highest first. Accurate for s up to 0.172."""
 EXP2 = tuple(LN2**k / math.factorial(k) for k in range(13, -1, -1))
-"""Series of the power of two, highest power first. Accurate for exponents from -1/2 to 1/2."""
+"""Coefficients of 2 to the power of x in powers of x, highest first. Accurate for x from -1/2 to 1/2."""
 LEAST = -1100.0
-"""Lower bound of exponents of two. There and below, the power is 0."""
+"""Exponent at and below which a power of two counts as 0."""
 
 
 def log(number: float) -> float:

@@ -54,7 +54,7 @@ class UnknownName(InputFault):
     def __init__(
         self, kind: str, name: str, candidates: Iterable[str], *, command: str = "", instead: Sequence[str] = ()
     ) -> None:
-        """Create the error. `instead` lists suggestions if no name is similar."""
+        """Create the error. `instead` lists names to suggest if no name is similar."""
         names = sorted(candidates)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or instead
         listed = [*names[:_MOST_LISTED], f"… {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else names

@@ -25,7 +25,7 @@ _ADDRESS = re.compile(r"://|\bwww\.|\S@\S+\.\S|^@\w", re.IGNORECASE)
 
 
 def markdown(text: str) -> str:
-    """Return a text as one line of Markdown without formatting, links, images and mentions.
+    """Return a text as one line of Markdown without formatting, links, images or mentions.
 
     Words with a URL or address become code, which can be copied.
     """

@@ -22,15 +22,15 @@ from ctxbench.bench.errors import CtxbenchError, InputFault, MachineFault
 from ctxbench.bench.home import CACHE
 
 MAX_TEXT = 64 << 20
-"""Largest text file in bytes; for files read line by line, the largest line."""
+"""Maximum size in bytes of a text file or, in a file that is read line by line, of a line."""
 MAX_RATIO = 200
-"""Largest ratio of unpacked to packed size of a gzip file. Code packs to a tenth, zeros to a thousandth."""
+"""Maximum ratio of a gzip file's unpacked size to its packed size. Code packs to a tenth, zeros to a thousandth."""
 MAX_JSON_MEMORY = 640 << 20
 """Maximum memory in bytes for a JSON text and its values, estimated before parsing."""
 MAX_DEPTH = 100
-"""Deepest nesting of JSON values. Validation and writing are recursive."""
+"""Maximum depth of nested JSON values. Validation and writing are recursive."""
 _MEMORY_OF = {"{": 250, "[": 100, ",": 60}
-"""Character -> upper bound in bytes for the value that follows it."""
+"""Maximum memory in bytes of the value that follows each of these characters."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WHOLE = "the file may be cut off; fetch or write it again"
 _DEEP = "write it with fewer levels"
@@ -47,7 +47,7 @@ def explained(path: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[Path]:
-    """Lock a folder for one thread of one process. Create it if missing."""
+    """Lock a folder for one thread of one process. Create the folder if it is missing."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = (folder / ".lock").open("w")
@@ -81,7 +81,7 @@ def fault_of(error: OSError, where: str) -> CtxbenchError:
 def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
     """Write a file atomically: to a temporary file, flushed to disk, then renamed.
 
-    If `path` is not a regular file, such as ``/dev/stdout``, it is written directly.
+    A `path` that is not a regular file, such as ``/dev/stdout``, is written directly.
 
     Raises:
         MachineFault: if the disk is full. An old file is kept.
@@ -193,7 +193,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield lines, split only at newlines: str.splitlines also splits at U+2028, inside JSON strings."""
+    """Yield lines, split only at newlines: `str.splitlines` also splits at U+2028, which JSON strings may contain."""
     zipped = path.name.endswith(".gz")
     remaining_bytes = MAX_TEXT + MAX_RATIO * path.stat().st_size if zipped and path.exists() else math.inf
     with explained(path):
@@ -252,7 +252,7 @@ def json_object(value: object, where: str) -> dict[str, Any]:
     """Return a JSON value after checking that it is an object.
 
     Raises:
-        InputFault: if it is not.
+        InputFault: if the value is not an object.
     """
     if not isinstance(value, dict):
         raise InputFault("the record is not a JSON object", where=where, cure="write each record as one JSON object")
@@ -320,7 +320,7 @@ class Decoded(NamedTuple):
     encoding: str
     """Python's name of the encoding: ``utf-8``, ``iso8859-1``."""
     whole: bool
-    """Whether all bytes could be decoded. U+FFFD replaces the others."""
+    """Whether all bytes could be decoded. U+FFFD replaces bytes that could not."""
 
 
 def decode(raw: bytes, declared: str | None) -> Decoded:

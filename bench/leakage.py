@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctxbench.bench.types import Use
 
 CERTAIN = 8
-"""Minimum number of words in a sequence that does not recur by chance."""
+"""Minimum number of words in a sequence that is unlikely to recur by chance."""
 _NO_WORD = bytes(b if b >= 128 or chr(b).isalnum() or chr(b) == "_" else 32 for b in range(256))
 _WORD = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
@@ -39,10 +39,10 @@ class SoughtLine:
 
 
 def in_sight(wanted: Sequence[SoughtLine], texts: Mapping[str, str]) -> list[bool]:
-    """Return, for each line, whether its tokens occur at a second place of the texts (path -> text).
+    """Return, for each line, whether its tokens occur at another place in the texts (path -> text).
 
     Layout, comment marks and quotes are ignored. A line of fewer than `CERTAIN` words counts only if a statement,
-    string or tag begins and ends with it, since it recurs by chance.
+    string or tag begins and ends with it, since a short line may recur by chance.
     """
     files = [_File(path, text) for path, text in texts.items()]
     count = Counter[bytes]()
@@ -160,7 +160,7 @@ _OPEN = {"(": 1, ")": -1}
 @dataclass(frozen=True, slots=True)
 class _Imported:
     path: str
-    """Dotted path; for a wildcard, the module's."""
+    """Dotted path; for a wildcard, the path of the module."""
     name: str
     whole: bool
     """Whether everything in the path is reachable: a wildcard, or the module itself."""
@@ -170,7 +170,7 @@ class FileImports:
     """A file's import statements, to check whether they reveal masked ones."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
-        """Read a file. Relative imports start at its path."""
+        """Find the import statements in a file. Relative imports are resolved from `path`."""
         self._path = path
         self._lines = lines
         self._statements = {(start, end): "\n".join(lines[start:end]) for start, end in _spans(lines)}
@@ -182,7 +182,7 @@ class FileImports:
             line: cursor line, which is not searched.
             masked: lines of the masked statements.
             names: names that the masked statements bind.
-            uses: names that the line uses, for `masked_after`.
+            uses: names that the line uses. Later imports of these names are not searched (see `masked_after`).
         """
         statements = ("\n".join(self._lines[start:end]) for start, end in masked)
         hidden = [name for text in statements for name in _imported(text, self._path) if _binds(name, names)]
@@ -213,7 +213,7 @@ class FileImports:
 
 
 def masked_after(text: str, uses: Sequence[Use]) -> str:
-    """Blank the imports, in the text after the cursor, of the names used at the cursor."""
+    """In the text after the cursor, blank the imports of names that the line at the cursor uses."""
     words, lines = _words(uses), text.split("\n")
     for start, end in list(_spans(lines)):
         if _brings("\n".join(lines[start:end]), words):
@@ -222,7 +222,7 @@ def masked_after(text: str, uses: Sequence[Use]) -> str:
 
 
 def _words(uses: Sequence[Use]) -> frozenset[str]:
-    """Return words. Every statement that imports a used name contains one of them, even under an alias."""
+    """Return words to look for. Every import of a used name contains one of these words, even under an alias."""
     return frozenset(word for use in uses for word in (use.name.split(".")[0], use.module.split(".")[-1]))
 
 

@@ -45,7 +45,7 @@ def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, 
 def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, int]]) -> tuple[str, bool]:
     stored = query.prefix
     if query.suffix:
-        # Without the body, the indentation before the cursor would dangle.
+        # Without the body, no code would follow the indentation before the cursor.
         stored = query.prefix.rstrip(" \t") + query.suffix
     if whole is None:
         return stored, False
@@ -63,7 +63,7 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
 
 
 def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
-    """Return a sample with its masked lines restored; unchanged without any, or if the file's version differs."""
+    """Return a sample with its masked lines restored; unchanged if none are masked, or the file's version differs."""
     whole = snapshot.texts.get(sample.path)
     if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:
         return sample

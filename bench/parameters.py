@@ -37,7 +37,7 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """A parameter's special meaning: sets the field with this name in its `Parameter`."""
+    """A parameter's special meaning: sets the field with this name in the `Parameter`."""
 
     name: Literal["wraps", "unmasks", "asks_engine", "names_encoder"]
 
@@ -71,7 +71,7 @@ class Parameter:
     asks_engine: bool = False
     names_encoder: bool = False
     is_day: bool = False
-    """Whether the value is a day, or a month (its last day). Stored as ``YYYY-MM-DD``."""
+    """Whether the value is a day, or a month, which stands for its last day. Stored as ``YYYY-MM-DD``."""
 
     @property
     def expects(self) -> str:
@@ -134,7 +134,7 @@ def check_keyword_only(factory: Callable[..., object], where: str) -> None:
     """Check that all parameters of a factory are keyword-only.
 
     Raises:
-        InputFault: if one is not.
+        InputFault: if a parameter is not keyword-only.
     """
     for parameter in inspect.signature(factory).parameters.values():
         if parameter.kind is not parameter.KEYWORD_ONLY:

@@ -29,7 +29,7 @@ Report = Callable[[str], None]
 
 
 def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest, ...]:
-    """Fetch a set's repositories. Those that cannot be reached are reported and left out.
+    """Fetch a set's repositories. Repositories that cannot be reached are reported and left out.
 
     Raises:
         InputFault: if an archive has a wrong hash.
@@ -62,7 +62,7 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
     """Return the repositories' line samples. Build them if they are missing.
 
     Raises:
-        InputFault: if the set is unreadable, or something else built it.
+        InputFault: if the set is unreadable, or the quick start did not build it.
     """
     members = standard.load(SET)
     built = _built_set(home, SET, manifests, members.per_repo["line"], members.seed)
@@ -86,7 +86,7 @@ def function_set(
     """Return the repositories' function samples. Mine and certify them if they are missing.
 
     Raises:
-        InputFault: if the set is unreadable, or something else built it.
+        InputFault: if the set is unreadable, or the quick start did not build it.
         MachineFault: if the sandbox failed. The next try resumes.
     """
     built = _built_set(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO, FUNCTION_SEED)

@@ -1,4 +1,4 @@
-"""Registries of named objects, which decorators or entry points register. Entry points are imported on request."""
+"""Registries of named objects. Decorators or entry points register them; entry points are imported on request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Registry(Generic[T]):
         self._clashes: dict[str, tuple[str, str]] = {}
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
-        """Register an object. The same name from another place is an error."""
+        """Register an object. A name that another place has registered is an error."""
         registered = self._items.get(name)
         if registered is not None and self._modules.get(name) != (origin or None):
             raise InputFault(
@@ -125,7 +125,7 @@ class Registry(Generic[T]):
 
 
 class Factories(Registry[Callable[..., T]]):
-    """A table of factories, which build an object from the parameters of a spec."""
+    """A table of factories. Each builds an object from the parameters of a spec."""
 
     def __init__(self, kind: str, *, group: str, command: str = "", facts: Sequence[Parameter] = ()) -> None:
         """Create an empty table.
@@ -157,7 +157,7 @@ class Factories(Registry[Callable[..., T]]):
 
         Raises:
             InputFault: if the name is taken, a parameter is not keyword-only, or `machine` or `shorthand` names a
-                missing one.
+                missing parameter.
         """
         where = f"{self.kind} {name}"
         check_keyword_only(factory, where)

@@ -30,14 +30,14 @@ class Access:
 
     opened: int = 0
     searches: int = 0
-    """Number of searches for windows, units, lines and in engines."""
+    """Number of searches for windows, units and lines, and in engines."""
     characters: int = 0
     """Characters of all returned text, including repeats."""
     places: tuple[Place, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Paths of `places`."""
+        """Paths of the files in `places`."""
         return tuple(dict.fromkeys(place.path for place in self.places))
 
 
@@ -51,12 +51,12 @@ class AccessLedger:
     _characters: int = 0
 
     def open(self, path: str, text: str) -> None:
-        """Record that a file was read."""
+        """Record that a strategy read a file's text."""
         self._opened[path] = len(split_lines(text))
         self._characters += len(text)
 
     def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
-        """Record a search: text and places of each hit."""
+        """Record a search by the text and places of each hit."""
         self._searches += 1
         for text, places in hits:
             self._characters += len(text)
@@ -221,14 +221,14 @@ class View:
         ledger: AccessLedger | None = None,
     ) -> None:
         """Create a view. The function `view` explains the arguments."""
-        # Imported here, since every strategy's process imports this module.
+        # Import this here, since every strategy's process imports this module.
         from ctxbench.bench.retrieval.retrieval import IndexedFiles  # noqa: PLC0415
 
         self._engines, self._cursor_line, self._ledger = engines, query.cursor.line, ledger or AccessLedger()
         target = visible_target(texts.get(query.path), query, masked)
         if hidden:
             texts = {path: text for path, text in texts.items() if path == query.path or not is_hidden(path, hidden)}
-            # A separate index for the remaining files, so that hidden files affect no score.
+            # Index the remaining files separately, so that hidden files affect no score.
             spared = query.path if is_hidden(query.path, hidden) else ""
             digest = sha256("\0".join([digest, spared, *sorted(hidden)]))
         self.name, self.language = name, language

@@ -93,7 +93,7 @@ def save(
         home.samples.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=f".{name}.", suffix=".part", dir=home.samples))
         try:
-            # Record by record: memory may not hold a benchmark's set twice.
+            # Write record by record: a benchmark's set may not fit into memory twice.
             files = {
                 SAMPLES: write_jsonl(beside / SAMPLES, map(records.from_sample, samples)),
                 REFERENCES: write_jsonl(beside / REFERENCES, map(records.from_reference, references)),
@@ -157,7 +157,7 @@ def load(home: Home, name: str) -> SampleSet:
         InputFault: if a file is malformed. The message names file, line and field.
     """
     place, manifest = folder(home, name), manifest_of(home, name)
-    # Records first: an error with line and field is more helpful than a differing digest.
+    # Read the records first: an error with line and field is more helpful than a differing digest.
     samples = tuple(records.read_samples(place / SAMPLES))
     references = {item.id: item for item in records.read_references(place / REFERENCES)}
     _check_pairs(place, samples, references)
@@ -240,7 +240,7 @@ def _check_pairs(place: Path, samples: Sequence[Sample], references: Mapping[str
 
 
 def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None = None) -> dict[str, Snapshot]:
-    """Return name -> snapshot for a set's repositories, without those imported without files.
+    """Return the snapshots of a set's repositories, by name. Repositories imported without files are left out.
 
     Args:
         repos: names of the needed repositories; None for all.
@@ -308,11 +308,11 @@ class AnsweredTask:
     tests: tuple[str, ...]
     original_import: str
     has_answer: bool
-    """Whether the sample has an answer, and not only tests."""
+    """Whether the sample has an answer, rather than only tests."""
 
 
 def answered_task(home: Home, name: str, digest: str, sample: str) -> AnsweredTask | None:
-    """Return a sample with its answer, or None if no set with this digest contains it.
+    """Return a sample with its answer, or None if no set with this digest contains the sample.
 
     Args:
         name: the name of the set to try first.
@@ -324,7 +324,7 @@ def answered_task(home: Home, name: str, digest: str, sample: str) -> AnsweredTa
         try:
             files = manifest_of(home, set_name)["files"]
         except CtxbenchError:
-            # An unreadable set holds no answer; `ctxbench samples show` reports its error.
+            # Skip an unreadable set; `ctxbench samples show` reports its error.
             continue
         if digest_of(files) == digest:
             place = folder(home, set_name)

@@ -22,7 +22,7 @@ Value = None | bool | int | float | str | tuple["Value", ...]
 _NAME = re.compile(r"[\w.+\-/@:~\\]+")
 _BARE = re.compile(r"[\w.+\-/@:~\\]*[A-Za-z/][\w.+\-/@:~\\]*")
 POSITIONAL = ""
-"""Key of a first argument without a key."""
+"""Key under which a spec stores a first argument that has no key."""
 _ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2)"
 
@@ -57,7 +57,7 @@ class Shorthand:
 
     @property
     def parameters(self) -> set[str]:
-        """Names of the parameters that it sets."""
+        """Names of the parameters that the text may set."""
         return set(re.compile(self.pattern).groupindex)
 
     def read(self, text: str, where: str) -> dict[str, Value]:

@@ -70,7 +70,7 @@ class StoredSnippet:
     path: str
     text: str
     score: float | None = None
-    """The benchmark's retrieval score; None if not stated."""
+    """The benchmark's retrieval score; None if the benchmark states none."""
     name: str = ""
     """The name that the code defines, or its relation to the sample; empty if not stated."""
 
@@ -143,7 +143,7 @@ class Sample:
     """Files and folders (with a final ``/``) hidden from strategies: tests, and copies of the answer."""
     stored: tuple[StoredContext, ...] = ()
     dated: date | None = None
-    """Day in UTC on which the line was written, if known (see `bench.dates.dates_of`)."""
+    """Day in UTC on which the line was written; None if unknown (see `bench.dates.dates_of`)."""
 
     @property
     def tested(self) -> bool:
@@ -152,7 +152,7 @@ class Sample:
 
     @property
     def first_line(self) -> int:
-        """Line number of the start of `prefix`; 0 if it is the whole file up to the cursor."""
+        """Line at which `prefix` starts; 0 if `prefix` is the whole file up to the cursor."""
         return self.cursor.line - self.prefix.count("\n")
 
     @property
@@ -194,4 +194,4 @@ class Reference:
     clocks: tuple[str, ...] = ()
     """The `tests` that read or wait for a clock. They may fail on a busy machine."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """JSON data of the benchmark's record that no other field contains."""
+    """JSON data in the benchmark's record that no other field contains."""

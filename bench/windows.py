@@ -30,7 +30,7 @@ Tokens = Callable[[str], Iterable[Hashable]]
 SIZE, STRIDE = 20, 10
 """RepoCoder's window, in lines."""
 _COMMON = 1 / 32
-"""A token in more than this share of units is stored as a dense row, not a list of units."""
+"""A token in more than this share of units is stored as a dense row, rather than as a list of units."""
 _KEPT_INDICES = 8
 
 
@@ -65,11 +65,11 @@ class Scope:
     hidden: Ints
     order: Ints
     places: Mapping[int, tuple[Place, ...]]
-    """Unit -> visible places, for units with a place in the target file."""
+    """Visible places of each unit that has a place in the target file, by unit number."""
 
 
 def split_lines(text: str) -> list[str]:
-    """Split a text into lines without newlines. A final newline starts no further line."""
+    """Split a text into lines without newlines. A final newline does not start another line."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -77,7 +77,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
-    """Return lines as `str.splitlines` splits them (the papers' way), and the number of each in the file, 0-based."""
+    """Return lines as the papers split them (`str.splitlines`), and each line's 0-based number in the file."""
     lines, file_lines = text.splitlines(), split_lines(text)
     if len(lines) == len(file_lines):
         return lines, range(len(lines))

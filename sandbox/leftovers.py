@@ -36,7 +36,7 @@ class Leftover:
     what: str
     """Description, e.g. ``container 0123456789ab``."""
     remove: Callable[[], None]
-    """Removes it. May raise OSError or SandboxError."""
+    """Removes the leftover. May raise OSError or SandboxError."""
 
 
 def find(home: Path) -> Iterator[Leftover]:
@@ -92,7 +92,7 @@ def half_written(home: Path) -> Iterator[Leftover]:
         elif not locked and time.time() - modified > _AGE and all(start > modified for start in starts):
             place = path.with_name(path.name[1:].rsplit(".", 2)[0])
             if path.suffix == ".old" and not place.exists():
-                # It was moved aside for a new one that never came, so it is the only complete copy.
+                # The old copy was moved aside for a new one that was never finished, so it is the only complete copy.
                 yield Leftover(f"{place}, restored from {path.name}", _renaming(path, place))
             else:
                 yield Leftover(f"{'folder' if path.is_dir() else 'file'} {path}", _folder_removal(path))
@@ -123,7 +123,7 @@ def _mine(path: Path) -> bool:
 
 def _folder_removal(path: Path) -> Callable[[], None]:
     def remove() -> None:
-        # Programs do it: paths may be too deep for Python, read-only, or not valid text.
+        # Use programs: paths may be too deep for Python, read-only, or not valid text.
         for argv in (["chmod", "-R", "u+rwX", "--", str(path)], ["rm", "-rf", "--", str(path)]):
             process = subprocess.run(argv, capture_output=True, text=True, check=False)
         if process.returncode:

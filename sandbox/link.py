@@ -19,7 +19,7 @@ from ctxbench.sandbox.types import Box, Call, Command, Ended, Environment, Job, 
 GREETING_SECONDS = 120.0
 TREE_SECONDS = 60.0
 GRACE_SECONDS = 20.0
-"""Seconds after a job's own limit for its outcome to arrive. Then the box counts as lost."""
+"""Seconds to wait for an outcome after the job's own limit. Then the box counts as lost."""
 _HEAD = 1 << 16
 _CURE = "run the command again; if the error stays, see `ctxbench doctor`"
 _ROOM = "free some memory, or run fewer jobs at once"
@@ -54,7 +54,7 @@ class Link:
         return greeting
 
     def plant(self, tree: bytes) -> None:
-        """Send a frame of `tree_frame` and wait until its files are written.
+        """Send a frame from `tree_frame` and wait until the frame's files are written.
 
         Raises:
             SandboxLost: if the box was lost.
@@ -186,7 +186,7 @@ def check_paths(files: object) -> None:
     """Check that paths are relative and normalized.
 
     Raises:
-        ValueError: if a path is not.
+        ValueError: if a path is absolute, not normalized, or contains NUL.
     """
     for path in files:  # type: ignore[attr-defined]
         if not path or "\0" in path or {"", ".", ".."} & set(path.split("/")):
@@ -228,7 +228,7 @@ def _result(data: bytes) -> Any:
         value = json.loads(data, parse_constant=_number, parse_float=_number)
         try:
             json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:  # half characters, which files and databases refuse
+        except UnicodeEncodeError:  # lone surrogates, which files and databases reject
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None

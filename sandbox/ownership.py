@@ -21,7 +21,7 @@ _FIRST = 0xEFFFFFFC
 
 @contextlib.contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Lock a file between processes and threads. Create it if missing."""
+    """Lock a file between processes and threads. Create the file if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -33,7 +33,7 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scratch(parent: Path, prefix: str = LOCKED, suffix: str = PART) -> Iterator[Path]:
-    """Yield an empty folder in `parent`, locked while this process lives. Remove it at the end."""
+    """Yield an empty folder in `parent`, locked while this process lives. Remove the folder at the end."""
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=parent))
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -80,7 +80,7 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
 
 
 def owner(pid: int | None = None) -> str:
-    """Return ``<pid>:<start time>:<pid namespace>``, which identifies a process; by default this one.
+    """Return ``<pid>:<start time>:<pid namespace>``, which identifies a process, by default this one.
 
     The start time distinguishes processes with the same pid, and the namespace those in containers.
     """

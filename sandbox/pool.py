@@ -173,7 +173,7 @@ class BoxPool:
             self._closed = True
             links = list(self._links)
         with contextlib.ExitStack() as stack:
-            # The stack calls each of them, even if an interrupt breaks off another.
+            # The exit stack calls every callback, even if an interrupt stops another one.
             stack.callback(self._workers.shutdown, wait=True, cancel_futures=True)
             for link in links:
                 stack.callback(link.end)
@@ -186,12 +186,12 @@ def _probe(limits: Limits) -> Job:
 
 
 def run_retrying(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
-    """Run a job until a box survives it. Return WRECKED if it loses all boxes on a working machine.
+    """Run a job until a box survives it. Return WRECKED if the job loses three boxes on a working machine.
 
     A harmless job after each loss tests the machine; one test at the end could miss an engine that restarted.
 
     Args:
-        run: runs the job. The argument says whether the box must be new.
+        run: runs the job. The argument states whether the box must be new.
         probe: runs a harmless job.
 
     Raises:

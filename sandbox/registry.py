@@ -22,7 +22,7 @@ _GVISOR = (
 
 @dataclass(frozen=True, slots=True)
 class BackEndName:
-    """A back end's name, parsed."""
+    """A parsed name of a back end."""
 
     back_end: str
     runtime: str = ""

@@ -77,18 +77,18 @@ class Limits:
 
     memory: int = 512 * MIB
     disk: int = 64 * MIB
-    """Size of the working folder."""
+    """Maximum size of the working folder."""
     inodes: int = 20_000
-    """Files and folders in the working folder."""
+    """Maximum number of files and folders in the working folder."""
     file_bytes: int = 64 * MIB
-    """Size of one file."""
+    """Maximum size of one file."""
     processes: int = 64
     open_files: int = 256
     cpus: float = 1.0
     output: int = 64 * 1024
-    """Total of a job's stdout and stderr. The first and last half are kept."""
+    """Maximum total of a job's stdout and stderr. The middle of a longer output is dropped."""
     result: int = 1 * MIB
-    """Size of a call's return value as JSON."""
+    """Maximum size of a call's return value as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +103,14 @@ class Call:
     """A function of the environment's library or preloaded modules, called in a forked child.
 
     Untrusted code that the function runs can forge the return value (`Outcome.result`), so the caller must check it
-    (nonce, canary, expected names). If that code runs in another process and a signal kills it, return it under
-    ``signal``.
+    (nonce, canary, expected names). If that code runs in another process and a signal kills the process, return the
+    signal's number under ``signal``.
     """
 
     function: str
     """``module:function``. It is called with `arguments`."""
     arguments: Mapping[str, Any]
-    """JSON data. It is not in the memory that the child is forked from."""
+    """Arguments as JSON data. The process that the child is forked from does not contain them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class Job:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Files to write over the tree first: path -> content."""
     seconds: float = 20.0
-    """Wall-clock limit. Then the job and all its processes are killed."""
+    """Wall-clock limit, after which the job and all its processes are killed."""
 
 
 class Ended(StrEnum):
@@ -141,21 +141,21 @@ class Outcome:
 
     ended: Ended
     exit_code: int | None = None
-    """None unless the job exited."""
+    """The job's exit code; None unless the job exited."""
     signal: int | None = None
-    """None unless a signal killed the job."""
+    """Number of the signal that killed the job; None unless a signal did."""
     output: str = ""
     """stdout and stderr, interleaved as written."""
     truncated: bool = False
     """Whether the middle of the output was dropped."""
     result: Any = None
-    """A call's return value; None if incomplete or over the limit."""
+    """A call's return value; None if it is incomplete or exceeds the limit."""
     out_of_memory: bool = False
     """Whether the box's own memory limit killed a process. False if the machine ran out of memory."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
-    """Largest resident size of one process."""
+    """Maximum resident size of one process."""
 
 
 class Pool(Protocol):
@@ -201,7 +201,7 @@ class Sandbox(Protocol):
         ...
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
-        """Open a persistent box. Its environment is made by `sandbox.persistent.with_resident` and prepared.
+        """Open a persistent box for a prepared environment from `sandbox.persistent.with_resident`.
 
         Raises:
             SandboxUnavailable: if no box can be started, or the environment does not work in it.
@@ -243,7 +243,7 @@ class Launcher(Protocol):
     image: str
 
     def start(self) -> Box:
-        """Start a box without waiting. The guest sends its greeting when it is ready.
+        """Start a box without waiting for its guest, which sends a greeting when ready.
 
         Raises:
             SandboxLost: if the machine cannot start a box now.

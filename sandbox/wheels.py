@@ -36,7 +36,7 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """A pip that evaluates markers (``; python_version < "3.12"``) for another Python version.
 
 With ``--python-version``, pip 23.2 to 26.3 selects that version's files but evaluates markers for the running Python.
-``uv pip compile`` is right, but ignores pip's settings (index, certificates) and cannot download.
+``uv pip compile`` evaluates them correctly, but ignores pip's settings (index, certificates) and cannot download.
 """
 
 
@@ -129,7 +129,7 @@ def _download(requirements: Sequence[str], into: Path, python: str | None) -> No
     target = [] if python is None else ["--implementation=cp", f"--python-version={python}", *_platforms()]
     argv = [sys.executable, *start, "download", *options, *target, f"--dest={into}", "--", *requirements]
     try:
-        # Run it in an empty folder: pip would install a local file that has a requirement's name.
+        # Run pip in an empty folder: pip would install a local file that has a requirement's name.
         process = subprocess.run(argv, cwd=into, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
         raise _fault(requirements, f"pip did not finish in {_SECONDS:.0f} s") from None
@@ -145,7 +145,7 @@ def _markers(python: str) -> dict[str, str]:
         "os_name": "posix",
         "platform_python_implementation": "CPython",
         "platform_system": "Linux",
-        # The line's first release: backports meant for early releases come too, which does no harm.
+        # Assume the version's first release: this adds backports for early releases, which does no harm.
         "python_full_version": python if python.count(".") > 1 else f"{python}.0",
         "python_version": ".".join(python.split(".")[:2]),
         "sys_platform": "linux",

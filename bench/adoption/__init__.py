@@ -1,1 +1,1 @@
-"""Adoption of a repository (`ctxbench repo add`): guess a manifest from its files, and try its tests."""
+"""Adoption of a repository (`ctxbench repo add`): guess a manifest from the files, and run the tests."""

@@ -1,4 +1,4 @@
-"""Adoption of a repository: fetch a source, guess its manifest, try its tests."""
+"""Adopts a repository: fetches a source, guesses a manifest, runs the tests, and writes the manifest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _READ = frozenset(_ENDS.split())
 _NAMED = ("licen", "copying", "eula", "commons", "pkg-info", "notice")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!~_-]{0,99}")
 _MOST_BYTES = 1 << 20
-"""Largest file in bytes to guess from. Larger files count as empty."""
+"""Maximum size in bytes of a file to guess from. Larger files count as empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Adoption:
     trial: Trial | None
     """Result of running the tests; None if there are no tests, or no tools to run them."""
     remarks: tuple[str, ...]
-    """Observations, written as comments into the manifest."""
+    """Observations, which the manifest lists as comments."""
     doubts: tuple[str, ...]
 
 
@@ -66,8 +66,8 @@ def adopt(
     Args:
         ref: the user's reference to a source, see `resolve`.
         folder: the folder for the manifest ``NAME.toml``.
-        workbench: the tools to run tests; None: tests are left out.
-        name: the repository's name; empty: derived from `ref`.
+        workbench: tools to run tests; None to leave the tests out.
+        name: the repository's name; empty to derive it from `ref`.
         force: replace an existing manifest of that name.
 
     Raises:
@@ -124,7 +124,7 @@ def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tup
     origin = resolve(ref, home, report)
     version = origin.version
     if isinstance(origin.source, LocalSource) and not version:
-        # The version is part of the copy's name, so it is read before the copy is made.
+        # The version is part of the copy's name, so read it before copying.
         version = guess(_files(origin.source.path, local.files(origin.source.path, home)), where=ref).version
     draft = RepoManifest(
         name=name,
@@ -133,7 +133,7 @@ def _drafted(ref: str, name: str, path: Path, home: Home, report: Report) -> tup
         version=version if _VERSION.fullmatch(version) else "0",
         sources=(origin.source,),
     )
-    # Refuse an invalid name or address before anything is fetched.
+    # Reject an invalid name or address before fetching anything.
     manifest.parse(text_of(draft), path, path.name)
     checkout = _fetched(draft, home, report)
     tree = _files(checkout.root, _walk(checkout.root))
@@ -248,11 +248,11 @@ _ARCHIVE = re.compile(r"^(.*?)(?:-(\d[\w.+!]*))?(\.orig)?\.(tar(\.\w+)?|tgz|zip)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSource:
-    """A source that is not fetched yet."""
+    """A source with its name and version, before it is fetched."""
 
     name: str
     version: str
-    """Version; empty if it is known only after fetching."""
+    """Version; empty if only the fetched files state it."""
     source: Source
 
 

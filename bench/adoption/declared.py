@@ -1,4 +1,4 @@
-"""Reads the requirements that a Python project declares, from all common files."""
+"""Reads the requirements that a Python project declares in its metadata and requirements files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DeclaredRequirements:
     version: str = ""
     own: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name of an extra, a dependency group or a requirements file -> its requirements."""
+    """Requirements, by the name of an extra, a dependency group or a requirements file."""
     licences: tuple[tuple[str, str], ...] = ()
     """(file, licence) pairs. A licence is an expression, a name, or the last part of a classifier."""
 
@@ -48,7 +48,7 @@ def extras_of(requirement: str) -> tuple[str, ...]:
 
 
 def bare(requirement: str) -> str:
-    """Return a requirement without versions and marker."""
+    """Return a requirement without its versions and its marker."""
     extras = extras_of(requirement)
     return distribution(requirement) + (f"[{','.join(extras)}]" if extras else "")
 
@@ -57,7 +57,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
     """Return the requirements that a project's files declare.
 
     Args:
-        files: path -> text; may include other files.
+        files: path -> text; irrelevant files are ignored.
     """
     project = _table(files.get("pyproject.toml", ""))
     readings = [_pyproject(project), _setup_cfg(files.get("setup.cfg", "")), _metadata(files.get("PKG-INFO", ""))]
@@ -78,7 +78,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
 
 
 def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return pytest's settings from the first file that has any."""
+    """Return pytest's settings, from the file that pytest would choose."""
     for name in ("pytest.toml", ".pytest.toml"):
         if name in files:
             return _dict(_table(files[name]).get("pytest"))
@@ -96,7 +96,7 @@ def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def words(value: object) -> tuple[str, ...]:
-    """Split a setting, which is a list or a text of words, into a tuple."""
+    """Return the words of a setting, which is a list or a text."""
     if isinstance(value, list):
         return tuple(str(item) for item in value)
     return tuple(value.split()) if isinstance(value, str) else ()
@@ -145,7 +145,7 @@ def _group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
-    """Return names without versions: Poetry has its own version syntax."""
+    """Return the names of dependencies. Their versions have Poetry's own syntax, so they are dropped."""
     return tuple(name for name in _dict(dependencies) if name != "python")
 
 

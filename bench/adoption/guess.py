@@ -27,7 +27,7 @@ from ctxbench.bench.retrieval.encoders import weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """A guessed manifest, before the tests are tried."""
+    """A guessed manifest, before any test is run."""
 
     language: Language
     license: str
@@ -35,7 +35,7 @@ class Guess:
     source_dir: str = ""
     exclude: tuple[str, ...] = ()
     tests: TestSuite | None = None
-    """How to run the tests; None if there are none to run."""
+    """How to run the tests; None if the repository has no usable tests."""
     doubts: tuple[str, ...] = ()
     declared: DeclaredRequirements = field(default_factory=DeclaredRequirements)
 
@@ -137,7 +137,7 @@ _TITLES = {
     "LGPL": "gnu lesser library general public",
     "AGPL": "gnu affero general public",
 }
-"""Start of a licence identifier -> words that only these licences' names contain."""
+"""Start of licences' identifiers -> words that only the names of these licences contain."""
 _TITLE = frozenset(_words("a the licence license licenses licensed under version v"))
 _BSD = (
     "with or without",
@@ -158,7 +158,7 @@ _RIGHTS["MIT"] = (
     *_RIGHTS["MIT-0"],
     "subject to the following conditions the above copyright notice and this permission notice",
 )
-"""Licence -> phrases that its text must contain, since the library also accepts texts that lack or change them."""
+"""Phrases that a licence's text must contain. The library also accepts texts that lack or change the phrases."""
 _HOLDERS = re.compile(
     r"\b(?:shall (?!be )(.{,300}?) be liable|provided by (.{,300}?) as is|nor the names of (.{,300}?) may be)\b"
 )
@@ -177,7 +177,7 @@ _PLACE = re.compile(
 _GNU = re.compile(r"[AL]?GPL-\d\.\d")
 _ADVICE = "How to Apply These Terms to Your New Programs"
 _ADVICE_DIGEST = "983ed54e8e0f0a1c"
-"""Digest of the words after GPL-3.0's terms, without addresses. The library misses some versions of them."""
+"""Digest of the words after GPL-3.0's terms, without addresses. The library misses some versions of these words."""
 _VAGUE = re.compile(
     r"[-\s](like|style|type|based|derived|variant|similar|compatible)\b|(?<![:/])/(?!/)(?!.*\.)", re.IGNORECASE
 )
@@ -201,7 +201,7 @@ class _LicenceText:
 
 
 def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """Return the SPDX expression of a project's licence and "", or `UNKNOWN` and a doubt that a person should check.
+    """Return a project's licence in SPDX's syntax and an empty text, or `UNKNOWN` and a doubt for a person to check.
 
     Licence files are compared in full with SPDX's texts, and the metadata must agree with them.
 
@@ -350,7 +350,7 @@ def _is_title(line: str, names: set[str]) -> bool:
 
 
 def _expression(name: str) -> str:
-    """Return the SPDX expression for a licence name, or "". GNU licences get ``-only`` only if the name says so."""
+    """Return a licence name's SPDX expression; empty if unknown. GNU names get ``-only`` only if they state it."""
     from license_expression import ExpressionError, get_spdx_licensing  # noqa: PLC0415 - an extra
     from licenselynx.licenselynx import LicenseLynx  # noqa: PLC0415 - an extra
 
@@ -378,7 +378,7 @@ def _akin(name: str, names: frozenset[str]) -> bool:
 
 
 def _extents(name: str, texts: Sequence[_LicenceText]) -> set[str]:
-    """Return the forms (``-only``, ``-or-later``) that files state for a GNU licence. Its own text does not count."""
+    """Return the forms (``-only``, ``-or-later``) of a GNU licence that files state outside the licence's text."""
     keys = {key for text in texts for key in text.identifiers if name not in text.identifiers or key.endswith("-only")}
     return keys & {f"{name}-only", f"{name}-or-later"}
 

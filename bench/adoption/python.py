@@ -34,7 +34,7 @@ _BROUGHT_BY = """
 """
 _DISTRIBUTIONS = {module: name for module, _, name in (pair.partition("=") for pair in _BROUGHT_BY.split())}
 _NAMESPACES = frozenset(("azure", "google", "ruamel", "zope"))
-"""Namespaces shared by several distributions, each named after the next part."""
+"""Namespaces that distributions share. The first two parts of a module's name then identify the distribution."""
 _FORMS = ("{}", "pytest-{}", "python-{}", "py{}", "{}-python")
 _BESIDE = """
     black build check-manifest codecov covdefaults coverage coveralls enabler exceptiongroup flake8 iniconfig
@@ -119,7 +119,7 @@ def _outermost(places: Iterable[str]) -> tuple[str, ...]:
 
 
 def _import_mode(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return pytest's ``--import-mode`` option in the settings. Tests may not be importable without it."""
+    """Return the ``--import-mode`` option in pytest's settings. Without this option, tests may not be importable."""
     options = " ".join(words(settings.get("addopts")))
     mode = re.search(r"--import-mode[= ](\w+)", options)
     return (f"--import-mode={mode.group(1)}",) if mode else ()
@@ -199,7 +199,7 @@ def of_module(module: str, offered: Collection[str], internal: Collection[str]) 
     """Return the distribution that most likely contains a module; empty for the project's or Python's own modules.
 
     Args:
-        offered: declared distributions, normalized. The longest that is a prefix of `module` wins.
+        offered: declared distributions, normalized. The longest name that is a prefix of `module` has priority.
         internal: names of the project's own modules.
     """
     top = module.partition(".")[0]
@@ -222,7 +222,7 @@ _UNREADABLE = re.compile(r"Invalid requirement: |is not a requirement")
 
 
 def internal_names(tree: Iterable[str]) -> frozenset[str]:
-    """Return the names of all folders and modules in a repository."""
+    """Return the names of a repository's Python modules and of the folders that contain them."""
     paths = (path.removesuffix(".py").split("/") for path in tree if path.endswith(".py"))
     return frozenset(part for parts in paths for part in parts)
 
@@ -230,10 +230,10 @@ def internal_names(tree: Iterable[str]) -> frozenset[str]:
 def add_missing(
     tests: TestSuite, declared: DeclaredRequirements, messages: Iterable[str], internal: Collection[str]
 ) -> TestSuite:
-    """Add what pytest or pip report as missing. Return an equal suite if the messages do not help.
+    """Add the requirements that messages report as missing. Return an equal suite if the messages do not help.
 
     Args:
-        messages: messages about this and all earlier suites. Distributions that PyPI lacks are not added again.
+        messages: pytest's and pip's messages about this and all earlier suites. Distributions that PyPI lacks stay out.
         internal: names of the project's own modules.
     """
     text = "\n".join(messages)
@@ -265,7 +265,7 @@ PYTESTS = ("pytest<9", "pytest<8")
 
 
 def with_older_pytest(tests: TestSuite) -> TestSuite:
-    """Return the suite with the next older pytest; unchanged if it has the oldest."""
+    """Return the suite with the next older pytest of `PYTESTS`; unchanged if it already has the oldest."""
     others = tuple(item for item in tests.requirements if item not in PYTESTS)
     used = next((place for place, item in enumerate(PYTESTS) if item in tests.requirements), -1)
     return replace(tests, requirements=(*others, PYTESTS[min(used + 1, len(PYTESTS) - 1)]))

@@ -1,4 +1,4 @@
-"""Runs a guessed test suite in the sandbox, and adds what pytest and pip report as missing."""
+"""Runs a guessed test suite in the sandbox, and adds requirements that pytest and pip report as missing."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptionTools:
-    """What is needed to run tests."""
+    """The tools to run a repository's tests."""
 
     sandbox: Callable[[], Sandbox]
-    """Opens a back end. Called only if there are tests."""
+    """Opens a back end of the sandbox. Called only if there are tests."""
     lock: Lock
-    """Resolves test requirements to exact versions, if needed over the network."""
+    """Resolves test requirements to exact versions. May use the network."""
     beside: Callable[[], Sandbox | None] = lambda: None
-    """Opens another back end, to compare test outcomes; None if there is no other."""
+    """Opens a second back end, to compare test outcomes. Returns None if this machine has only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Trial:
     """The result of running a guessed suite."""
 
     tests: TestSuite
-    """The suite that passed the most tests; if no test ran, the last suite."""
+    """The suite with the most passed tests; if no test ran, the last suite."""
     search: Search | None
     """Outcomes and coverage of the tests; None if no test ran."""
     fault: CtxbenchError | None = None
@@ -52,14 +52,14 @@ class Trial:
 
     @property
     def states(self) -> Mapping[str, int]:
-        """Outcome, such as ``passed`` -> number of tests."""
+        """Number of tests with each outcome, such as ``passed``."""
         counts = self.search.counts if self.search else {}
         states = {key.removeprefix("tests_"): count for key, count in counts.items() if key.startswith("tests_")}
         return dict(sorted(states.items(), key=lambda state: (state[0] != "passed", state[0])))
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """Failed test -> last line of its error."""
+        """Last line of each failed test's error, by test."""
         return self.search.failures if self.search else {}
 
     @property
@@ -75,13 +75,13 @@ class FetchedProject:
     checkout: Checkout
     home: Home
     tree: Mapping[str, bytes]
-    """Path -> content of the files to guess from."""
+    """Files to guess from: path -> content."""
 
 
 def run_trials(
     manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: AdoptionTools, report: Report
 ) -> Trial:
-    """Run the guessed tests, add what is missing, and repeat until nothing changes, at most `ROUNDS` times.
+    """Run the guessed tests, add missing requirements, and repeat until nothing changes, at most `ROUNDS` times.
 
     Raises:
         MachineFault: if the machine failed.
@@ -123,7 +123,7 @@ def _run(
     named = replace(manifest, tests=suite)
     prepared = prepare(named, project.checkout, project.home, sandbox, lock, report)
     search = manifest.language.miner().find(prepared.project, prepared.suite, sandbox, report)
-    # Lock the versions: tests that pass today may fail with those of next year.
+    # Lock the versions: tests that pass today may fail with next year's versions.
     return Trial(replace(suite, lock=tuple(prepared.entry["tests"]["lock"])), search)
 
 
@@ -148,7 +148,7 @@ class _Attempts:
         self._texts: list[str] = []
         self._uncollected: dict[str, str] = {}
         self.past: dict[TestSuite, CtxbenchError | None] = {}
-        """Suite -> the fault that stopped it; None if it ran."""
+        """Each suite tried so far -> the fault that stopped the suite; None if it ran."""
 
     def after_tests(self, tests: TestSuite, trial: Trial) -> TestSuite:
         self.past[tests] = None
@@ -227,7 +227,7 @@ class _Attempts:
         doubts += [f"{what}: {', '.join(items)}" for what, items in lists.items() if items]
         explained = {*tests.requirements, *none, *required, *map(bare, required)}
         for suite, fault in self.past.items():
-            # It had a requirement that the chosen suite lacks.
+            # Report a suite that had a requirement that the chosen suite lacks.
             is_larger = bool({*suite.requirements} - explained)
             if is_larger and not isinstance(fault, NoWheel | Uncollected | None):
                 doubts.append(f"the tests could not be run {_difference(tests, suite)}: {fault}")

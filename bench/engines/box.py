@@ -30,7 +30,7 @@ from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
 def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return path -> text. The target file ends before the earliest cursor; lines that a sample masks are blank."""
+    """Return visible files. The target file ends before the earliest cursor; lines that a sample masks are blank."""
     tree = tree_of_repository(snapshot, samples)
     target = samples[0].path
     tree[target] = view_lines(snapshot, samples)
@@ -50,7 +50,7 @@ def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
-    """Return the lines of a target file that all its samples may see, up to the earliest cursor line."""
+    """Return a target file up to the earliest cursor line, with lines blank that not all samples may see."""
     shown: list[list[str]] = []
     for sample in samples:
         target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
@@ -70,12 +70,12 @@ def masked_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> frozenset[str
 
 
 def blank_out(text: str, lines: frozenset[str]) -> str:
-    """Return a text with the given lines blanked."""
+    """Return a text with all lines that equal one of `lines` blanked."""
     return "\n".join("" if line in lines else line for line in text.split("\n")) if lines else text
 
 
 def line_counts(tree: Mapping[str, str]) -> dict[str, int]:
-    """Return path -> number of lines."""
+    """Return the number of lines in each file, by path."""
     return {path: text.count("\n") + (not text.endswith("\n") and bool(text)) for path, text in tree.items()}
 
 
@@ -99,14 +99,14 @@ class EngineTimeLimits:
     index: float = 600.0
     search: float = 30.0
     sample: float = 120.0
-    """All searches of one sample together."""
+    """Limit for all searches of one sample together."""
 
 
 PATIENCE = EngineTimeLimits()
 
 
 class EngineBox:
-    """An engine with its indexed files, in a persistent box or on a server. Samples use it one at a time."""
+    """An engine with its indexed files, in a persistent box or on a server. Samples use the engine one at a time."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class EngineBox:
         self.tree, self.lines = tree, line_counts(tree)
         self.asked: list[Sample] = []
         self.cut = self.cut_path = ""
-        """In a repository's box: the sample whose target file is truncated now, and that file's path."""
+        """In a repository's box: the id of the sample whose target file is truncated now, and that file's path."""
         self.version, self.size, self.memory = "", 0, 0
         self._open = contextlib.ExitStack()
         began = time.monotonic()
@@ -136,7 +136,7 @@ class EngineBox:
             self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits, state)
             answer = self.ask({"call": "index" if whole else "base"}, self.patience.index)
             self.based = not whole and isinstance(answer, dict) and answer.get("told") is not None
-            """Whether the engine has indexed a base, and only updates it when the box is filled."""
+            """Whether the engine has indexed a base, whose index `fill` only updates."""
             if whole:
                 self.version, self.size, self.memory = identity(answer)
         except BaseException:
@@ -197,7 +197,7 @@ class EngineBox:
                 self.lines |= line_counts({path: text})
 
     def search(self, text: str, sample: Sample, top: int, seconds: float = math.inf) -> Any:
-        """Return the engine's answer, in at most `seconds` and the limit of a search."""
+        """Return the engine's answer to a query, within `seconds` and within the time limit of a search."""
         question = {"call": "search", "text": text, "path": sample.path, "line": sample.cursor.line, "top": top}
         return self.ask(question, min(seconds, self.patience.search))
 
@@ -228,7 +228,7 @@ _END_SECONDS = 5.0
 
 
 class RemoteTalk:
-    """Questions to a server about one tree, like `sandbox.persistent.Conversation`. Answers are untrusted."""
+    """A conversation with a server about one tree, like `sandbox.persistent.Conversation`. Answers are untrusted."""
 
     def __init__(self, url: str, tree: Mapping[str, str], most: int) -> None:
         """Store the tree, without sending it.
@@ -236,7 +236,7 @@ class RemoteTalk:
         Args:
             url: address that receives all questions.
             tree: path -> text; sent with the first question.
-            most: maximum bytes of an answer.
+            most: maximum number of bytes in an answer.
         """
         self._url, self._most, self._id = url, most, uuid.uuid4().hex
         self._files: Mapping[str, str] | None = tree
@@ -256,7 +256,7 @@ class RemoteTalk:
             import httpx  # noqa: PLC0415
         answer = functools.partial(self._answer, json.dumps(question).encode(), seconds)
         try:
-            # In another thread: in a notebook, this one already runs an event loop.
+            # Use another thread: in a notebook, this one already runs an event loop.
             with ThreadPoolExecutor(1) as loop:
                 return loop.submit(lambda: asyncio.run(answer())).result()
         except TimeoutError:

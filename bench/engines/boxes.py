@@ -1,7 +1,7 @@
 """The persistent boxes of a run's engines, one per target file or repository, and the order of their samples.
 
 A box answers queries in the order of their cursors, because the text before a cursor contains earlier samples' answers.
-It is replaced if the order breaks, after each function sample, and before a sample that masks lines an earlier one saw.
+A box is replaced if the order breaks, after a function sample, and before a sample that masks lines already seen.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from ctxbench.sandbox.persistent import with_resident
 from ctxbench.sandbox.types import Limits, Report, Sandbox
 
 _MOST_BOXES = 8
-"""Groups of samples with boxes at once. If there are more, boxes without waiting samples end."""
+"""Number of groups with boxes beyond which the boxes of groups without waiting samples end."""
 _AHEAD = 2
-"""Boxes of an engine that start before their target files' turns. Servers start slower than a model writes a line."""
+"""Number of an engine's boxes that start in advance: a server takes longer to start than a model to write a line."""
 GIVE_UP_AFTER = 3
-"""Consecutive losses in one group of samples after which its engine is not started again."""
+"""Number of consecutive losses in a group of samples after which the group's engine is not started again."""
 NEVER_ANSWERS = 12
-"""Total losses after which an engine is not started again if it has never answered."""
+"""Total number of losses after which an engine that has never answered is not started again."""
 _MOST_TOP = 1000
 _AGAIN = "run the same command again"
 
@@ -58,7 +58,7 @@ class _Room:
     left: int = 0
     boxes: dict[str, EngineBox] = field(default_factory=dict)
     losses: Counter[str] = field(default_factory=Counter)
-    """Engine's spec -> number of losses since its last answer."""
+    """Number of losses since each engine's last answer, by the engine's spec."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class _Base:
     tree: dict[str, str]
     lock: threading.Lock = field(default_factory=threading.Lock)
     state: bytes | None = None
-    """Saved state after indexing the base; empty if the engine cannot save it, None before."""
+    """State saved after indexing; empty if the engine cannot save its state, None before indexing."""
     ahead: deque[Future[EngineBox]] = field(default_factory=deque)
     """The boxes for the next target files."""
     begun: set[str] = field(default_factory=set)
@@ -202,7 +202,7 @@ class Engines:
             self._rooms[self._key(sample)].waiting.append(sample.id)
 
     def withdraw(self, sample: Sample) -> None:
-        """Give up a sample's turn. The last sample of a group ends its boxes. Repeated calls do nothing."""
+        """Give up a sample's turn. The last sample of a group ends the group's boxes. Repeated calls do nothing."""
         key = self._key(sample)
         with self._lock:
             room = self._rooms.get(key)
@@ -253,7 +253,7 @@ class Engines:
         )
 
     def masked(self, sample: Sample, snapshot: Snapshot) -> frozenset[str]:
-        """Return the lines that any sample of the target file masks. Queries to its boxes omit them."""
+        """Return the lines that any sample of the target file masks. Queries to the file's boxes omit these lines."""
         return masked_lines(snapshot, self._samples[sample.repo, sample.path])
 
     def box(self, recipe: Recipe, room: _Room, sample: Sample, snapshot: Snapshot) -> tuple[EngineBox, float]:
@@ -346,13 +346,13 @@ class Engines:
         return time.monotonic() - began
 
     def drop(self, recipe: Recipe, room: _Room) -> None:
-        """End an engine's box. The next query starts another."""
+        """End an engine's box. The next query starts a new one."""
         if (box := room.boxes.pop(recipe.spec, None)) is not None:
             box.end()
 
     @contextlib.contextmanager
     def losing(self, recipe: Recipe, room: _Room, sample: Sample) -> Iterator[None]:
-        """Context in which the loss of a box becomes an `EngineLost`, and the box is dropped.
+        """If the box is lost in this context, drop the box and raise an `EngineLost`.
 
         Raises:
             EngineLost: if the box was lost, the engine raised an exception, or its answer is invalid.
@@ -389,7 +389,7 @@ class EngineSession:
 
     @property
     def uses(self) -> tuple[EngineUse, ...]:
-        """What each engine did for this sample so far."""
+        """What each engine has done for this sample so far."""
         return tuple(self._uses.values())
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:

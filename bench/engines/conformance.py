@@ -27,7 +27,7 @@ _TREE = {
     "src/Cart.java": "public class Cart {\n    int total;\n\n    int applyTax(int rate) {\n"
     "        return total * rate;\n    }\n}\n",
     _GONE: "def apply_voucher(cart, voucher_code):\n    return cart.total - voucher_code.amount\n",
-    # Thirty lines, or sixty for a reader that also ends lines at form feeds.
+    # Thirty lines, or sixty if a reader also ends lines at form feeds.
     "shop/pages.py": "\f\n" * 30 + "def apply_surcharge(amount, percent):\n    return amount\n",
     _TARGET: "from shop.cart import Cart\nfrom shop.price_rules import apply_tax\n\n\n",
 }

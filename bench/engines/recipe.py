@@ -1,4 +1,4 @@
-"""What to install and run in an engine's box, read from the engine's Python or TOML file without running it."""
+"""Reads what to install and run in an engine's box from the engine's Python or TOML file, which is not executed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REMOTE = Parameter(name="remote", kind=bool, default=False)
 _CONFIG = "config"
 """Parameter of a shipped engine that receives the TOML file's content. Specs cannot set it."""
 _REQUIRES = "requires"
-"""Parameter of an engine for more pip requirements, separated by spaces."""
+"""Parameter of an engine that lists more pip requirements, separated by spaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def _points() -> dict[str, EntryPoint]:
 
 
 def _origin(point: EntryPoint) -> str:
-    """Return the file of an entry point's module. Its parent packages are imported, the module is not."""
+    """Return the file of an entry point's module. Its parent packages are imported, but the module is not."""
     try:
         module_spec = importlib.util.find_spec(point.module)
     except Exception as error:
@@ -214,7 +214,7 @@ def _name_of(requirement: str) -> str:
 
 
 def check_readable(recipe: Recipe, hidden: Sequence[Path]) -> None:
-    """Reject an engine with files in a hidden folder, because they would enter its box.
+    """Reject an engine with a file in a hidden folder, because the file would enter the engine's box.
 
     Args:
         hidden: files and folders that strategies must not read.
@@ -257,7 +257,7 @@ def checked_url(url: object, where: str) -> str:
     """Return a server's address after checking it.
 
     Raises:
-        InputFault: if it is invalid, or may contain a secret. Specs and their files are stored and published.
+        InputFault: if the address is invalid, or may contain a secret. Specs and their files are stored and published.
     """
     text = url if isinstance(url, str) else ""
     with contextlib.suppress(ValueError):

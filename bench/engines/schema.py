@@ -1,4 +1,4 @@
-"""The schema of an engine's TOML file, for each protocol. It imports pydantic."""
+"""The schemas of engines' TOML files, one for each protocol. This module imports pydantic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol of engines, records of their work, their errors, and checks of their answers."""
+"""The interface of engines, records of engines' work, engines' errors, and checks of engines' answers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Mode(StrEnum):
     """Which samples share an engine's box."""
 
     PER_FILE = "per-file"
-    """Samples of one target file. The files contain only what all of them may see."""
+    """Samples of one target file. The files in the box contain only what all these samples may see."""
     SHARED = "shared"
     """Samples of one repository. Target files are whole at first, and truncated before each question."""
 
 
 class Engine(Protocol):
-    """An engine, as its author writes it: any class with these methods. ``update`` is optional.
+    """The interface of an engine: any class with these methods. ``update`` is optional.
 
     ``saves = True`` declares that pickle can store the object, together with its files. Then the engine indexes a
     repository only once.
@@ -33,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def update(self, paths: Sequence[str]) -> None:
-        """Index these files again. Paths are relative to the folder. Files may be gone."""
+        """Index the files at `paths` again. Paths are relative to the folder. Some files may no longer exist."""
         ...
 
     def search(self, text: str, path: str, line: int, top: int) -> Sequence[tuple[str, int, int, float]]:
@@ -43,7 +43,7 @@ class Engine(Protocol):
             text: usually the target file up to the cursor.
             path: the target file.
             line: cursor line, 0-based.
-            top: maximum number of places. Further ones are ignored.
+            top: maximum number of places. Further places are ignored.
         """
         ...
 
@@ -96,7 +96,7 @@ class EngineRefused(InputFault):
 
 
 class EngineLost(MachineFault):
-    """An engine hangs, exits, cannot start or answers too much. The sample stays missing."""
+    """An engine hangs, crashes, cannot start, or sends an invalid or too long answer. The sample stays missing."""
 
 
 _LAST_LINE = 10_000_000
@@ -151,7 +151,7 @@ def places(
     Args:
         lines: path -> number of lines, for the files that the engine indexed.
         target: target file. Its indexed text may be incomplete.
-        target_lines: number of its lines that the engine may have seen. Places are truncated there.
+        target_lines: number of the target file's lines that the engine may have seen. Places are truncated there.
 
     Raises:
         EngineRefused: if the answer contains anything else.

@@ -29,12 +29,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The user's options for reading."""
+    """The user's options for reading files."""
 
     language: Language | None = None
-    """Language of files that do not state it. Files in other languages are errors."""
+    """Language of files that do not state their language. Files in other languages are errors."""
     docstring: str = "raw"
-    """For CoderEval: ``raw`` for the original docstring, ``human`` for one written by a person."""
+    """Docstring in CoderEval's prompts: ``raw``, the original, or ``human``, which a person wrote for the benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class SampleFiles:
     """Converts samples and their references to records that `read` converts back. None if the format cannot be
     exported."""
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Rebuilds a task from its file's content; None if prompt or answer differ. None without repositories."""
+    """Rebuilds a task from its file's content, or returns None if it differs. None if there are no repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
-    """Like `in_repository`, from all files (path -> text), if records may name a wrong file."""
+    """Like `in_repository`, but searches all files (path -> text), because records may name a wrong file."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
     """Returns sentences that readers of the tasks' results must know."""
 
@@ -82,7 +82,7 @@ class RecordedAnswer:
     """A completion in a predictions file."""
 
     text: str
-    """Text after the cursor. For functions the whole function."""
+    """Text after the cursor; for functions, the whole function."""
     verdict: Verdict | None = None
     reason: str = ""
     flags: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class RecordedSample:
     """One sample's completions by the same strategy and generator."""
 
     where: str
-    """``FILE:LINE`` of the first record; empty if the sample is to be written."""
+    """``FILE:LINE`` of the first record; empty for a sample that will be written."""
     task: str
     answers: tuple[RecordedAnswer, ...]
     sample: Sample | None = None
@@ -102,7 +102,7 @@ class RecordedSample:
     strategy: str = ""
     generator: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The record's data on its task, in the format of `PredictionFiles.tasks`."""
+    """The record's data about its task, in the format of `PredictionFiles.tasks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +112,13 @@ class PredictionFiles:
     shape: str
     """The fields that the format reads, in one sentence. Also the cure for a malformed record."""
     read: Callable[[Iterable[Row]], list[RecordedSample]]
-    """Reads all records. Raises `InputFault` at the first malformed one."""
+    """Reads all records. Raises `InputFault` at the first malformed record."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Returns the records of a sample's predictions. The second argument: its record in format `tasks`, or empty."""
+    """Returns a sample's records. The second argument is the sample's record in the format `tasks`, or empty."""
     kind: Kind | None = None
     """Kind of the samples; None for both."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """Returns the format whose task ids predictions use; None if they use the set's ids."""
+    """Returns the format whose task ids predictions use. None if predictions use the set's ids."""
     single: bool = False
     repeats: bool = False
     """Whether the scorer needs equally many answers per task, as `--repeat` produces."""
@@ -198,7 +198,7 @@ def predictions(name: str) -> PredictionFiles:
 def tasks(
     form: PredictionFiles, of: Sequence[Sample], references: Mapping[str, Reference]
 ) -> dict[str, dict[str, Any]]:
-    """Return sample id -> the record of its task, as predictions name it; empty if they use the set's ids.
+    """Return each sample's task as a record in the format of `form.tasks`; empty if predictions use the set's ids.
 
     Raises:
         InputFault: if the tasks' format cannot represent a sample.
@@ -209,10 +209,10 @@ def tasks(
 
 
 def records(name: str, of: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Return the records of samples in the format called `name`.
+    """Convert samples to records of the format called `name`.
 
     Raises:
-        InputFault: if the format can only be read, or cannot represent a sample.
+        InputFault: if the format can only be imported, or cannot represent a sample.
     """
     write = samples(name).records
     if write is None:

@@ -36,10 +36,10 @@ _Number = str | int | None
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read the tables. Prompts are joined with their tasks by id.
+    """Read tables of tasks and prompts, and join each prompt with its task by id.
 
     Raises:
-        InputFault: if a record is malformed, a prompt's docstring differs from its task's, or all tasks are missing.
+        InputFault: if a record is malformed, a prompt's docstring differs from its task's, or no file has tasks.
     """
     prompts: dict[str, _Prompts] = {"raw": {}, "human": {}}
     tasks: list[tuple[str, RecordedTask]] = []
@@ -244,7 +244,7 @@ class RecordedTask:
 
     @property
     def question(self) -> PromptRecord | None:
-        """One of its prompts, if the record has no source file."""
+        """One of the task's prompts; None if the record contains its source file, or there is no prompt."""
         return None if self.whole else self.raw or self.human
 
     @property
@@ -322,7 +322,7 @@ def _check(whole: _Whole) -> None:
 
 
 def number(field: str, value: str | int | None) -> int | None:
-    """Return a line number, which may be text; None if missing.
+    """Convert a line number, which may be text, to an integer; None if missing.
 
     Raises:
         FieldError: if the value is not a number from 1.

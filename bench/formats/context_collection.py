@@ -2,7 +2,7 @@
 
 Pure conversions. A stage has a file of completion points (``python-public.jsonl``) and a file of answers
 (``answers-python-public.jsonl``) with records in the same order. The repositories are from before the commit, so they
-contain no answer. The file of a completion point may be older there, or missing, so views show its prefix as recorded.
+contain no answer. A completion point's file may be missing or older in them, so views show the prefix as recorded.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _task(point: _Point, middle: str, id_counts: Counter[str], where: str) -> Ta
     line = prefix.count("\n")
     name = point.id or f"{point.repo}{VERSION_MARK}{point.revision[:12]}/{point.path}#L{line + 1}"
     id_counts[name] += 1
-    # One commit may have several points on one line. Ids from the files must be unique anyway.
+    # Number further points on the same line of a commit. Ids from the files must be unique already.
     name = name if point.id or id_counts[name] == 1 else f"{name}:{id_counts[name]}"
     language = language_of(inside("path", point.path))
     if language is None:

@@ -198,11 +198,11 @@ class _Metadata(_Loose):
 
 
 _Maybe = Annotated[_Context | None, BeforeValidator(lambda value: value or None)]
-"""A context, or None. The authors' program writes an empty text or object if it found nothing."""
+"""A context, or None. The authors' program writes an empty text or object if it finds nothing."""
 
 
 class CrossCodeEvalRecord(_Loose):
-    """A record of a file."""
+    """A record in a CrossCodeEval file."""
 
     prompt: str
     groundtruth: str
@@ -217,7 +217,7 @@ def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, 
     """Return a record's nonempty contexts.
 
     Args:
-        file: name of a context that has none in the record.
+        file: name for a context without a name in the record.
 
     Raises:
         FieldError: if two contexts have the same name.

@@ -14,7 +14,7 @@ from ctxbench.bench.types import Kind
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SHORTEST_REST = 10
-"""Minimum number of characters in the rest of a line that reveal an answer. ``= Cart()`` recurs by chance."""
+"""Minimum length of a line's rest that reveals an answer if repeated. Shorter ones (``= Cart()``) recur by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Cleaned:
 
     tasks: tuple[Task, ...]
     counts: Mapping[str, int]
-    """Nonzero counts: ``copies_hidden`` (files), ``copies_in_file`` (answers), ``verbatim_elsewhere`` (lines)."""
+    """Nonzero counts: ``copies_hidden`` or ``copies_visible`` (files), ``copies_in_file``, ``verbatim_elsewhere``."""
 
 
 class Copies:
@@ -48,7 +48,7 @@ class Copies:
 
 
 def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> Cleaned:
-    """Hide files with an exact copy of a task's answer. Without `hide`, only count them."""
+    """Hide other files that contain an exact copy of a function. Without `hide`, only count these files."""
     files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
     lines = VerbatimIndex(texts) if _any(tasks, Kind.LINE) else None
     counts: Counter[str] = Counter()
@@ -73,7 +73,7 @@ def _any(tasks: Sequence[Task], kind: Kind) -> bool:
 
 
 def _flat(text: str) -> str:
-    """Return a text's tokens, each between spaces. A copy is then a substring."""
+    """Return a text's tokens, each between spaces, so that a copy is a substring."""
     return f" {' '.join(_TOKEN.findall(text))} "
 
 
@@ -92,7 +92,7 @@ class VerbatimIndex:
     def in_another_file(self, target: str, path: str) -> bool:
         """Return whether the target, stripped, occurs anywhere in another file."""
         target = target.strip()
-        # A word at an end of the target may be a part of a longer word there.
+        # In another file, a word at an end of the target may be part of a longer word.
         of_words = (self._paths_of.get(word, ()) for word in re.findall(r"(?<=\W)\w+(?=\W)", target))
         return any(target in self._texts[other] for other in set(self._texts).intersection(*of_words) - {path})
 

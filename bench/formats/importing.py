@@ -33,7 +33,7 @@ _MOST_LINES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The tasks of some files, and counts of records."""
+    """The tasks in some files, and counts of records."""
 
     tasks: tuple[Task, ...]
     """At least one task. Ids are unique."""
@@ -65,7 +65,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         hygiene: hide copies of answers.
         packages: let strategies search packages that are installed in the repositories' folders.
         force: replace a set with the same name.
-        report: receives a line for each dropped task.
+        report: receives lines about dropped tasks: the first few of each reason, and the number of others.
 
     Raises:
         InputFault: if a file has an error, or no record can be used.
@@ -212,19 +212,19 @@ class RepositoryTasks:
 
 
 def without_repository(tasks: Sequence[Task]) -> RepositoryTasks:
-    """Return tasks without repository, with their stored prompts."""
+    """Return tasks with their stored prompts, without a repository."""
     return RepositoryTasks(tuple(tasks), _account(tasks, tasks, Counter()) | {"checkout": None})
 
 
 def all_missing(tasks: Sequence[Task]) -> RepositoryTasks:
-    """Return an entry without tasks, because the repository is missing."""
+    """Return the manifest's entry for a missing repository, without tasks."""
     return RepositoryTasks((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 
 def attach(
     form: SampleFiles, tasks: Sequence[Task], root: Path, home: Home, *, report: Report, hygiene: bool, packages: bool
 ) -> RepositoryTasks:
-    """Rebuild the tasks of one repository from its files, and copy these into the home folder.
+    """Rebuild the tasks of one repository from its files, and copy the files into the home folder.
 
     Args:
         root: repository folder. Nothing in it is changed or run.
@@ -321,7 +321,7 @@ def _copied(read: Snapshot, home: Home) -> str:
 
 
 class DroppedRecords:
-    """Counts dropped records, and reports the first of each reason."""
+    """Counts dropped records, and reports the first few of each reason."""
 
     def __init__(self, report: Report) -> None:
         self.counts: Counter[str] = Counter()
@@ -329,7 +329,7 @@ class DroppedRecords:
         self._report = report
 
     def add(self, item: Unusable) -> None:
-        """Count a record. Report it unless many with the same reason were reported."""
+        """Count a record. Report the record unless many with the same reason were already reported."""
         self.counts[item.reason] += 1
         self.cure = self.cure or item.cure
         if self.counts[item.reason] <= _MOST_LINES:

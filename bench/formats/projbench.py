@@ -38,7 +38,7 @@ SHAPE = (
 )
 BENCHMARK = "projbench"
 RELEASED = "sota_test"
-"""Benchmark name of variant two. InferCom's release has 70 such tasks, 50 of them from the paper's section 6.4."""
+"""Benchmark name of tasks with ``col_no``. InferCom's release has 70 such tasks, 50 from the paper's section 6.4."""
 _PREDICTION_SHAPE = 'one object per line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
@@ -293,7 +293,7 @@ INFERCOM = PredictionFiles(
     tasks=lambda _: BENCHMARK,
     single=True,
 )
-"""InferCom's predictions: the task's line with ``pred_res``, the model's text, which alone is imported."""
+"""InferCom's predictions: the task's record with the model's text as ``pred_res``. Only this text is imported."""
 register(
     BenchmarkFormat(
         name=BENCHMARK,

@@ -1,4 +1,4 @@
-"""RepoEval: next lines, and API calls that may have several lines. Its functions are left out: the files lack tests."""
+"""RepoEval: next lines, and API calls that may have several lines. Functions are left out: the files lack tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHAPE = (
     "`context_start_lineno`. Functions (`lineno`) are left out, because the files lack their tests."
 )
 _PREDICTION_SHAPE = 'one object per line: {"metadata": {"task_id": "…"}, "choices": [{"text": "…"}]}'
-"""RepoCoder's predictions: the task's line with ``choices``, each the text after the cursor."""
+"""RepoCoder's predictions: the task's record with ``choices``. Each choice is the text after the cursor."""
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
 BENCHMARK = "repoeval"
@@ -106,7 +106,7 @@ def _prompt(record: _Record, line: int, joined: bool) -> str:
     """Return the prompt with its last newline.
 
     Args:
-        joined: whether the prompts of its file lack the last newline.
+        joined: whether the prompts in the record's file lack the last newline.
 
     Raises:
         FieldError: if the prompt does not end at the recorded line.
@@ -136,7 +136,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the records of whole lines in Python.
 
     Raises:
-        InputFault: at a function, and at a line that begins inside, has masked lines, or is in another language.
+        InputFault: if a sample is a function, begins inside a line, has masked lines, or is in another language.
     """
     for sample in samples:
         reference = references[sample.id]
@@ -196,7 +196,7 @@ def _write_predictions(sample: RecordedSample, task: Mapping[str, Any]) -> Itera
 
 
 def _tasks(samples: Sequence[Sample]) -> str:
-    """Return the format of the tasks: RepoCoder's scorer reads RepoEval's own and lines of ProjBench."""
+    """Return the format of the tasks: RepoCoder's scorer reads tasks of RepoEval and line tasks of ProjBench."""
     return BENCHMARK if any(sample.benchmark == BENCHMARK for sample in samples) else "projbench"
 
 

@@ -1,4 +1,4 @@
-"""Opens files of records: JSON Lines, JSON documents (both also gzipped) and Parquet."""
+"""Opens files of records: Parquet, and JSON Lines and JSON documents, which may be gzipped."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _list(document: Any) -> tuple[str, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are read again in each iteration."""
+    """The rows of a file. Each iteration reads the file again."""
 
     read: Callable[[], Iterator[Row]]
 

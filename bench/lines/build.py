@@ -43,7 +43,7 @@ Excluded = Callable[[str], bool]
 IN_SIGHT, IMPORT_IN_SIGHT = "in_sight", "import_in_sight"
 """Why a line is dropped: its tokens occur elsewhere, or its file reveals a masked import."""
 OLDER, UNCOMMITTED, SEEN = "older", "uncommitted", "seen_before"
-"""Why a line is not new: too old, in a file that differs from the history, or in older text."""
+"""Why a line is not new: it is too old, its file differs from the history, or older text contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Added:
     """Lines added since some point of a history, and the text before that point."""
 
     days: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Mapping[int, date] | None]]
-    """Maps path -> 0-based lines to path -> added lines with their days; None without a history."""
+    """Takes 0-based lines by path. Returns added lines with their days; None if the file differs from the history."""
     earlier: Callable[[Sequence[str]], Mapping[str, str]]
     """Maps paths to older texts: all files at that point, and earlier versions of the paths."""
 
@@ -80,8 +80,8 @@ def sample_repository(
 
     Args:
         facts: results of `bench.lines.candidates.analyse`.
-        excluded: returns whether a path is excluded from samples. Its text is still searched for leaks.
-        added: samples are drawn only from these lines.
+        excluded: returns whether a file is excluded from samples. Excluded files are still searched for leaks.
+        added: the lines to draw samples from; None for all lines.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     loads = snapshot.language.resolve(facts)
@@ -98,7 +98,7 @@ def sample_repository(
     if added is not None:
         days = added.days(_numbers(usable_cuts))
         usable_cuts = _without(usable_cuts, [_age(line_cut, days) for line_cut in usable_cuts], drops)
-    # Order first and drop visible lines afterwards, so that a dropped line does not exchange others.
+    # Order first and drop visible lines afterwards, so that a drop does not change the order of the others.
     usable_cuts = ordered(usable_cuts, repo=snapshot.name, seed=seed, protocol=protocol)
     if protocol.filtered:
         usable_cuts = _without(usable_cuts, _sights(usable_cuts, snapshot, lines), drops)
@@ -244,11 +244,11 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
 
     Each repository needs a unique name. The order of `manifests` and the number of `workers` do not change the result;
     the workers only find the ages of lines.
-    Without `per_repo`, the protocol's default applies. `since` takes only lines that were added after that day or
+    Without `per_repo`, the protocol's default applies. `since` selects lines that were added after that day or
     commit, and requires sources with a history. `progress` shows the number of blamed files.
 
     Raises:
-        InputFault: if repositories have the same name, no usable line or no history, or another set has this name.
+        InputFault: if repositories share a name, one has no usable line or no history, or another set has this name.
     """
     from ctxbench.bench.repositories import git  # noqa: PLC0415 - readers of sets do not need it
 
@@ -304,7 +304,7 @@ def beginning(home: Home, sample_set: SampleSet, count: int) -> SampleSet:
     samples = sample_set.samples[:count]
     [(repo, entry)] = sample_set.manifest["repositories"].items()
     new_counts = {"kept": len(samples), "kept_masked": sum(bool(sample.masked) for sample in samples)}
-    # The other counts of kept samples are known for the whole set only.
+    # Drop the other counts of kept samples: they are known only for the whole set.
     counts = {
         key: value for key, value in (entry | new_counts).items() if key in new_counts or not key.startswith("kept")
     }

@@ -24,7 +24,7 @@ from ctxbench.bench.types import NEXT_LINE, SINGLE_LINE, Use
 
 MIN_TOKENS = 4
 MAX_CHARACTERS = 400
-"""Longest line. Longer ones are data or minified code."""
+"""Maximum length of a line. Longer lines are data or minified code."""
 _LEAST_TOKENS = 2
 _BEFORE_VALUES = frozenset({"=", "return", "await", "raise", "throw"})
 FirstUse = Literal["name", "member"]
@@ -41,11 +41,11 @@ class LineProtocol:
     filtered: bool = True
     """Whether ctxbench's filters apply. The InferCom paper states none."""
     first_use: FirstUse = "name"
-    """Which first use masks an import: that of the imported ``name``, or of the ``member`` reached through it."""
+    """First use that masks an import: the first use of the imported ``name``, or of a ``member`` reached through it."""
     cursor: CursorPlace = "token"
-    """Cursor inside a line: before a random ``token`` (InferCom paper) or an assigned or returned ``value``."""
+    """Cursor inside a line: before a random ``token`` (InferCom paper), or before an assigned or returned ``value``."""
     draw: DrawKey = "place"
-    """Seed of a line's cursor and turn: its ``place``, or its ``text``, which stays the same if the line moves."""
+    """Seed of a line's cursor and turn: its ``place``, or its ``text``, which stays the same when the line moves."""
 
     def __str__(self) -> str:
         """Return the spec for `read_protocol`."""
@@ -85,7 +85,7 @@ class LineCandidate:
     line: int
     text: str
     tokens: tuple[Span, ...]
-    """Spans of tokens. A string is one token; in ProjBench's protocol only its content."""
+    """Spans of tokens. A string is one token, which in ProjBench's protocol excludes the quotes."""
     column: int
     uses: tuple[Use, ...]
     masked: tuple[Span, ...]
@@ -98,7 +98,7 @@ class LineCandidate:
 def candidates(
     lines: list[str], facts: FileFacts, loads: tuple[InternalLoad, ...], protocol: LineProtocol = OURS
 ) -> tuple[list[LineCandidate], Counter[str]]:
-    """Return a file's candidates in line order, and reason -> number of rejected lines."""
+    """Return a file's candidates in line order, and the number of rejected lines by reason."""
     usable: list[LineCandidate] = []
     drops: Counter[str] = Counter()
     earlier_names: set[tuple[str, tuple[Span, ...]]] = set()
@@ -221,7 +221,7 @@ def _is_word(char: str) -> bool:
 
 
 def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol = OURS) -> list[Cut]:
-    """Return the lines in the order of choice. A smaller set is the beginning of a larger one.
+    """Return lines in the order in which they are chosen. A smaller set is the beginning of a larger one.
 
     In ctxbench's protocol, files take turns in a seeded order, and so do a file's lines: otherwise large files would
     dominate. In ProjBench's protocol, all lines have the same chance.
@@ -235,7 +235,7 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
         files.setdefault(line_cut.candidate.path, []).append(line_cut)
     names = sorted(files)
     if protocol.draw == "text":
-        # A shuffle would move many lines when one file or line is new. Keys per line keep their turns.
+        # A shuffle would move many lines when one file or line is new. A key for each line keeps the turns.
         names.sort(key=lambda name: _draw(seed, repo, name).random())
         for file_cuts in files.values():
             file_cuts.sort(key=lambda line_cut: _draw("turn", *_key(line_cut.candidate, repo, seed, protocol)).random())
@@ -249,7 +249,7 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
 
 
 def analyse(snapshot: Snapshot) -> dict[str, FileFacts]:
-    """Return path -> facts of every file of a repository."""
+    """Return the facts of every file in a repository, by path."""
     language, facts = snapshot.language, dict[str, FileFacts]()
     for path, text in snapshot.texts.items():
         read = language.analyse(path, text)

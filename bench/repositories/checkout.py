@@ -74,12 +74,12 @@ def cached_checkout(home: Home, name: str, key: str) -> Checkout | None:
 
 
 def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
-    """Return the checkout; if missing, fetch it from the first source that responds. Safe to call concurrently.
+    """Return the checkout; if missing, fetch it from the first source that responds.
 
-    Only one of concurrent calls fetches.
+    Concurrent calls are safe: only one of them fetches.
 
     Raises:
-        InputFault: if a source delivers content with a wrong hash. Nothing is kept.
+        InputFault: if a source delivers content with a wrong hash, which is then deleted.
         MachineFault: if no source can be reached, or the disk is full.
     """
     checkout = find(manifest, home)

@@ -96,7 +96,7 @@ class _Apt:
         with explained(self._folder):
             free = shutil.disk_usage(self._folder).free
         if free < _LISTS_BYTES:
-            # On a full disk, apt never ends: it repeats the same write.
+            # On a full disk, apt never ends, because it repeats the same write.
             raise MachineFault(
                 f"the disk is full ({free // 10**6} MB free, apt's lists need {_LISTS_BYTES // 10**6})",
                 where=str(self._folder),
@@ -130,12 +130,12 @@ class _Apt:
         """Return (Debian version, NAME_UPSTREAM, SHA-256 of the upstream tarball) for each version of the package.
 
         Raises:
-            Unreachable: if the archive has no such package. The message names the source of a binary package.
+            Unreachable: if the archive has no such package. For a binary package, the message names the source package.
         """
         package = self._source.package
         offers = list(self._offers(self._run("apt-cache", "showsrc", "--only-source", package)))
         if not offers:
-            # The name may be that of a binary package.
+            # The name may belong to a binary package.
             sources = sorted(set(_PACKAGE.findall(self._run("apt-cache", "showsrc", package))))
             hint = f"; did you mean {' or '.join(sources)}?" if sources else ""
             raise Unreachable(f"the archive has no source package of that name{hint}", where=str(self._source))
@@ -168,7 +168,7 @@ class _Apt:
             "Dir::Etc::sourceparts": self._folder / "parts",
             "Dir::State::lists": self._folder / "lists",
             "Dir::Cache": self._folder / "cache",
-            # Without it, apt run as root switches to a user without write access here.
+            # Without this setting, apt run as root switches to a user without write access here.
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
         }

@@ -1,4 +1,4 @@
-"""Git: a commit's files, exactly as stored, and the history of their lines. Git's configuration is ignored."""
+"""Reads a commit's files, exactly as stored, and the history of their lines. Ignores git's configuration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ctxbench.bench.repositories.sources import (
 
 _SECONDS = 900.0
 _PASSED_ON = ("GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH")
-# These override the .gitattributes of the tree: `git archive` must omit nothing (many projects mark their tests
+# These rules override the tree's .gitattributes: `git archive` must omit nothing (many projects mark their tests
 # export-ignore) and rewrite nothing.
 _ATTRIBUTES = "* -export-ignore -export-subst -text !eol -ident !filter !working-tree-encoding\n"
 _LINK = "120000"
@@ -101,7 +101,7 @@ _BLAMED = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+) (\d+)$", re.MULTILINE)
 """Groups: commit, first line in the current file (from 1), number of lines."""
 
 Since = date | str
-"""A day, or a commit's hash or its beginning. Lines of that day or commit are not after it."""
+"""A day, or the start of a commit's hash. Lines written on that day or in that commit do not count as new."""
 
 
 def read_since(text: str) -> Since:
@@ -122,7 +122,7 @@ def with_history(manifest: RepoManifest) -> RepoManifest:
     """Return the manifest with only its first source that has a history.
 
     Raises:
-        InputFault: if no source has one.
+        InputFault: if no source has a history.
     """
     for source in manifest.sources:
         if isinstance(source, GitSource) or (isinstance(source, LocalSource) and _top(source.path) is not None):
@@ -230,8 +230,8 @@ class History:
     def _added(self, path: str, count: int, asked: Sequence[int]) -> Days | None:
         """Blame a file of `count` lines back to the point.
 
-        Git finds moved or copied lines slowly, and this can only date lines earlier, so it is done only for lines that
-        are new without it.
+        Git's search for moved or copied lines is slow and can only date a line earlier. A second blame therefore
+        searches only the lines that the first blame found to be new.
         """
         owners = self._owners(path)
         if len(owners) != count:
@@ -253,13 +253,13 @@ class History:
         """Return the code before the point: all files with a suffix, and all lines that `paths` ever had.
 
         Returns:
-            Two texts, each of many files; empty if nothing precedes the point.
+            The text of all files as ``tree``, and of all lines as ``versions``; empty if nothing precedes the point.
         """
         cutoff = self._cutoff
         if not cutoff or not paths:
             return {}
         glob = f":(glob){self.folder}**/*{suffix}"
-        # `git grep` fails if it finds no line, as it does on an error.
+        # If `git grep` finds no line, it fails just as on an error.
         names = self._git("ls-tree", "-r", "--name-only", cutoff, "--", self.folder or ".").split("\n")
         has = any(name.endswith(suffix) for name in names)
         tree = self._git("grep", "--no-color", "-h", "-a", "-e", "", cutoff, "--", glob) if has else ""
@@ -310,7 +310,7 @@ class History:
         return _Newer(days, walked, tuple(ends))
 
     def _is_after(self, day: date) -> bool:
-        """Return whether a commit is after the point. If the point is a commit, git lists only later ones."""
+        """Return whether a day is after the point. If the point is a commit, git lists only later commits."""
         return not isinstance(self.since, date) or day > self.since
 
     @cached_property
@@ -361,7 +361,7 @@ def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Re
 
 
 def _fetch(bare: Path, url: str, commit: str, source: str, report: Report) -> None:
-    """Fetch a commit's missing history. A branch named after the commit, written last, marks it as complete."""
+    """Fetch a commit's missing history. A branch named after the commit, written last, marks the history as whole."""
     kept = f"refs/heads/{commit}"
     if (bare / "HEAD").is_file() and git(bare, "for-each-ref", kept, source=source):
         return
@@ -379,7 +379,7 @@ def _top(path: Path) -> Path | None:
 
 
 def head(folder: Path) -> GitSource | None:
-    """Return the commit whose files a folder contains; None if the files differ, or it is not a git repository."""
+    """Return the commit whose files a folder contains; None if files differ, or the folder is not a git repository."""
     if _top(folder) != folder.resolve():
         return None
     commit = _asked(folder, "rev-parse", "--verify", "HEAD")

@@ -1,4 +1,4 @@
-"""The ``local`` source: a copy of a folder or archive, without links, caches and files in ``.gitignore``."""
+"""The ``local`` source: a copy of a folder or archive, without links, caches and files that ``.gitignore`` excludes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".ve
 
 
 def identity(source: LocalSource, home: Home) -> str | None:
-    """Return the hash of the file or folder; None if it does not exist."""
+    """Return the hash of a source's file or folder; None if the path does not exist."""
     if source.path.is_file():
         return sha256_file(source.path)
     return digest(source.path, home) if source.path.is_dir() else None
@@ -85,7 +85,7 @@ def _rules_above(root: Path) -> list[_Rules]:
 
 
 def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
-    """Return whether a file (or with `end` a slash, a folder) is ignored. The innermost matching rules decide."""
+    """Return whether a file, or a folder if `end` is a slash, is ignored. The innermost matching rules decide."""
     for folder, spec in reversed(rules):
         inner = path if path.is_relative_to(folder) else path.resolve()
         is_ignored = spec.check_file(f"{inner.relative_to(folder).as_posix()}{end}").include

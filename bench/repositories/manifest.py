@@ -97,11 +97,11 @@ class TestSuite:
     encoding: _Encoding = field(default="", metadata=cure('write an encoding, e.g. "ISO-8859-1"'))
     """Java: encoding of the source files; empty for the one in ``pom.xml``."""
     wheel: bool = field(default=True, metadata=cure("write false if the index has no wheel of the project"))
-    """Python: whether PyPI has a wheel of the project. If not, `requirements` must list its requirements too."""
+    """Python: whether PyPI has a wheel of the project. If not, add the project's requirements to `requirements`."""
     lock: tuple[_Pinned, ...] = field(
         default=(), metadata=cure('write a list of versions, e.g. ["attrs==25.4.0"], or leave it out')
     )
-    """Python: exact versions to install, as ``name==version``; empty for the newest allowed."""
+    """Python: exact versions to install, as ``name==version``; empty for the newest allowed versions."""
     added: Place | None = field(
         default=None, metadata=cure("write a folder of Python tests, relative to the manifest's folder")
     )
@@ -127,7 +127,7 @@ class RepoManifest:
     )
     """Day in UTC on which this version was published; None if unknown."""
     source_dir: _Inside = field(default="", metadata=cure('write a folder inside the repository, e.g. "src"'))
-    """The only folder to read; empty for all."""
+    """The only folder to read; empty for all folders."""
     exclude: tuple[_Inside, ...] = field(
         default=(), metadata=cure('write a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
     )
@@ -136,7 +136,7 @@ class RepoManifest:
     codereval: tuple[_Slug, ...] = field(
         default=(), metadata=cure('write a list of projects, e.g. ["pexip/os-python-cachetools"]')
     )
-    """CoderEval projects whose tasks are rebuilt on it: ``owner/repository``, or a folder (Java)."""
+    """CoderEval projects whose tasks are rebuilt on this repository: ``owner/repository``, or a folder (Java)."""
     tests: TestSuite | None = field(default=None, metadata=cure("write a [tests] table"))
 
     def account(self) -> dict[str, str]:
@@ -172,7 +172,7 @@ class ManifestFault(InputFault):
         super().__init__(" | ".join(str(fault) for fault in self.faults))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with the errors, so that worker processes can raise it."""
+        """Pickle with the errors, so that worker processes can raise the fault."""
         return ManifestFault, (self.faults,)
 
 
@@ -224,7 +224,7 @@ def parse(text: str, path: Path, label: str) -> RepoManifest:
     """Parse a manifest.
 
     Args:
-        path: its file, which need not exist. Local sources are relative to its folder.
+        path: the manifest's file, which need not exist. Local sources are relative to its folder.
         label: file name in messages.
 
     Raises:

@@ -39,7 +39,7 @@ def fetch(source: PypiSource, to: Destination) -> date | None:
     """Download an sdist, check its hash and unpack it. Return its day of upload; None if the index does not state it.
 
     Raises:
-        Unreachable: if no configured index or folder has the sdist.
+        Unreachable: if no configured index, page or folder has the sdist.
         InputFault: if all offered sdists have another hash than the manifest's.
     """
     configuration = configured()
@@ -92,10 +92,10 @@ class Offer:
 
 @functools.cache
 def configured() -> Configuration:
-    """Return pip's configuration, or without pip uv's default index.
+    """Return pip's configuration or, without pip, uv's default index.
 
     Raises:
-        Unreachable: if there is neither.
+        Unreachable: if pip is not installed, and uv has no configured default index.
     """
     try:
         # Isolated, so that a file called pip.py in the working directory is not run.
@@ -294,7 +294,7 @@ class Web:
         import httpx  # noqa: PLC0415 - only where something is fetched
 
         address, auth = without_password(url), self._password(url)
-        # The bytes as the index stores them: an encoded answer has another hash.
+        # Request the bytes as the index stores them: an encoded answer has another hash.
         headers = {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "ctxbench"}
         reason = ""
         for pause in (*PAUSES, None):

@@ -24,7 +24,7 @@ _BUILDS = {
     "dist": re.compile(r".*"),
 }
 _BUILD_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "pom.xml", "build.gradle", "build.gradle.kts", "build.xml")
-"""Files beside a build tool's folder. Without them, or with an ``__init__.py`` in it, it is a source package."""
+"""Files beside a build tool's output folder. Other folders with such a name may be source packages."""
 VENDORED = ("_vendor", "vendor", "_vendored", "vendored", "third_party", "extern", "externals")
 _OF_TESTS = re.compile(r"(?:^|/)(?:tests?/|(?:test_[^/]*|[^/]*_test|conftest)\.py$|[^/]*(?:Tests?|TestCase|IT)\.java$)")
 _NO_NAME = re.compile(r"[\x00-\x1f\\\x7f-\x9f\ud800-\udfff]")
@@ -49,15 +49,15 @@ class Snapshot:
     texts: Mapping[str, str] = field(repr=False)
     """Path -> text, sorted. Newlines are ``\\n``; byte order marks are removed."""
     dropped: Mapping[str, int]
-    """Reason -> number of dropped files: ``link``, ``too-large``, ``binary``, ``generated``, ``hygiene``, ``name``."""
+    """Number of dropped files by reason: ``link``, ``too-large``, ``binary``, ``generated``, ``hygiene``, ``name``."""
     undecoded: frozenset[str] = frozenset()
     """Files that are invalid in their encoding. U+FFFD replaces invalid bytes."""
     encodings: Mapping[str, int] = field(default_factory=dict)
-    """Encoding other than UTF-8 -> number of files read in it."""
+    """Number of files read in each encoding other than UTF-8."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Paths, sorted."""
+        """Paths of all files, sorted."""
         return tuple(self.texts)
 
 
@@ -80,13 +80,13 @@ def load(
     """Read all source files of `language` below `root`, without build output and links.
 
     Args:
-        source: the only folder to read; empty for all.
+        source: the only folder to read; empty for all folders.
         hygiene: drop the copies and tests that CoderEval's harness keeps beside sources.
         declared: read files in the encoding they declare. If not, read UTF-8, as old sets did.
         packages: also read packages that are installed in the repository (``.venv``, ``site-packages``).
 
     Raises:
-        InputFault: if the folder is missing or has no such file.
+        InputFault: if the folder is missing or contains no such source file.
     """
     dropped: Counter[str] = Counter()
     decoded_files: dict[str, Decoded] = {}

@@ -27,7 +27,7 @@ Report = Callable[[str], None]
 MAX_BYTES = 1 << 30
 MAX_MEMBERS = 100_000
 _MAX_HEADER = 1 << 20
-"""Maximum bytes of a member's long name or extended header, which `tarfile` reads into memory."""
+"""Maximum size in bytes of a member's long name or extended header, which `tarfile` reads into memory."""
 _MAX_DICTIONARY = 256 << 20
 """Maximum memory in bytes for an xz stream. ``xz -9`` needs 65 MiB."""
 _LONG_HEADERS = (
@@ -47,7 +47,7 @@ class Unreachable(MachineFault):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of a manifest's value, for `Annotated`. Pydantic runs it."""
+    """A check of a value in a manifest, for `Annotated`. Pydantic runs the check."""
 
     check: Callable[[Any], Any]
     """Returns the value, or raises a ValueError that describes the error."""
@@ -75,7 +75,7 @@ def matches(pattern: str, what: str) -> Check:
 
 
 def cure(text: str) -> dict[str, str]:
-    """Return a manifest field's metadata: how to correct a wrong value."""
+    """Return metadata for a manifest's field that say how to correct a wrong value."""
     return {"description": text}
 
 
@@ -165,7 +165,7 @@ Source = GitSource | PypiSource | DebianSource | LocalSource
 
 @dataclass(frozen=True, slots=True)
 class OfKind:
-    """Marker for `Annotated`: the table's ``kind`` selects the dataclass."""
+    """A marker for `Annotated`: a table's ``kind`` selects the dataclass."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema  # noqa: PLC0415 - only where a manifest is read
@@ -202,7 +202,7 @@ def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:
     """Compare two hashes.
 
     Raises:
-        InputFault: if they differ.
+        InputFault: if the hashes differ.
     """
     if expected != actual:
         raise InputFault(
@@ -301,7 +301,7 @@ def _opened(archive: Path) -> Iterator[list[_Member]]:
 
 class _ShortHeader(tarfile.TarInfo):
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
-        # Called before the header's data is read. Overriding `frombuf` has no effect from Python 3.13 on.
+        # This runs before the header's data is read. Overriding `frombuf` has no effect from Python 3.13 on.
         if self.type in _LONG_HEADERS and self.size > _MAX_HEADER:
             raise tarfile.ReadError(f"a header of {self.size >> 20} MiB")
         member: tarfile.TarInfo | None = super()._proc_member(archive)  # type: ignore[misc]

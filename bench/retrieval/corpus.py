@@ -26,12 +26,12 @@ class Ranker(Protocol):
 
     @property
     def slack(self) -> float:
-        """Largest error of `scores`."""
+        """Maximum error of `scores`."""
         ...
 
     @property
     def exact(self) -> Callable[[Any, Any], float] | None:
-        """Returns the exact score of a query and one indexed text; None if `scores` are exact."""
+        """Function that returns the exact score of a query and an indexed text; None if `scores` are exact."""
         ...
 
     def index(self, texts: Sequence[str]) -> Any:
@@ -62,13 +62,13 @@ class Corpus:
         keys = [unit.keys or (unit.text,) for unit in self.units]
         self.keys = tuple(key for several in keys for key in several)
         self.first: Ints = np.cumsum([0, *map(len, keys)], dtype=np.int64)
-        """Unit -> index of its first key, with one more entry at the end."""
+        """Unit number -> index of the unit's first key. The last entry is the number of keys."""
         self.characters = sum(map(len, self.keys))
         self._indices: SharedCache[Any] = SharedCache(_KEPT_INDICES)
         self._built = built
 
     def index(self, name: str, ranker: Ranker) -> Any:
-        """Return the index of the keys for a ranker, which `name` identifies."""
+        """Return a ranker's index of the keys, built if missing. `name` identifies the ranker."""
         return self._indices.get(name, lambda: self._index(name, ranker))
 
     def _index(self, name: str, ranker: Ranker) -> Any:
@@ -102,7 +102,7 @@ def search(
 
     start, end = shared.of_file(path)
     count, all_of_them = len(shared.units), len(shared.units) + len(own.units)
-    # Unit numbers in the order of ties: the own units replace those of the target file.
+    # Sort unit numbers as ties are broken: the own units replace those of the target file.
     order = np.concatenate([np.arange(start), np.arange(count, all_of_them), np.arange(end, count)])
     query = ranker.query(text) if text.strip() and len(order) else None
     if query is None or top <= 0:
@@ -132,7 +132,7 @@ def search(
 
 
 def similarity(text: str, candidates: Sequence[str], ranker: Ranker) -> tuple[float, ...]:
-    """Return the similarity of a text to each candidate; 0 for a blank text. Words are counted in the candidates."""
+    """Return the similarity of a text to each candidate; 0 for a blank text. The candidates supply word statistics."""
     query = ranker.query(text) if text.strip() else None
     if query is None or not candidates:
         return (0.0,) * len(candidates)

@@ -28,7 +28,7 @@ _PART = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Postings:
-    """An index: token -> texts that contain it, with counts. It never changes, so threads can share it."""
+    """An index of the texts that contain each token, with counts. The index never changes, so threads can share it."""
 
     def __init__(self, texts: Sequence[Counter[str]]) -> None:
         """Index texts, given as counted tokens."""
@@ -46,9 +46,9 @@ class Postings:
         }
         self._none = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
         self.lengths = np.array([tokens.total() for tokens in texts], dtype=np.int64)
-        """Text -> number of tokens."""
+        """Number of tokens in each text."""
         self.kinds = np.array([len(tokens) for tokens in texts], dtype=np.int64)
-        """Text -> number of distinct tokens."""
+        """Number of distinct tokens in each text."""
 
     def of(self, token: str) -> tuple[Ints, Ints]:
         """Return the texts that contain a token, in order, and its count in each."""
@@ -67,7 +67,7 @@ class BM25:
     exact = None
 
     def __init__(self, *, split: Literal["identifiers", "spaces"] = "identifiers") -> None:
-        """Choose how texts are split into words.
+        """Create a ranker that splits texts into words by `split`.
 
         Args:
             split: ``identifiers``: see `words`. ``spaces``: at blanks, with texts but not the query in lower case, as
@@ -81,7 +81,7 @@ class BM25:
         return Postings([Counter(self._words(text)) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return a query's counted tokens; None if it has none."""
+        """Return a query's counted tokens; None if the query has no tokens."""
         return Counter(self._query_words(text)) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
@@ -120,7 +120,7 @@ class Jaccard:
         return Postings([Counter(set(tokenize(text))) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
-        """Return a query's tokens; None if it has none."""
+        """Return a query's tokens; None if the query has no tokens."""
         return Counter(set(tokenize(text))) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
@@ -173,18 +173,18 @@ class Dense:
     def __init__(
         self, encoder: Encoder, spec: str, vectors: Vectors, *, progress: Callable[[int, int], None] | None = None
     ) -> None:
-        """Rank by an encoder.
+        """Create a ranker that compares the vectors of an encoder.
 
         Args:
             spec: canonical spec of the encoder.
-            vectors: cache.
-            progress: receives the numbers of encoded and of all texts. An exception stops encoding.
+            vectors: cache of vectors.
+            progress: receives the number of texts encoded so far, and of all to encode. An exception stops encoding.
         """
         self._encoder, self._spec, self._vectors, self._progress = encoder, spec, vectors, progress
 
     @property
     def slack(self) -> float:
-        """Largest difference between `scores` and `exact`."""
+        """Maximum difference between `scores` and `exact`."""
         return self._encoder.width * 2.0**-23 + 10.0**-DIGITS
 
     def index(self, texts: Sequence[str]) -> Floats:
@@ -192,7 +192,7 @@ class Dense:
         return self._vectors.of(self._encoder, self._spec, texts, progress=self._progress)
 
     def query(self, text: str) -> Floats | None:
-        """Return a text's vector; None if it is blank."""
+        """Return a text's vector; None for a blank text."""
         vector: Floats | None = self.index([text])[0] if text.strip() else None
         return vector
 

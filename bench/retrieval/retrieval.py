@@ -1,4 +1,4 @@
-"""What all searches of a run share: indexed units, vectors, summariser. Strategies never get it."""
+"""The data that all searches of a run share: indexed units, vectors, summaries. Strategies never receive this data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class NoRanker(InputFault):
-    """An encoder does not exist or cannot be used here. It ends a run; the strategy is not at fault."""
+    """An encoder does not exist or cannot be used here. This error ends a run; the strategy is not at fault."""
 
 
 def lexical_of(spec: str) -> tuple[str, Ranker] | None:
@@ -65,7 +65,7 @@ def check_ranker(spec: str) -> None:
     """Check that a ranker exists, without looking for its weights.
 
     Raises:
-        InputFault: if it does not exist, or a parameter is invalid.
+        InputFault: if the ranker does not exist, or a parameter is invalid.
     """
     if lexical_of(spec) is None:
         _canonical(spec)
@@ -75,7 +75,7 @@ def encoder_of(spec: str) -> tuple[str, Encoder]:
     """Return an encoder's canonical spec and the encoder.
 
     Raises:
-        InputFault: if it does not exist or cannot be used here. The message lists the lexical rankers too.
+        InputFault: if the encoder does not exist or cannot be used here. The message lists the lexical rankers too.
     """
     from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - it imports numpy
 
@@ -92,7 +92,7 @@ def _canonical(spec: str) -> str:
 
 
 def weights_of(spec: str) -> str:
-    """Return an encoder's version if its spec does not determine its weights; otherwise empty.
+    """Return an encoder's version if its spec does not determine its weights; otherwise an empty text.
 
     Raises:
         InputFault: if the encoder cannot be used here.
@@ -112,7 +112,7 @@ class IndexedFiles:
     """The files of a snapshot that a strategy may see."""
 
     digest: str
-    """Digest of the other fields. Key of everything built from the files."""
+    """Digest of the other fields, and the cache key of everything that is built from the files."""
     texts: Mapping[str, str]
     language: Language
     repo: str = ""
@@ -155,12 +155,12 @@ class Retrieval:
         Args:
             folder: folder for vectors, kept across runs; None for memory only.
             summarise: writes summaries for ``summary`` units; None for the plain summaries of `bench.apis`.
-            built: receives what was built from whole repositories, and the seconds.
+            built: receives each thing that was built from a whole repository, with the build time in seconds.
             tokens: tokenizer of window retrieval.
         """
         self.tokens = tokens
         self._folder, self._summarise, self._closed = folder, summarise, threading.Event()
-        self.searched_summaries = threading.Event()  # set by every search by summary; the reader clears it
+        self.searched_summaries = threading.Event()  # every search by summary sets it; its reader clears it
         self._built = built
         self._last_report = -_EVERY_SECONDS
         self._vectors: SharedCache[Vectors] = SharedCache(1)

@@ -77,7 +77,7 @@ class VisibleTarget:
 
 
 MOST_LINES = 5000
-"""Maximum lines of a file to split into mini-blocks, as in RLCoder's release."""
+"""Maximum number of lines in a file that is split into mini-blocks, as in RLCoder's release."""
 _MOST = 100_000
 Size = Annotated[int, AtLeast(1), AtMost(_MOST)]
 _WORD = re.compile(r"\S+")
@@ -97,7 +97,7 @@ class Cutter:
 
     @property
     def of_text(self) -> bool:
-        """Whether units are text, which can end anywhere, not functions."""
+        """Whether units are stretches of text, which can end anywhere, rather than functions."""
         return self.name in _OF_TEXT
 
     def __call__(self, path: str, text: str, language: Language) -> tuple[Unit, ...]:
@@ -106,7 +106,7 @@ class Cutter:
 
 
 def cutter(spec: str) -> Cutter:
-    """Return the cutter of a spec.
+    """Return the cutter that a spec describes.
 
     Raises:
         InputFault: if unit or parameter does not exist, or a value is out of range.

@@ -24,13 +24,13 @@ class StandardSet:
 
     name: str
     per_repo: Mapping[str, int]
-    """Kind of sample -> maximum number of samples per repository."""
+    """Maximum number of samples per repository, by kind of sample."""
     seed: int
     domains: Mapping[str, str]
-    """Repository name -> subject of its project, in the set's order."""
+    """Subject of each project, by repository name, in the set's order."""
     tested: frozenset[str]
     digests: Mapping[str, str]
-    """Kind of sample -> digest of the published set; empty if not published."""
+    """Digest of the published set, by kind of sample; empty if no such set is published."""
 
     @property
     def manifests(self) -> tuple[RepoManifest, ...]:

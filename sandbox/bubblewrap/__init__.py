@@ -81,7 +81,7 @@ class BubblewrapSandbox:
 
     def converse(self, environment: Environment, *, limits: Limits) -> AbstractContextManager[Conversation]:
         """Open a persistent box (see `sandbox.types.Sandbox.converse`)."""
-        # Images do not contain trees. Without its tree, all living boxes of an environment share one image.
+        # Leave the tree out: images do not contain trees, so environments that differ only in the tree share one image.
         image = self._image(dataclasses.replace(environment, tree={}), lambda _: None)
         command = (*GUEST[:-1], RESIDENT)
         launcher = BubblewrapLauncher(image.digest, layout(environment, image, limits), limits, command)

@@ -194,7 +194,7 @@ class BubblewrapLauncher:
                 uid=host.draw_uid(), status=theirs, groups=group.folders, counters=group.counters, command=self._command
             )
             process = _started([str(host.interpreter()), "-I", "-S", "-B", str(_STAGE), spec], theirs)
-        except (OSError, RuntimeError) as error:  # RuntimeError: Python is shutting down and starts no threads
+        except (OSError, RuntimeError) as error:  # RuntimeError: Python is shutting down and no longer starts threads
             os.close(status)
             group.remove()
             raise SandboxLost(
@@ -227,7 +227,7 @@ def _started(argv: list[str], descriptor: int) -> subprocess.Popen[bytes]:
 
 @functools.cache
 def _starter(_: int) -> ThreadPoolExecutor:
-    """Return the thread that starts this process's boxes. A forked process needs its own.
+    """Return the thread that starts this process's boxes. A forked process needs its own thread.
 
     The kernel kills a box when the *thread* that started it ends, so a pool's worker threads cannot start boxes.
     """

@@ -1,4 +1,4 @@
-"""Control groups (versions 1 and 2), which limit a box's total memory, processes and processor time. They need root."""
+"""Control groups (versions 1 and 2) limit a box's total memory, processes and processor time. They need root."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ControlGroup:
 
     @property
     def counters(self) -> list[tuple[str, str]]:
-        """Pairs (folder on this machine, folder in the box). The guest reads its limits and counters there."""
+        """Pairs (folder on this machine, folder in the box), from which the guest reads its limits and counters."""
         if version() == 2:
             return [(str(folder), str(ROOT)) for folder in self.folders]
         return [
@@ -109,7 +109,7 @@ def _remove_busy() -> None:
 
 
 def usable() -> bool:
-    """Return whether a control group can limit a box's memory here. Creates one to find out."""
+    """Return whether a control group can limit a box's memory here. The check creates such a group."""
     group = make(Limits())
     has_counters = bool(group.counters)
     group.remove()

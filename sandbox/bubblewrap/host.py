@@ -108,7 +108,7 @@ def is_within(path: Path, folders: Sequence[str]) -> bool:
 
 
 def stage(sources: Sequence[Path]) -> str:
-    """Return an empty mount point for staging a box: a folder that contains none of `sources`."""
+    """Return a folder that contains none of `sources`, as an empty mount point for staging a box."""
     for name in _STAGES:
         if Path(name).is_dir() and not any(is_within(path, [name]) for path in sources):
             return name

@@ -29,7 +29,7 @@ _ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 GUEST = ("/usr/bin/env", "-u", "PWD", PYTHON, "-s", "-P", "-B", "-m", "sandbox.guest")
-"""Command of the first process. It unsets PWD, which bwrap sets and which becomes wrong when the folder changes."""
+"""Command of the first process. It unsets PWD, which bwrap sets and which is wrong once the folder changes."""
 PATH = "/ctxbench/bin:/ctxbench/site/bin:/usr/local/bin:/usr/bin:/bin"
 _UID = "1000"
 _SHM = f"size={16 * MIB},nr_inodes=1000,mode=1777"
@@ -110,7 +110,7 @@ def _install(fetched: Path, folder: Path, report: Report) -> None:
 
 
 def _point_scripts(folder: Path) -> None:
-    """Make console scripts start the box's interpreter. pip wrote this process's."""
+    """Make console scripts start the box's interpreter, rather than this process's, which pip wrote into them."""
     ours = f"#!{sys.executable}\n".encode()
     for script in sorted(folder.glob("*")) if folder.is_dir() else []:
         data = script.read_bytes()
@@ -119,7 +119,7 @@ def _point_scripts(folder: Path) -> None:
 
 
 def _finish(folder: Path, where: str) -> None:
-    """Compile a folder's modules for its path in the box, and make it readable by all users."""
+    """Compile a folder's modules for their path in the box, and make the folder readable by all users."""
     settings = ["--invalidation-mode=unchecked-hash", "-s", str(folder), "-p", where]
     _run([sys.executable, "-m", "compileall", "-qq", *settings, str(folder)], allowed=(0, 1))
     _open_up(folder)
@@ -199,7 +199,7 @@ class BoxLayout:
         return json.dumps(spec)
 
     def _argv(self, binds: Sequence[tuple[str, str]], command: Sequence[str]) -> list[str]:
-        # All namespaces but the network's, which the stage has created.
+        # Create all namespaces except the network's, which the stage has created.
         argv = [self.program, "--die-with-parent", "--as-pid-1", "--unshare-user", "--unshare-ipc", "--unshare-pid"]
         argv += ["--unshare-uts", "--unshare-cgroup-try"]
         argv += [] if self.old else ["--disable-userns"]

@@ -35,7 +35,7 @@ class DockerSandbox:
         self.name = f"docker(runtime={runtime})" if runtime else "docker"
         self.base_image = base_image or images.OFFICIAL
         self.base: str | None = None
-        """Id of the base image once known, so that an unreachable registry is queried only once."""
+        """Id of the base image, kept once known, so that an unreachable registry is queried only once."""
 
     def prepare(self, environment: Environment, report: Report) -> str:
         """Build an environment's image if missing. Return the digest of everything a job can see."""

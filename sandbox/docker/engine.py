@@ -52,8 +52,8 @@ def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
 
 
 def _knock(docker: Any, seconds: float) -> None:
-    """Connect to the engine's socket once. If this failed in the SDK, its socket would stay open."""
-    named = docker.from_env(version="1.41")  # with a version it does not connect yet
+    """Connect to the engine's socket once, because the SDK leaves its socket open if connecting fails."""
+    named = docker.from_env(version="1.41")  # with a version, the client does not connect yet
     path = getattr(named.api.adapters.get("http+docker://"), "socket_path", None)
     named.close()
     if path is None:

@@ -111,7 +111,7 @@ def _follow(steps: Iterator[Mapping[str, Any]], environment: Environment) -> Non
     # Read to the end of the stream in any case: only then is its connection released.
     for step in steps:
         failed = failed or str(step.get("error", ""))
-        # These are parts of lines: a colour starts a new one.
+        # These are parts of lines: a colour code starts a new line.
         output = (output + str(step.get("stream", "")))[-_LAST_BYTES:]
     if failed:
         raise fault(
@@ -165,7 +165,7 @@ def _entry(path: str, size: int) -> tarfile.TarInfo:
 
 
 def local_base(client: Client, base_image: str) -> str | None:
-    """Return the id of a base image that the engine already has; None if it has none."""
+    """Return the id of a base image that the engine already has; None if the engine has no base image."""
     for name in _base_names(base_image):
         with engine_faults(SandboxUnavailable, "docker"):
             try:
@@ -232,7 +232,7 @@ def base_python(client: Client, base: str, cache: Path) -> str:
         ) from error
     version = output.decode("ascii", "replace").strip()
     note.parent.mkdir(parents=True, exist_ok=True)
-    # Rename it into place, because another process may be reading.
+    # Rename the file into place, because another process may be reading it.
     aside = note.with_name(f"{note.name}.{os.getpid()}.part")
     aside.write_text(version, encoding="utf-8")
     aside.replace(note)
@@ -244,7 +244,7 @@ def _base_names(name: str) -> tuple[str, ...]:
 
 
 def sweep(client: Client) -> None:
-    """Remove stopped boxes of dead processes; nothing if the engine is remote, where others may own boxes."""
+    """Remove stopped boxes of dead processes. On a remote engine, remove nothing: others may own the boxes."""
     if "http+docker://" not in client.api.adapters:
         return
     with contextlib.suppress(SandboxError), engine_faults(SandboxLost, "docker"):

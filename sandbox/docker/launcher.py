@@ -90,11 +90,11 @@ class EngineFacts:
     processors: int
     users: range
     runtime: str = ""
-    """Runtime of its containers, such as gVisor's ``runsc``; empty for the engine's default."""
+    """Runtime of the engine's containers, such as gVisor's ``runsc``; empty for the default."""
 
     @classmethod
     def of(cls, client: Client, runtime: str = "") -> EngineFacts:
-        """Query an engine."""
+        """Query an engine for its properties."""
         info = client.api.info()
         options = {part for option in info.get("SecurityOptions") or [] for part in option.split(",")}
         mapped = options & {"name=userns", "name=rootless"}
@@ -102,7 +102,7 @@ class EngineFacts:
 
 
 def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
-    """Create a container, attach to it and start it. `settings` maps a user id to its settings.
+    """Create a container, attach to it and start it. `settings` maps a user id to the container's settings.
 
     Raises:
         SandboxLost: if the engine fails. The container is then removed.
@@ -169,7 +169,7 @@ def hardened(limits: Limits, engine: EngineFacts, user: int) -> dict[str, Any]:
         "dns_search": ["."],
         "read_only": True,
         "tmpfs": {
-            # Executable: tests load compiled extensions and programs that they build from there.
+            # Executable, because tests load compiled extensions and programs that they build there.
             "/work": in_memory("exec", limits.disk, limits.inodes, user),
             SHM: in_memory("noexec", _SHM, 1024, user),
         },

@@ -50,7 +50,7 @@ COMMAND = "ctxbench doctor"
 
 _REGISTRY: Factories[Encoder] = Factories("encoder", group="ctxbench.encoders", command=COMMAND)
 _ENCODERS: dict[str, tuple[object, Encoder]] = {}
-"""Canonical spec -> state of its files when loaded, and the encoder."""
+"""Canonical spec -> the state of the encoder's files at loading, and the encoder."""
 _LOCK = threading.RLock()
 """Also held while plugins are imported, so that no encoder is registered twice."""
 

@@ -46,7 +46,7 @@ class EncoderRecipe:
     """Maximum tokens of a text, with special tokens. Longer texts are truncated at the end."""
     architecture: Architecture
     pooling: Literal["mean", "first"] = "mean"
-    """How token vectors, including special tokens', are combined: ``mean``, or the ``first``."""
+    """How the token vectors are combined: their ``mean``, which includes special tokens, or the ``first`` one."""
     mode: str = ""
     """Special token for the model's mode. The text is then between two separators."""
     projected: bool = False

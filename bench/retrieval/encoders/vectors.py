@@ -1,4 +1,4 @@
-"""A cache of vectors, so that each text is encoded once; in memory or, across processes, in a folder."""
+"""A cache of vectors, so that each text is encoded once. Vectors are in memory or, across processes, in a folder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Vectors:
 
         Args:
             spec: canonical spec of the encoder.
-            progress: receives the numbers of encoded and of missing texts.
+            progress: receives the number of texts encoded so far, and the number that had no stored vector.
 
         Raises:
             MachineFault: if a text cannot be encoded, or the folder cannot be written.
@@ -94,7 +94,7 @@ class Vectors:
                 encoded = _checked(
                     encoder.encode([texts[digest] for digest in missing]), len(missing), encoder, store.key
                 )
-                # Copies: a row would keep the whole array in memory.
+                # Copy each row: a view would keep the whole array in memory.
                 fresh = {digest: vector.copy() for digest, vector in zip(missing, encoded, strict=True)}
                 size = sum(vector.nbytes for vector in fresh.values())
                 with self._lock:
@@ -107,7 +107,7 @@ class Vectors:
 
 
 def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
-    """Check an encoder's vectors. It may be a plugin's, and stored vectors are never checked again."""
+    """Check an encoder's vectors. The encoder may be a plugin, and stored vectors are never checked again."""
     if vectors.shape != (count, encoder.width) or not np.isfinite(vectors).all():
         raise MachineFault(
             f"the encoder returned an array of shape {vectors.shape} for {count} texts, or numbers that are not finite",
@@ -131,25 +131,25 @@ class VectorTable:
         self._vectors: dict[bytes, Floats] = {}
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return stored vectors: digest of the text -> vector."""
+        """Return the stored vectors, by digest of the text."""
         return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
-        """Store vectors: digest of the text -> vector."""
+        """Store vectors, by digest of the text."""
         self._vectors.update(vectors)
 
 
 class VectorFile:
     """One encoder's vectors in an SQLite file, for several threads and processes.
 
-    A damaged file is deleted, a damaged vector ignored: all can be computed again.
+    A damaged file is deleted and a damaged vector is ignored, because vectors can be computed again.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return stored vectors: digest of the text -> vector.
+        """Return the stored vectors, by digest of the text.
 
         Raises:
             MachineFault: if the file cannot be read.
@@ -166,7 +166,7 @@ class VectorFile:
         return (self._do(found) or {}) if self._path.exists() else {}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
-        """Store vectors (digest of the text -> vector), all or none.
+        """Store vectors by digest of the text, either all or none.
 
         Raises:
             InputFault: if the folder cannot be created.

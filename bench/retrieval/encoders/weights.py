@@ -26,7 +26,7 @@ def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:
     """Check that packages are installed, without importing them.
 
     Raises:
-        InputFault: if one is missing.
+        InputFault: if a package is missing.
     """
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
@@ -75,10 +75,10 @@ def digest(folder: Path) -> str:
 
 
 def state(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return names, sizes and times of the files that `digest` reads, which is much faster.
+    """Return the names, sizes and times of the files that `digest` reads. This is much faster than `digest`.
 
     Raises:
-        OSError: if a file is gone.
+        OSError: if a file no longer exists.
     """
     return tuple((path.name, stat.st_size, stat.st_mtime_ns) for path in _deciding(folder) for stat in [path.stat()])
 
@@ -194,7 +194,7 @@ class TorchModel:
         if file.is_file():
             tensors: dict[str, Any] = importlib.import_module("safetensors.torch").load_file(file)
         else:
-            # Tensors only: such a file may contain arbitrary pickled code.
+            # Load only tensors: such a file may contain arbitrary pickled code.
             tensors = self._torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
         return tensors
 
