@@ -166,7 +166,7 @@ _NO_CALLS = frozenset(
 
 
 def summary(code: str, language: Language) -> str:
-    """Return a plain summary of a function or other code; empty if it contains no words."""
+    """Return a plain summary of a function or other code; empty if the code contains no words."""
     code = textwrap.dedent(code).strip("\n")
     function = _whole(language.outline(code))
     if function is not None:

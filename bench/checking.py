@@ -46,7 +46,7 @@ def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple
     """
     try:
         if dataclasses.is_dataclass(form):
-            # JSON mode turns lists into tuples. JSON has no dates, so they must be quoted.
+            # JSON mode turns lists into tuples. JSON has no dates, so dates must be quoted.
             return adapter(form).validate_json(json.dumps(data, default=lambda value: [str(value)])), []
         return adapter(form).validate_python(data), []
     except ValidationError as error:

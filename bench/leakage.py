@@ -167,7 +167,7 @@ class _Imported:
 
 
 class FileImports:
-    """A file's import statements, to check whether they reveal masked ones."""
+    """The import statements in a file, some of which may reveal masked ones."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
         """Find the import statements in a file. Relative imports are resolved from `path`."""

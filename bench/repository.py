@@ -109,7 +109,7 @@ class EngineSearch(Protocol):
             before: first line of the target file that the prompt shows. Code before it may be returned too.
 
         Raises:
-            InputFault: if the strategy may not query this engine, or its answer is invalid.
+            InputFault: if the strategy may not query this engine, or the engine's answer is invalid.
             MachineFault: if the engine was lost.
         """
         ...
@@ -304,7 +304,7 @@ class View:
         return self.noted(tuple(itertools.islice(matching_lines(read_pattern(pattern), texts), top)))
 
     def engine(self, name: str) -> EngineSearch:
-        """Return a context engine. Its places are truncated to visible code."""
+        """Return a context engine. The engine's places are truncated to visible code."""
         if self._engines is None:
             raise InputFault(f"the engine {name!r:.80} is not available outside a run", cure="use `ctxbench run`")
         return _ViewedEngine(self, self._engines, name)

@@ -41,7 +41,7 @@ SAMPLES, REFERENCES, _MANIFEST = "samples.jsonl", "references.jsonl", "manifest.
 
 @dataclass(frozen=True, slots=True)
 class SampleSet:
-    """A named set of samples with their answers. Strategies never get it."""
+    """A named set of samples with their answers. Strategies never receive a set."""
 
     name: str
     digest: str

@@ -51,11 +51,11 @@ class Target:
 
     path: str
     context_start: int
-    """First line that the prompt shows. Windows of this file are candidates only before it."""
+    """First line that the prompt shows. Windows of this file are candidates only before that line."""
     cursor_line: int
-    """Cursor line. Places of this file that end after it are not visible."""
+    """Cursor line. Places of this file that end after that line are not visible."""
     masked: tuple[tuple[int, int], ...] = ()
-    """Spans ``[start, end)`` of this file. Places that touch one are not visible."""
+    """Spans ``[start, end)`` of this file. Places that overlap a span are not visible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class WindowIndex:
         self._order = np.arange(len(self.texts), dtype=np.int64)
 
     def scope(self, target: Target) -> Scope:
-        """Return the units and places that a search for `target` may return. Call it once per sample."""
+        """Return the units and places that a search for `target` may return. Call this once per sample."""
         import numpy as np  # noqa: PLC0415
 
         order, hidden, visible_places = self._order, [], {}

@@ -91,7 +91,7 @@ class Link:
         return outcome
 
     def finish(self) -> str:
-        """Wait until the box has cleaned up after its last job. Return its error, or an empty text.
+        """Wait until the box has cleaned up after its last job. Return the box's error, or an empty text.
 
         Raises:
             SandboxLost: if the box was lost.

@@ -82,7 +82,7 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
 def owner(pid: int | None = None) -> str:
     """Return ``<pid>:<start time>:<pid namespace>``, which identifies a process, by default this one.
 
-    The start time distinguishes processes with the same pid, and the namespace those in containers.
+    The start time distinguishes processes with the same pid, and the namespace distinguishes processes in containers.
     """
     number = os.getpid() if pid is None else pid
     return f"{number}:{started(number)}:{_namespace('self')}"

@@ -188,7 +188,7 @@ def _probe(limits: Limits) -> Job:
 def run_retrying(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
     """Run a job until a box survives it. Return WRECKED if the job loses three boxes on a working machine.
 
-    A harmless job after each loss tests the machine; one test at the end could miss an engine that restarted.
+    A harmless job after each loss tests the machine. A single test at the end could miss a restart of the engine.
 
     Args:
         run: runs the job. The argument states whether the box must be new.

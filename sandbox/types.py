@@ -108,7 +108,7 @@ class Call:
     """
 
     function: str
-    """``module:function``. It is called with `arguments`."""
+    """The function as ``module:function``. It is called with `arguments`."""
     arguments: Mapping[str, Any]
     """Arguments as JSON data. The process that the child is forked from does not contain them."""
 
@@ -155,7 +155,7 @@ class Outcome:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
-    """Maximum resident size of one process."""
+    """Peak memory in bytes (resident size) of the largest process."""
 
 
 class Pool(Protocol):

@@ -36,7 +36,7 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """A pip that evaluates markers (``; python_version < "3.12"``) for another Python version.
 
 With ``--python-version``, pip 23.2 to 26.3 selects that version's files but evaluates markers for the running Python.
-``uv pip compile`` evaluates them correctly, but ignores pip's settings (index, certificates) and cannot download.
+``uv pip compile`` evaluates markers correctly, but ignores pip's settings (index, certificates) and cannot download.
 """
 
 

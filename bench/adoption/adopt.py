@@ -266,7 +266,7 @@ def check_ref(ref: str) -> str:
     """Return the default manifest name for a reference. Nothing is fetched.
 
     Raises:
-        InputFault: if the reference is not one of `FORMS`, or its path does not exist.
+        InputFault: if the reference is not one of `FORMS`, or names a path that does not exist.
     """
     if match := _PYPI.fullmatch(ref):
         return manifest_name(match.group(1))

@@ -145,7 +145,7 @@ def _group(name: str, groups: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _poetry(dependencies: object) -> tuple[str, ...]:
-    """Return the names of dependencies. Their versions have Poetry's own syntax, so they are dropped."""
+    """Return the names of dependencies, without versions, which Poetry writes in its own syntax."""
     return tuple(name for name in _dict(dependencies) if name != "python")
 
 

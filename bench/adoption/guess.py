@@ -203,7 +203,7 @@ class _LicenceText:
 def licence(files: Mapping[str, str], stated: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """Return a project's licence in SPDX's syntax and an empty text, or `UNKNOWN` and a doubt for a person to check.
 
-    Licence files are compared in full with SPDX's texts, and the metadata must agree with them.
+    Licence files are compared in full with SPDX's texts, and the metadata must agree with the files.
 
     Args:
         files: path -> text.

@@ -153,7 +153,7 @@ class EngineBox:
         return talk
 
     def state(self) -> bytes:
-        """Return the engine's saved state, from which other boxes can start; empty if the engine does not support it.
+        """Return the engine's saved state, from which other boxes can start; empty if the engine saves none.
 
         Raises:
             SandboxError: if the box was lost.
@@ -189,7 +189,7 @@ class EngineBox:
         return parsed(self._talk.ask(json.dumps(question).encode(), seconds))
 
     def update(self, texts: Mapping[str, str | None]) -> None:
-        """Replace files and let the engine index them. None removes a file."""
+        """Replace files and let the engine index the new ones. None in place of a text removes the file."""
         self.ask({"call": "update", "texts": dict(texts)}, self.patience.index)
         for path, text in texts.items():
             self.lines.pop(path, None)

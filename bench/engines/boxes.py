@@ -54,7 +54,7 @@ class _Room:
     """Samples that share boxes: those of one target file, or of one repository."""
 
     waiting: deque[str] = field(default_factory=deque)
-    """Ids of announced samples, in order. The first has its turn."""
+    """Ids of announced samples, in order. The turn belongs to the first sample."""
     left: int = 0
     boxes: dict[str, EngineBox] = field(default_factory=dict)
     losses: Counter[str] = field(default_factory=Counter)
@@ -367,7 +367,7 @@ class Engines:
             raise EngineLost(f"the engine {how} {error}", where=f"{recipe.spec} on {sample.id}", cure=_AGAIN) from error
 
     def answered(self, recipe: Recipe, room: _Room) -> None:
-        """Record that an engine answered, which resets its consecutive losses."""
+        """Record that an engine answered, and reset the engine's consecutive losses."""
         self._answered.add(recipe.spec)
         room.losses[recipe.spec] = 0
 
@@ -401,7 +401,7 @@ class EngineSession:
                 where=self._sample.id,
                 cure="import the set again with --repos FOLDER",
             )
-        # The text before this cursor may be masked for a later sample, and a box remembers its questions.
+        # The text before this cursor may be masked for a later sample, and a box remembers queries.
         text = blank_out(text, self._engines.masked(self._sample, self._snapshot))
         box, indexing = self._engines.box(recipe, self._room, self._sample, self._snapshot)
         began = time.monotonic()
@@ -426,7 +426,7 @@ class EngineSession:
         )
         path, target_lines = self._sample.path, self._sample.cursor.line
         if recipe.mode is Mode.SHARED:
-            # The shared box contained the whole file.
+            # The shared box has contained the whole file, so the engine may name any line.
             target_lines = self._snapshot.texts.get(path, "").count("\n") + 1
         return places(answer, box.lines, path, target_lines, top, recipe.spec)
 

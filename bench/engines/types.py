@@ -60,7 +60,7 @@ class EngineDoor(Protocol):
     """The engines that a query may use."""
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
-        """Return the engine's places, in its order, after checking that they exist.
+        """Return an engine's places, in the engine's order, after checking that the places exist.
 
         Raises:
             InputFault: if the query may not use this engine, or the answer is invalid.

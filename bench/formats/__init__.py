@@ -48,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unusable:
-    """A valid record that cannot become a sample. It is reported and counted."""
+    """A valid record that cannot become a sample. Such records are reported and counted."""
 
     id: str
     reason: str
@@ -70,7 +70,7 @@ class SampleFiles:
     """Converts samples and their references to records that `read` converts back. None if the format cannot be
     exported."""
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Rebuilds a task from its file's content, or returns None if it differs. None if there are no repositories."""
+    """Rebuilds a task from its file's content; returns None if they differ. None for formats without repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
     """Like `in_repository`, but searches all files (path -> text), because records may name a wrong file."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()

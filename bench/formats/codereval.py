@@ -32,7 +32,7 @@ _Prompts = dict[str, tuple[str, "PromptRecord"]]
 CURE = "correct that record; `ctxbench samples import --help` describes the fields"
 _Named = Annotated[str, Field(min_length=1)]
 _Number = str | int | None
-"""A line number. CoderEval writes it as text."""
+"""A line number, which CoderEval writes as text."""
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:

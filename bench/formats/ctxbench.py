@@ -107,7 +107,7 @@ class CompletionRecord(Own):
 
 
 def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, int]]:
-    """Yield (location, completion, its index among those of the same sample, strategy and generator).
+    """Yield (location, completion, index among the completions of the same sample, strategy and generator).
 
     Raises:
         InputFault: if a record is malformed or an index is repeated, or if equal texts have no index, since the record

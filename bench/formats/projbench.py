@@ -1,7 +1,7 @@
 """ProjBench's official format of line tasks.
 
 In one variant (``col``), masked imports are empty lines of the prompt. In the other (``col_no``), they are deleted,
-though ``line_no`` counts them.
+although ``line_no`` counts the deleted lines.
 """
 
 from __future__ import annotations

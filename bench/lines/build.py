@@ -329,7 +329,7 @@ def build_samples(
         excluded, added: repository name -> argument of `sample_repository`.
 
     Raises:
-        InputFault: if `per_repo` is below 1, repositories have the same name, or one has no usable line.
+        InputFault: if `per_repo` is below 1, repositories share a name, or a repository has no usable line.
     """
     if per_repo < 1:
         raise InputFault(f"{per_repo} samples per repository are too few", cure="type 1 or more after --per-repo")

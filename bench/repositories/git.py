@@ -141,7 +141,7 @@ Days = Mapping[int, date]
 class _Newer:
     days: Mapping[str, date]
     walked: Set[str]
-    """Commits after the point and their descendants. Only they can contain new lines."""
+    """Commits after the point and their descendants. Only these commits can contain new lines."""
     ends: tuple[str, ...]
 
 

@@ -341,7 +341,7 @@ def _comment(texts: Iterable[str], first: str, further: str) -> Iterator[str]:
 
 
 def toml_value(value: float | str | date | Path | Sequence[str] | Sequence[float]) -> str:
-    """Return a value as TOML. Days and paths become strings, long lists have one item per line."""
+    """Return a value as TOML. Days and paths become strings; long lists have one item per line."""
     if isinstance(value, int | float):
         return json.dumps(value)
     if isinstance(value, str | date | Path):

@@ -322,7 +322,7 @@ class Web:
         raise Unreachable(reason, where=address)
 
     def _password(self, url: str) -> tuple[str, str] | None:
-        """Return user and password for a host. An index's password is used for its files, but nowhere else."""
+        """Return the user and password for a URL's host, from the URL or from an earlier one on the same host."""
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
         if parts.username:

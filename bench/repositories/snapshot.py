@@ -1,4 +1,4 @@
-"""Snapshots: the source files of a fetched repository, as text. They contain answers, so strategies never get them."""
+"""Snapshots: the source files of a fetched repository, as text. Snapshots contain answers, so no strategy gets one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def load(
     Args:
         source: the only folder to read; empty for all folders.
         hygiene: drop the copies and tests that CoderEval's harness keeps beside sources.
-        declared: read files in the encoding they declare. If not, read UTF-8, as old sets did.
+        declared: read each file in the encoding that it declares. If false, read UTF-8, as for old sets.
         packages: also read packages that are installed in the repository (``.venv``, ``site-packages``).
 
     Raises:

@@ -48,7 +48,7 @@ class Ranker(Protocol):
 
 
 class Corpus:
-    """Units in path and line order. It never changes, so threads can share it."""
+    """Units in path and line order. A corpus never changes, so threads can share it."""
 
     def __init__(self, units: Sequence[Unit], *, built: Callable[[str, float], None] | None = None) -> None:
         """Store units. The first search builds an index.

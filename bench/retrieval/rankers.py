@@ -51,7 +51,7 @@ class Postings:
         """Number of distinct tokens in each text."""
 
     def of(self, token: str) -> tuple[Ints, Ints]:
-        """Return the texts that contain a token, in order, and its count in each."""
+        """Return the texts that contain a token, in order, and the token's count in each."""
         return self._postings.get(token, self._none)
 
 

@@ -121,7 +121,7 @@ class IndexedFiles:
 def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[Unit]:
     """Return the units of the target file that a search may return.
 
-    Functions that contain the cursor are left out. So is a function that ends right before it, which may be incomplete.
+    Functions that contain the cursor, or end right before it and may be incomplete, are left out.
     """
     units = cut(target.path, _parsable(target, language), language)
     if cut.of_text:

@@ -52,7 +52,7 @@ class Hit:
     score: float
     name: str = ""
     matched: str = ""
-    """The key most similar to the query (a usage example, a summary); empty if it is the unit's text."""
+    """The key most similar to the query (a usage example, a summary); empty if the unit has no keys."""
 
 
 Summarise = Callable[[Language, Sequence[Unit]], Sequence[str]]
@@ -71,7 +71,7 @@ class VisibleTarget:
     cut: int
     """The cursor's offset in characters. In a function sample, the text after the answer begins there."""
     context_start: int
-    """Line at which the prompt begins. Text units are candidates only before it."""
+    """Line at which the prompt begins. Text units are candidates only before that line."""
     trusted: bool
     """Whether the snapshot has the file that the sample was built from. If not, only stored text is visible."""
 

@@ -55,7 +55,7 @@ class ControlGroup:
                 os.kill(pid, signal.SIGKILL)
 
     def killed_for_memory(self) -> bool:
-        """Return whether the kernel killed a process of the box because it reached its memory limit."""
+        """Return whether the kernel killed a process of the box because the box reached its memory limit."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
                 with contextlib.suppress(OSError):

@@ -29,7 +29,7 @@ _ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 GUEST = ("/usr/bin/env", "-u", "PWD", PYTHON, "-s", "-P", "-B", "-m", "sandbox.guest")
-"""Command of the first process. It unsets PWD, which bwrap sets and which is wrong once the folder changes."""
+"""Command of the first process. It unsets PWD, which bwrap sets, because PWD would be wrong in another folder."""
 PATH = "/ctxbench/bin:/ctxbench/site/bin:/usr/local/bin:/usr/bin:/bin"
 _UID = "1000"
 _SHM = f"size={16 * MIB},nr_inodes=1000,mode=1777"

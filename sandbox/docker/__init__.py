@@ -102,7 +102,7 @@ class DockerSandbox:
     def _build(self, client: Client, environment: Environment, base: str, report: Report) -> dict[str, Any]:
         python = images.base_python(client, base, self._notes)
         folder = wheels.fetch(environment.requirements, environment.project, self.cache, report, python)
-        # One build at a time. A process that waited finds the same image, or the shared layers of a similar one.
+        # Build one image at a time. A process that waited finds the same image, or shared layers of a similar image.
         with exclusive_lock(self._notes / BUILDS):
             image = images.find(client, images.tag(environment, base))
             return image or images.build(client, environment, base, folder, report)

@@ -13,7 +13,7 @@ from ctxbench.sandbox.errors import SandboxError, SandboxUnavailable
 
 Client = Any
 ANSWER_SECONDS = 120.0
-"""Timeout for one answer of the engine. A busy machine starts boxes slowly."""
+"""Timeout in seconds for one answer of the engine. A busy machine starts boxes slowly."""
 _CONNECTIONS = 64
 _FOLDER = Path(__file__).absolute().parent
 START = f"sh {shlex.quote(str(_FOLDER / 'docker_engine.sh'))}"

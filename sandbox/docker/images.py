@@ -27,7 +27,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _BUILDER = ("Step ", " ---> ", "Removing intermediate container")
 _PROGRAM = re.compile(r"[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9.+:~-]+)?")
 OFFICIAL = "python:3.11-slim-bookworm"
-"""Default base image. It is pulled, or without a registry built from Debian packages."""
+"""Default base image. If it cannot be pulled, a local image built from Debian packages replaces it."""
 HOME_MADE = "ctxbench-debian-base"
 _PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 BUILDS = "builds.lock"

@@ -205,6 +205,6 @@ def in_memory(execution: str, size: int, inodes: int, user: int) -> str:
 
 @functools.cache
 def _seccomp() -> str:
-    """Return the profile as one line of JSON. The engine takes the text, not a path."""
+    """Return the seccomp profile as one line of JSON, because the engine takes the text rather than a path."""
     text = (Path(__file__).parent / "seccomp.json").read_text(encoding="utf-8")
     return json.dumps(json.loads(text), separators=(",", ":"))

@@ -92,7 +92,7 @@ def canonical(spec: str) -> str:
 
 
 def get(spec: str) -> Encoder:
-    """Return an encoder by its spec. Threads share it as long as its files do not change.
+    """Return an encoder by its spec. Threads share an encoder as long as its files do not change.
 
     Raises:
         InputFault: if the spec cannot be parsed, the name is unknown, a parameter does not fit, or a package or the

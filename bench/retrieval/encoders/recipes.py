@@ -50,7 +50,7 @@ class EncoderRecipe:
     mode: str = ""
     """Special token for the model's mode. The text is then between two separators."""
     projected: bool = False
-    """Whether the pooled vector is multiplied by a matrix (``proj``), which determines its width."""
+    """Whether the pooled vector is multiplied by a matrix (``proj``), which determines the width."""
 
 
 def framed(tokens: Sequence[int], first: Sequence[int], last: Sequence[int], limit: int) -> list[int]:
@@ -69,7 +69,7 @@ def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
 
 
 class RecipeEncoder:
-    """A model with its recipe."""
+    """A published model that its recipe turns into an encoder."""
 
     def __init__(
         self, name: str, recipe: EncoderRecipe, folder: Path, *, batch: int, load: Callable[[], weights.TorchModel]
@@ -115,7 +115,7 @@ class RecipeEncoder:
         return first, last
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector per text. In batches, vectors vary by about 1e-7 with the other texts.
+        """Return one vector per text. In a batch, a vector may differ by about 1e-7, depending on the other texts.
 
         Raises:
             InputFault: if the folder contains another model.
