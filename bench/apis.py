@@ -28,7 +28,7 @@ def units(
     quirks: bool = False,
     constructors: bool = False,
 ) -> tuple[Unit, ...]:
-    """Return the API records of a file, in line order.
+    """Return the API records in a file, in line order.
 
     Args:
         text: the file's text, or the part that a strategy may see.

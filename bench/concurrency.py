@@ -62,7 +62,7 @@ def without_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def starting_workers() -> Iterator[None]:
-    """Context for starting worker processes: they do not run the caller's script, and ignore interrupts."""
+    """In this context, start worker processes that do not run the caller's script and that ignore interrupts."""
     with without_main(), uninterrupted():
         yield
 

@@ -51,7 +51,7 @@ def exp2(number: float) -> float:
 
 
 def running_sum(numbers: Iterable[float]) -> float:
-    """Sum with rounding after each addition, as `sum` did before Python 3.12."""
+    """Return the sum of numbers, rounded after each addition, as `sum` did before Python 3.12."""
     return functools.reduce(operator.add, numbers, 0.0)
 
 

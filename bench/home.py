@@ -9,7 +9,7 @@ from pathlib import Path
 from ctxbench.bench.errors import InputFault
 
 CACHE = "CTXBENCH_CACHE"
-"""Environment variable for another cache folder, if the home folder is read-only."""
+"""Environment variable that names another cache folder, for example if the home folder is read-only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +33,17 @@ class Home:
 
     @property
     def repos(self) -> Path:
-        """Fetched repositories: ``repos/<name>/<version key>/``, read-only."""
+        """Folder of fetched repositories, which are read-only: ``repos/<name>/<version key>/``."""
         return self.root / "repos"
 
     @property
     def samples(self) -> Path:
-        """Sample sets: ``samples/<name>/``."""
+        """Folder of sample sets: ``samples/<name>/``."""
         return self.root / "samples"
 
     @property
     def cache(self) -> Path:
-        """Files that can be deleted and rebuilt (``CTXBENCH_CACHE``, default ``cache`` in the home folder)."""
+        """Folder of files that can be rebuilt (``CTXBENCH_CACHE``, by default ``cache`` in the home folder)."""
         elsewhere = os.environ.get(CACHE)
         return Path(elsewhere).expanduser().absolute() if elsewhere else self.root / "cache"
 

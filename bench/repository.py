@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What a strategy looked at."""
+    """A record of what a strategy looked at."""
 
     opened: int = 0
     searches: int = 0
@@ -148,7 +148,7 @@ class Repository(Protocol):
         Args:
             text: code. Empty text matches nothing.
             top: maximum number of windows.
-            size: lines of a window.
+            size: number of lines in a window.
             stride: lines from one window to the next.
             before: first line of the target file that the prompt shows. Windows before it may be returned too. A
                 sample's stored `context_start` has priority.

@@ -51,7 +51,7 @@ def reference(value: object) -> str | None:
 
 
 def redacted(text: str) -> str:
-    """Replace secrets in a text by ``…``, recognized by their format or the name before them."""
+    """Replace secrets in a text with ``…``. A secret is recognized by its format or by the name before it."""
     return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))
 
 

@@ -53,14 +53,14 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """A project-internal name that the target uses. Never shown to a strategy."""
+    """A project-internal name that the target uses. Strategies never see such names."""
 
     name: str
     """Name as bound in the file, e.g. ``Cart`` or ``price_rules``."""
     module: str
-    """Defining module (Python, dotted) or class (Java, qualified)."""
+    """Module (Python, dotted) or class (Java, qualified) that defines the name."""
     kind: str
-    """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
+    """Kind of the name: ``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +80,9 @@ class StoredContext:
     """Context that a benchmark's authors retrieved for a sample and stored with it."""
 
     name: str
-    """Distinguishes a sample's contexts, e.g. ``rg1_bm25`` or ``definition``."""
+    """Name that distinguishes a sample's contexts, e.g. ``rg1_bm25`` or ``definition``."""
     text: str = ""
-    """Text as the authors rendered it; empty if they store only snippets."""
+    """Text as the authors rendered it; empty if the authors store only snippets."""
     snippets: tuple[StoredSnippet, ...] = ()
     oracle: bool = False
     """Whether the answer was used to retrieve this context. Queries contain no such context."""
@@ -138,7 +138,7 @@ class Sample:
     signature: str | None = None
     docstring: str | None = None
     span: tuple[int, int] | None = None
-    """Lines ``[start, end)`` of a function without decorators. A completion replaces them."""
+    """Lines ``[start, end)`` of a function without decorators. A completion replaces these lines."""
     hidden: tuple[str, ...] = ()
     """Files and folders (with a final ``/``) hidden from strategies: tests, and copies of the answer."""
     stored: tuple[StoredContext, ...] = ()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Tokens = Callable[[str], Iterable[Hashable]]
 SIZE, STRIDE = 20, 10
-"""RepoCoder's window, in lines."""
+"""Size of RepoCoder's windows, and distance between their starts, in lines."""
 _COMMON = 1 / 32
 """A token in more than this share of units is stored as a dense row, rather than as a list of units."""
 _KEPT_INDICES = 8
@@ -99,7 +99,7 @@ class WindowIndex:
         """Index all files, at about 100,000 lines per second.
 
         Args:
-            size: lines of a window.
+            size: number of lines in a window.
             stride: lines from one window to the next.
         """
         self._tokens = tokens
@@ -239,7 +239,7 @@ def index(
 
     Args:
         digest: identifies the files.
-        built: receives the seconds of a build.
+        built: receives the time that building the index took, in seconds.
     """
 
     def make() -> WindowIndex:

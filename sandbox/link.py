@@ -65,7 +65,7 @@ class Link:
         self._refuse(self._receive(frames.READY, deadline)[0])
 
     def run(self, job: Job) -> Outcome:
-        """Run a job.
+        """Run a job and return its outcome.
 
         Raises:
             SandboxLost: if the box was lost, no outcome came, or the machine ran out of memory and killed the job.

@@ -16,12 +16,12 @@ from ctxbench.sandbox.types import Command, Ended, Environment, Job, Launcher, L
 
 _log = logging.getLogger(__name__)
 _PAUSES = (0.0, 0.2, 1.0)
-"""Seconds before each attempt. The machine may lack a resource for a moment."""
+"""Pauses before each attempt, in seconds. The machine may lack a resource for a moment."""
 _PROBE_SECONDS = 60.0
 
 
 class BoxPool:
-    """A pool (see `sandbox.types.Pool`). Use `open_pool`."""
+    """A pool (see `sandbox.types.Pool`). `open_pool` creates and closes pools."""
 
     def __init__(self, launcher: Launcher, environment: Environment, limits: Limits, width: int, reuse: int) -> None:
         if width < 1 or reuse < 1:

@@ -36,11 +36,11 @@ class Environment:
     requirements: tuple[str, ...] = ()
     """pip requirements, resolved to wheels when the image is built."""
     project: str = ""
-    """Distribution under test, e.g. ``fasta2a==2.1.1``, or empty. Installed without its code, the answers."""
+    """Distribution under test, e.g. ``fasta2a==2.1.1``, or empty. Its code, which has answers, is not installed."""
     programs: tuple[str, ...] = ()
     """Debian packages, e.g. ``openjdk-17-jdk-headless``. With bubblewrap, this machine must have them."""
     tree: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Files of every job's working folder: path -> content. They contain the answers, so no image contains them."""
+    """Files of every job's working folder: path -> content. These files contain the answers, so images lack them."""
     library: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Trusted modules of ctxbench: path -> content. Importable and read-only."""
     path: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Environment:
 
     @cached_property
     def installed(self) -> str:
-        """SHA-256 of everything that is installed. Environments with equal values share the installation."""
+        """SHA-256 of everything that is installed. Environments with equal digests share one installation."""
         return digest_of([self.requirements, self.project, self.programs])
 
 

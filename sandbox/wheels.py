@@ -21,7 +21,7 @@ from ctxbench.sandbox.types import Report, digest_of
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _REQUIREMENT = re.compile(rf"({_NAME})\s*(\[[^\]/]*\])?\s*\(?([<>=!~][^;@/]*)?(;.*)?", re.DOTALL)
-"""Name, extras, versions, marker. Options, addresses and paths, which pip accepts, are not allowed."""
+"""Groups: name, extras, versions, marker. Options, addresses and paths, which pip accepts, are not allowed."""
 _FORMAT = 1
 _GLIBC = 36
 """Minor version of glibc in Debian 12, the images' system."""
@@ -91,7 +91,7 @@ def wheels(folder: Path) -> list[tuple[str, str]]:
 
 
 def pip_missing() -> SandboxUnavailable | None:
-    """Return an error if this interpreter has no pip."""
+    """Return an error if this interpreter has no pip; otherwise None."""
     if importlib.util.find_spec("pip"):
         return None
     return SandboxUnavailable(

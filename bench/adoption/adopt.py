@@ -61,7 +61,7 @@ def adopt(
     force: bool = False,
     report: Report,
 ) -> Adoption:
-    """Fetch a repository, guess how its tests run, run them, and write its manifest. A second call resumes.
+    """Fetch a repository, guess and run its tests, and write its manifest. A second call resumes an interrupted one.
 
     Args:
         ref: the user's reference to a source, see `resolve`.

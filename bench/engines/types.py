@@ -13,7 +13,7 @@ from ctxbench.bench.types import Place
 
 
 class Mode(StrEnum):
-    """Which samples share an engine's box."""
+    """The samples that share an engine's box."""
 
     PER_FILE = "per-file"
     """Samples of one target file. The files in the box contain only what all these samples may see."""

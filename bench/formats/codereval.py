@@ -254,7 +254,7 @@ class RecordedTask:
 
 
 def is_prompt(row: Mapping[str, Any]) -> bool:
-    """Return whether a record is a prompt, not a task."""
+    """Return whether a record is a prompt rather than a task."""
     return "question_id" in row and "_id" not in row
 
 

@@ -78,7 +78,7 @@ def _flat(text: str) -> str:
 
 
 class VerbatimIndex:
-    """Finds lines that occur twice in a repository."""
+    """Finds lines that recur in a repository."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts

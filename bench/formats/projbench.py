@@ -129,7 +129,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
 
 
 def task(record: Mapping[str, Any], *, where: str) -> Task:
-    """Read one record.
+    """Convert one record to a task.
 
     Raises:
         InputFault: if a field is missing, of a wrong type, or contradicts another.

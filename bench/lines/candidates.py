@@ -1,7 +1,7 @@
 """Lists the lines of a file that can become samples, and the imports to mask for each.
 
-At a name's first use in a file, all earlier import statements that bind it are blanked, which may blank other names
-too.
+At a name's first use in a file, all earlier import statements that bind the name are blanked. These statements may also
+bind other names.
 """
 
 from __future__ import annotations

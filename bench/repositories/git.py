@@ -41,7 +41,7 @@ _LINK = "120000"
 
 
 def fetch(source: GitSource, to: Destination) -> date:
-    """Fetch a commit without its history and unpack its files, except submodules. Return its day in UTC.
+    """Fetch a commit without its history and unpack its files, except submodules. Return the commit's day in UTC.
 
     Raises:
         Unreachable: if git is not installed, or the server cannot be reached or lacks the commit.
@@ -57,7 +57,7 @@ def fetch(source: GitSource, to: Destination) -> date:
 
 
 def fetch_commit(bare: Path, url: str, commit: str, *options: str, source: object) -> None:
-    """Create a bare repository and fetch a commit into it; without `options`, with its whole history.
+    """Fetch a commit into a new bare repository, with its whole history unless `options` limit the fetch.
 
     Raises:
         Unreachable: if git is not installed, or the server cannot be reached or lacks the commit.

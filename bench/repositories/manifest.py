@@ -1,4 +1,4 @@
-"""Manifests of repositories, as TOML files: shipped ones in ``bench/repos/``, and the user's by path."""
+"""Manifests of repositories, as TOML files: shipped manifests in ``bench/repos/``, or a user's, by path."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class TestSuite:
     arguments: tuple[Filled, ...] = field(
         default=(), metadata=cure('write a list of arguments, e.g. ["-o", "addopts="]')
     )
-    """More arguments of the test runner; for Java, of the virtual machine."""
+    """Additional arguments for the test runner; for Java, for the virtual machine."""
     deselect: tuple[_Inside, ...] = field(
         default=(), metadata=cure('write a list of test files or tests, e.g. ["tests/test_cli.py"]')
     )

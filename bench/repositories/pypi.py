@@ -36,7 +36,7 @@ PAUSES = (0.5, 2.0)
 
 
 def fetch(source: PypiSource, to: Destination) -> date | None:
-    """Download an sdist, check its hash and unpack it. Return its day of upload; None if the index does not state it.
+    """Download an sdist, check its hash and unpack it. Return the day of upload; None if the index states none.
 
     Raises:
         Unreachable: if no configured index, page or folder has the sdist.
@@ -256,7 +256,7 @@ class Web:
         self._passwords: dict[str, tuple[str, str]] = {}
 
     def read(self, url: str, *, accept: str) -> Page:
-        """Return a page.
+        """Fetch a page.
 
         Raises:
             Unreachable: if the page cannot be fetched.
@@ -269,7 +269,7 @@ class Web:
         return self._try(url, accept, whole)
 
     def save(self, url: str, path: Path) -> None:
-        """Save the content of an address, or of a local file, to a file.
+        """Download a URL, or copy a local file, to the file `path`.
 
         Raises:
             Unreachable: if the content cannot be fetched completely.

@@ -1,4 +1,4 @@
-"""What all sources share: records, the destination of a fetch, errors, and safe unpacking."""
+"""The parts that all sources share: records, the destination of a fetch, errors, and safe unpacking."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Corpus:
         return index
 
     def of_file(self, path: str) -> Span:
-        """Return the units of a file as ``[start, end)``."""
+        """Return a file's units as a span of unit numbers, ``[start, end)``."""
         return (
             bisect_left(self.units, path, key=lambda unit: unit.place.path),
             bisect_right(self.units, path, key=lambda unit: unit.place.path),

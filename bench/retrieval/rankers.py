@@ -70,14 +70,14 @@ class BM25:
         """Create a ranker that splits texts into words by `split`.
 
         Args:
-            split: ``identifiers``: see `words`. ``spaces``: at blanks, with texts but not the query in lower case, as
+            split: ``identifiers``: see `words`. ``spaces``: at blanks. Texts become lower case, but queries do not, as
                 in RLCoder's program (``bm25.py``).
         """
         self._words = words if split == "identifiers" else _lower_words
         self._query_words = words if split == "identifiers" else str.split
 
     def index(self, texts: Sequence[str]) -> Postings:
-        """Index texts."""
+        """Return an index of the tokens in texts."""
         return Postings([Counter(self._words(text)) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:
@@ -116,7 +116,7 @@ class Jaccard:
     exact = None
 
     def index(self, texts: Sequence[str]) -> Postings:
-        """Index texts."""
+        """Return an index of the tokens in texts."""
         return Postings([Counter(set(tokenize(text))) for text in texts])
 
     def query(self, text: str) -> Counter[str] | None:

@@ -186,7 +186,7 @@ class Retrieval:
 
         Args:
             files: files to search. Their version of the target file is not used.
-            target: replaces the target file.
+            target: visible part of the target file, which replaces that file.
 
         Raises:
             InputFault: if the unit does not exist; `NoRanker` if the ranker does not exist or cannot be used here.

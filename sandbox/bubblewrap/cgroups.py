@@ -117,7 +117,7 @@ def usable() -> bool:
 
 
 def _settings_v2(limits: Limits) -> list[tuple[str, str, bool]]:
-    """Return (file, value, whether the group is useless without this setting)."""
+    """Return settings as (file, value, whether the group is useless without the setting)."""
     return [
         ("memory.max", str(limits.memory), True),
         ("memory.swap.max", "0", False),

@@ -1,4 +1,4 @@
-"""What a box uses from this machine: interpreter, system folders, bwrap."""
+"""The parts of this machine that a box uses: interpreter, system folders, bwrap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Docker engine's client, and its errors in one line with a cure."""
+"""The Docker engine's client, whose errors become one line with a cure."""
 
 from __future__ import annotations
 

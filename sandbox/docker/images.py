@@ -1,4 +1,4 @@
-"""Docker images: find the base image and build images once; remove boxes left by dead processes."""
+"""Finds the base image, builds each Docker image once, and removes boxes left by dead processes."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class DockerLauncher:
 
         Args:
             attributes: the engine's data on the image.
-            image: digest that identifies the outcomes of jobs.
+            image: digest of everything that a job can see in its box.
             runtime: the engine's container runtime; empty for its default.
             first: Python module of the first process; empty for the guest.
         """

@@ -52,7 +52,7 @@ _REGISTRY: Factories[Encoder] = Factories("encoder", group="ctxbench.encoders", 
 _ENCODERS: dict[str, tuple[object, Encoder]] = {}
 """Canonical spec -> the state of the encoder's files at loading, and the encoder."""
 _LOCK = threading.RLock()
-"""Also held while plugins are imported, so that no encoder is registered twice."""
+"""Lock for loading encoders. Also held while plugins are imported, so that no encoder is registered twice."""
 
 
 def encoder(name: str, *, shorthand: Shorthand | None = None) -> Callable[[F], F]:

@@ -48,7 +48,7 @@ class EncoderRecipe:
     pooling: Literal["mean", "first"] = "mean"
     """How the token vectors are combined: their ``mean``, which includes special tokens, or the ``first`` one."""
     mode: str = ""
-    """Special token for the model's mode. The text is then between two separators."""
+    """Special token for the model's mode, after which the text is between two separators; empty for none."""
     projected: bool = False
     """Whether the pooled vector is multiplied by a matrix (``proj``), which determines the width."""
 

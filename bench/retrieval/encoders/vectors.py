@@ -36,7 +36,7 @@ _PATIENCE = 60.0
 
 
 class Vectors:
-    """Vectors of texts, computed when needed. Thread-safe."""
+    """A thread-safe cache of texts' vectors, which are computed when needed."""
 
     def __init__(self, folder: Path | None, *, most: int | None = None) -> None:
         """Create a cache, without I/O.

@@ -34,7 +34,7 @@ def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:
 
 
 def local(path: str, *, where: str) -> Path:
-    """Return the folder of a model from the user.
+    """Return the folder of a model at a path from the user.
 
     Raises:
         InputFault: if the path is not a folder with a model.
