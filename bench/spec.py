@@ -108,7 +108,7 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
     Args:
         name: name, path or ``FILE@NAME``.
         declared: takes a file's content and name, and returns the names in it.
-        noun: noun for the names, for the message.
+        noun: what to call the names in the message.
 
     Raises:
         InputFault: if the name is the path of a Python file.

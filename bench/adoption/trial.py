@@ -148,7 +148,7 @@ class _Attempts:
         self._texts: list[str] = []
         self._uncollected: dict[str, str] = {}
         self.past: dict[TestSuite, CtxbenchError | None] = {}
-        """Each suite tried so far -> the fault that stopped the suite; None if it ran."""
+        """The fault that stopped each suite tried so far; None if the suite ran."""
 
     def after_tests(self, tests: TestSuite, trial: Trial) -> TestSuite:
         self.past[tests] = None

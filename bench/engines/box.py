@@ -136,7 +136,7 @@ class EngineBox:
             self._talk = self._server(limits) if recipe.remote else self._program(sandbox, limits, state)
             answer = self.ask({"call": "index" if whole else "base"}, self.patience.index)
             self.based = not whole and isinstance(answer, dict) and answer.get("told") is not None
-            """Whether the engine has indexed a base, whose index `fill` only updates."""
+            """Whether the engine has indexed a base, so that `fill` only updates the index."""
             if whole:
                 self.version, self.size, self.memory = identity(answer)
         except BaseException:
