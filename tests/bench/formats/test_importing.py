@@ -214,7 +214,7 @@ def test_double_ids_across_files_and_wrong_languages(tmp_path: Path, home: Home)
 
 
 def test_a_bad_name_is_told_before_anything_is_read(home: Home) -> None:
-    with pytest.raises(InputFault, match="not a name for a sample set"):
+    with pytest.raises(InputFault, match="not a valid name for a sample set"):
         import_set("ctxbench", ["gone.jsonl"], home, "../x")
 
 
