@@ -1,4 +1,4 @@
-"""Builds sets of function samples: fetches, mines, certifies, writes."""
+"""Builds sets of function samples from repositories, and verifies sets by judging their references."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Mined:
     samples: tuple[Sample, ...]
     references: tuple[Reference, ...]
     entry: Mapping[str, Any]
-    """The repository's counts and settings, for the set's manifest."""
+    """The repository's counts and settings for the set's manifest."""
 
 
 def build(  # noqa: PLR0913 - each is a choice of the build's
@@ -64,7 +64,7 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
     report: Report = lambda _: None,
     force: bool = False,
 ) -> SampleSet:
-    """Fetch missing repositories, mine them, and write the sample set ``samples/<name>/``.
+    """Fetch missing repositories, mine all repositories, and write the sample set ``samples/<name>/``.
 
     The result does not depend on the order of `manifests` or on `workers`. An interrupted build resumes.
 
@@ -72,8 +72,8 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
         manifests: repositories with unique names and ``[tests]``.
         lock: resolves test requirements.
         per_repo: maximum number of samples per repository.
-        workers: number of concurrent tests.
-        force: replace a set with the same name.
+        workers: number of samples to certify at the same time.
+        force: whether to replace a set with the same name.
 
     Raises:
         InputFault: if repositories have the same name, no tests or no usable function, or another set has this name.
@@ -222,14 +222,14 @@ class Checked:
     image: str = ""
 
     def faults(self) -> Iterator[tuple[str, Judgement]]:
-        """Yield ``reference`` or ``blank``, and the judgement, for each wrong verdict."""
+        """Yield each wrong verdict: ``reference`` or ``blank``, and the judgement."""
         if self.reference.verdict is not Verdict.PASSED:
             yield REFERENCE, self.reference
         if self.blank.verdict in (Verdict.PASSED, Verdict.BROKEN):
             yield BLANK, self.blank
 
     def marks(self) -> Iterator[tuple[str, str]]:
-        """Yield why the sample is unusable: `BROKEN` or `VACUOUS`, and details. Machine faults do not count."""
+        """Yield why the sample is unusable: `BROKEN` or `VACUOUS`, each with details. Machine faults do not count."""
         if self.reference.verdict not in (Verdict.PASSED, Verdict.BROKEN):
             yield BROKEN, f"the reference {self.reference.verdict} {self.reference.reason}".rstrip()
         if self.blank.verdict is Verdict.PASSED:
@@ -259,7 +259,7 @@ class Verification:
 
     @property
     def faults(self) -> tuple[tuple[str, str, Judgement], ...]:
-        """(sample id, ``reference`` or ``blank``, judgement) for each wrong verdict."""
+        """All wrong verdicts, each with the sample's id, ``reference`` or ``blank``, and the judgement."""
         return tuple((sample.id, what, judgement) for sample in self.checked for what, judgement in sample.faults())
 
 
@@ -272,7 +272,7 @@ def verify(
     report: Report,
     tick: Callable[[int], None],
 ) -> Verification:
-    """Judge the reference and an empty body of every sample. A reference that times out runs twice.
+    """Judge the reference and an empty body of every sample. A reference that times out is judged again.
 
     Raises:
         InputFault: if the set contains no functions, or a repository is missing or changed.

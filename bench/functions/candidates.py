@@ -1,4 +1,4 @@
-"""Candidates: a repository's functions with their tests, in random order, and the samples made from them."""
+"""Finds a repository's candidates (functions that tests run), orders them, and builds samples from candidates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ D_contra = TypeVar("D_contra", bound=Declaration, contravariant=True)
 
 
 class Names(Protocol[D_contra]):
-    """Levels and uses of a file's functions."""
+    """Looks up the levels and uses of a file's functions."""
 
     def needs(self, definition: D_contra) -> tuple[Level, tuple[Use, ...]]:
         """Return a function's level, and the project names that its body uses."""
@@ -77,7 +77,7 @@ class ListedFunction(Generic[D]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Static(Generic[D]):
-    """A repository's functions, before tests run."""
+    """A repository's functions, as listed before any test runs."""
 
     functions: tuple[ListedFunction[D], ...]
     hidden: tuple[str, ...]
@@ -97,12 +97,12 @@ def static(
     """List a repository's functions whose bodies occur only once.
 
     Args:
-        files: path -> functions.
-        names: returns a file's levels and uses.
-        bodies: body's code -> number of occurrences in the repository.
-        elsewhere: whether a body also occurs in a file that cannot be parsed.
+        files: each file's functions, by path.
+        names: returns an object that looks up the levels and uses of a file's functions.
+        bodies: how often each body occurs in the repository, by the body's code.
+        elsewhere: returns whether a body also occurs in a file that cannot be parsed.
         hidden: test files and folders.
-        left_out: reason -> number of files without candidates.
+        left_out: number of files that are left out, by reason.
     """
     drops = sum((definitions.drops for definitions in files.values()), Counter[str]())
     functions: list[ListedFunction[D]] = []
@@ -137,10 +137,10 @@ def candidates(
     importing: Callable[[ListedFunction[D]], Collection[str]] = lambda _: (),
     uncovered: Callable[[Collection[str]], str] = lambda _: "not_covered",
 ) -> tuple[list[Candidate], Counter[str]]:
-    """Return the functions that usable tests or imports run, and reason -> number of the others.
+    """Return the functions that usable tests run, in a test or on import, and count the others by reason.
 
-    `covering` returns test -> lines of a function that the test runs, and `importing` the tests in modules whose import
-    runs it. `uncovered` returns the reason for a function that only the given tests run, which failed.
+    `covering` returns which lines of a function each test runs, and `importing` returns the tests in modules whose
+    import runs the function. `uncovered` takes the failed tests that run a function, and returns the reason to drop it.
     """
     found: list[Candidate] = []
     drops: Counter[str] = Counter()
@@ -192,7 +192,7 @@ def _candidate(
 
 
 def outcomes(states: Iterable[str]) -> dict[str, int]:
-    """Count tests by state."""
+    """Count tests by state, with the prefix ``tests_``."""
     return {f"tests_{state}": count for state, count in sorted(Counter(states).items())}
 
 
@@ -217,9 +217,9 @@ def test_places(paths: Iterable[str], named: Iterable[str] = (), folders: Collec
     """Return the test files and test folders (with a final ``/``) among `paths`, sorted and not nested.
 
     Args:
-        named: test places in the manifest, and files with tests. A folder counts only if its name is a test folder's,
-            since tests may be beside sources.
-        folders: folders with tests only.
+        named: test places in the manifest, and files with tests. A folder counts only if it is named like a test
+            folder, because tests may be beside sources.
+        folders: folders that contain only tests.
     """
     places: set[str] = set()
     named = {normpath(place) for place in named}
@@ -244,7 +244,7 @@ def _outermost(path: str, named: Collection[str], folders: Collection[str]) -> s
 def make(
     project: Project, search: Search, candidate: Candidate, lift: Callable[[list[str]], str]
 ) -> tuple[Sample, Reference]:
-    """Build a candidate's sample and reference. `lift` is the language's `Miner.lift`."""
+    """Build a sample and its reference from a candidate. `lift` is the language's `Miner.lift`."""
     lines = project.snapshot.texts[candidate.path].split("\n")
     line, column = candidate.cursor.line, candidate.cursor.column
     identity = f"{project.manifest.name}/{candidate.path}::{candidate.name}"
@@ -278,15 +278,15 @@ def _suffix(lines: Sequence[str], candidate: Candidate) -> str:
 
 
 def hidden_for(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
-    """Return a sample's hidden paths: test places, and the files of its pytest tests."""
+    """Return the paths to hide from strategies: the test places, and the files of a sample's pytest tests."""
     files = {test.partition("::")[0] for test in tests if "::" in test}
     return tuple(sorted({*places, *(file for file in files if not is_hidden(file, places))}))
 
 
 def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Candidate]:
-    """Return candidates in the order of trial: levels in turn, files in turn within a level, both shuffled.
+    """Return the candidates in the order in which to try them. The order depends on `seed`.
 
-    Functions that run only on import come last.
+    Levels take turns. Within a level, shuffled files take turns. Functions that run only on import come last.
     """
     by_tests: list[Candidate] = []
     at_import: list[Candidate] = []

@@ -1,4 +1,4 @@
-"""Caches certificates in the home folder, for later builds."""
+"""Caches the certificates of samples in the home folder for later builds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctxbench.bench.types import Reference, Sample
 
 
 class Certificates:
-    """The certificates of one environment on one back end."""
+    """The cached certificates for one environment on one back end of the sandbox."""
 
     def __init__(self, path: Path) -> None:
         self._file = GrowingFile(path)
@@ -35,11 +35,11 @@ class Certificates:
         self._known[record["certified"]] = Certificate(tests, mutants, bool(record["clocks_only"]))
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
-        """Return the stored certificate of a sample; None if there is none."""
+        """Return a sample's stored certificate; None if no certificate is stored."""
         return self._known.get(key_of(sample, reference, others))
 
     def add(self, sample: Sample, reference: Reference, certificate: Certificate, others: Sequence[str] = ()) -> None:
-        """Store a certificate. Thread-safe."""
+        """Store a sample's certificate. Thread-safe."""
         key, mutants = key_of(sample, reference, others), certificate.mutants
         self._file.add(
             {
@@ -53,18 +53,18 @@ class Certificates:
         self._known[key] = certificate
 
     def busy_failures(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
-        """Return the tests that failed on a busy machine; None if they never ran on one."""
+        """Return the sample's tests that failed on a busy machine; None if the sample was never judged on one."""
         return self._busy_failures.get(key_of(sample, reference))
 
     def add_busy_failures(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
-        """Store the tests that failed on a busy machine."""
+        """Store which of the sample's tests failed on a busy machine."""
         key = key_of(sample, reference)
         self._file.add({"loaded": key, "id": sample.id, "left_out": list(tests)})
         self._busy_failures[key] = tests
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
-    """Return a hash of everything that a certificate depends on: position, answer, candidate tests."""
+    """Return a hash of everything that a certificate depends on: position, answer and candidate tests."""
     parts: list[Any] = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column]]
     parts += [reference.target, reference.tests]
     return sha256(json.dumps([*parts, list(others)] if others else parts))
@@ -72,13 +72,13 @@ def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> 
 
 @dataclass(frozen=True, slots=True)
 class Mutants:
-    """How many faulty versions of a function tests detect."""
+    """Counts of a function's faulty versions: all that were tried, and those that tests detect."""
 
     tried: int = 0
     killed: int = 0
-    """Faulty versions that the selected tests detect."""
+    """Number of faulty versions that the selected tests detect."""
     killed_by_all: int = 0
-    """Faulty versions that any test of the function detects."""
+    """Number of faulty versions that at least one test of the function detects."""
 
     def __add__(self, other: Mutants) -> Mutants:
         return Mutants(self.tried + other.tried, self.killed + other.killed, self.killed_by_all + other.killed_by_all)
@@ -86,22 +86,22 @@ class Mutants:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The certified tests of a sample, and their evaluation."""
+    """The certified tests of a sample, and the evaluation of these tests."""
 
     tests: tuple[str, ...]
     mutants: Mutants | None
-    """Evaluation of the tests; None if no faulty version was tried."""
+    """Evaluation of the tests by faulty versions; None if the tests were not evaluated."""
     clocks_only: bool = False
 
 
 class GrowingFile:
-    """An append-only file of records. An incomplete line, after a crash, is ignored."""
+    """An append-only file of records. A line that a crash left incomplete is ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the records, oldest first."""
+        """Yield the records, oldest first; nothing if the file cannot be read."""
         with contextlib.suppress(InputFault):
             for line in read_text(self._path).split("\n"):
                 with contextlib.suppress(ValueError):

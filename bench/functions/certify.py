@@ -21,7 +21,7 @@ from ctxbench.bench.types import Reference, Sample
 RUNS = 3
 """Number of times the reference must pass."""
 PATIENCE = 2
-"""Number of additional runs that may time out."""
+"""Number of runs that may time out. Each is replaced by another run."""
 ROUNDS = 3
 CERTIFIED = "certified"
 BLANK_PASSED, FLAKY, REFERENCE_FAILED, TIMED_OUT = "blank_passed", "flaky", "reference_failed", "reference_timed_out"
@@ -29,12 +29,12 @@ FAILS_UNDER_LOAD = "fails_under_load"
 JOBS = 2 * (os.cpu_count() or 1)
 """Number of concurrent jobs that simulate a busy machine."""
 _TRIES = 2
-"""Number of runs that may fail without a failed test, for example by a timeout, before a sample is dropped."""
+"""A sample is dropped after this many runs that fail without naming a failed test, for example by a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """The certified samples, and reasons for the others."""
+    """The certified samples, and how many other samples were dropped for each reason."""
 
     samples: Mapping[str, Certificate]
     drops: Counter[str]
@@ -43,7 +43,7 @@ class Certified:
 
     @property
     def mutants(self) -> Mutants:
-        """Counts of faulty versions, summed over all samples."""
+        """Counts of faulty versions, summed over all certified samples."""
         return sum((certificate.mutants for certificate in self.samples.values() if certificate.mutants), Mutants())
 
 
@@ -59,11 +59,11 @@ def certify(  # noqa: PLR0913 - each is used once, here
     tick: Callable[[int, int], None],
     report: Callable[[str], None],
 ) -> Certified:
-    """Certify samples in order until there are `most`. The result does not depend on `workers`.
+    """Certify samples in order until `most` are certified. The result does not depend on `workers`.
 
     Args:
-        references: sample id -> reference. Receives the selected tests.
-        boxes: runs the tests. It shares `references`.
+        references: references by sample id. Their tests are replaced by the selected tests.
+        boxes: judge that runs the tests. The judge shares `references`.
         earlier: cached certificates.
         jobs: number of references judged at once to simulate a busy machine.
         tick: receives the numbers of certified and tried samples.
@@ -197,7 +197,7 @@ def _in_order(
 
 
 def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> tuple[str, str]:
-    """Return `CERTIFIED` or the reason for failure, and details.
+    """Return `CERTIFIED` or the reason why a sample cannot be certified, and details.
 
     Reasons: ``reference_failed`` and ``reference_timed_out`` (always), ``flaky`` (sometimes),
     ``reference_has_no_tests``, ``blank_passed``.
@@ -254,11 +254,11 @@ def under_load(
     jobs: int,
     report: Callable[[str], None],
 ) -> Loaded:
-    """Judge references on a busy machine, and remove failing tests from `references`.
+    """Judge references while the machine is busy, and remove failing tests from `references`.
 
     Args:
         again: certifies a sample's remaining tests. If it returns False, the sample is dropped.
-        jobs: number of concurrent jobs.
+        jobs: number of references judged at the same time.
 
     Raises:
         MachineFault: if the machine failed.
@@ -297,7 +297,7 @@ def under_load(
 
 
 def drop_tests(reference: Reference, tests: Sequence[str] | set[str]) -> Reference:
-    """Return the reference without some tests."""
+    """Return the reference without the given tests."""
     remaining = tuple(test for test in reference.tests if test not in tests)
     return replace(reference, tests=remaining, clocks=tuple(test for test in reference.clocks if test in remaining))
 
@@ -321,5 +321,5 @@ def _failures(
 
 
 def _padded(samples: Sequence[Sample], jobs: int) -> Iterator[Sample]:
-    """Yield all samples, then the first again, so that the last ones also run under full load."""
+    """Yield all samples, then the first samples again, so that the last samples also run under full load."""
     return islice(cycle(samples), len(samples) + jobs - 1)

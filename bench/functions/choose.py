@@ -1,4 +1,4 @@
-"""Selects a few tests that judge a function as well as all tests that cover it."""
+"""Selects a few tests for a function that detect about as many faults as all tests that cover the function."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MOST_TRIED = 150
 TWICE = 2
 """Number of selected tests that should detect each faulty version."""
 SLOW = 4.0
-"""Seconds of processor time, under coverage, from which a test is unusable."""
+"""A test that needs this many processor seconds under coverage, or more, is unusable."""
 SLOW_TOGETHER = 20.0
-"""Maximum processor seconds, under coverage, of all selected tests of a function together."""
+"""Maximum processor seconds under coverage for all selected tests of a function together."""
 MEASURING = 2
-"""Number of a function's faulty versions that only measure the selected tests."""
+"""Number of a function's faulty versions that only serve to evaluate the selected tests."""
 CHOOSING = 6
-"""Number of further faulty versions. Tests that detect these are selected."""
+"""Number of further faulty versions, which serve to select the tests."""
 _Place = TypeVar("_Place")
 
 
@@ -36,18 +36,18 @@ def usable(run: TestRun) -> bool:
 
 
 def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
-    """Drop tests that read a clock if other tests run the same lines."""
+    """Drop each test that reads a clock, unless it runs a line that no test without a clock runs."""
     calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
     return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
 
 
 def choose(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
-    """Select tests by coverage alone, sorted by id."""
+    """Return tests that are selected by coverage alone, sorted by id."""
     return tuple(sorted(ranked(covering, runs)))
 
 
 def ranked(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> tuple[str, ...]:
-    """Select at most `MOST_TESTS` tests by coverage, best first.
+    """Return at most `MOST_TESTS` tests that are selected by coverage, best first.
 
     Tests that together run every covered line come first, then the narrowest tests. Cases of a parametrized test
     alternate with other tests.
@@ -74,7 +74,7 @@ def further_tests(
 ) -> tuple[str, ...]:
     """Return further tests that may detect a fault, most promising first.
 
-    Narrow and wide tests that run the function alternate. Tests whose modules run it on import come last.
+    Wide and narrow tests that run the function alternate. Tests whose modules run the function on import come last.
     """
     excluded = set(picked)
     ways = []
@@ -86,7 +86,7 @@ def further_tests(
 
 
 def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[frozenset[str]]) -> tuple[str, ...]:
-    """Select at most `MOST_TESTS` tests that together detect the most faulty versions, sorted by id.
+    """Return at most `MOST_TESTS` tests, sorted by id, that together detect as many faulty versions as possible.
 
     Args:
         failing: for each faulty version, the tests that detect it. Up to `TWICE` tests per version count.
@@ -120,7 +120,7 @@ def _in_turns(tests: Sequence[str]) -> list[str]:
 
 
 def preference(test: str, run: TestRun, *, wide: bool = False) -> tuple[int, str]:
-    """Return a sort key that puts narrow tests first; with `wide`, wide tests."""
+    """Return a sort key that puts narrow tests first or, with `wide`, wide tests first."""
     return -run.breadth if wide else run.breadth, test
 
 
@@ -134,21 +134,21 @@ class Draft:
 
     sample: Sample
     reference: Reference
-    """The answer. Its tests are the best of `ranked`."""
+    """The answer. Its tests are those of `ranked`, sorted by id."""
     ranked: tuple[str, ...]
     others: tuple[str, ...]
     """Further tests that run the function, directly or on import."""
     blank: str
     mutants: Callable[[int], tuple[str, ...]]
-    """Returns at most the given number of faulty versions."""
+    """Returns faulty versions of the function, at most the given number."""
     clocks: frozenset[str] = frozenset()
 
     def judged_by(self, tests: tuple[str, ...]) -> Reference:
-        """Return the reference with other tests."""
+        """Return the reference with `tests` as its tests."""
         return replace(self.reference, tests=tests, clocks=tuple(test for test in tests if test in self.clocks))
 
     def without(self, tests: frozenset[str]) -> Draft | None:
-        """Return the draft without some tests; None if none remain."""
+        """Return the draft without the given tests; None if no test remains."""
         remaining = [test for test in (*self.ranked, *self.others) if test not in tests]
         if not remaining:
             return None
@@ -158,7 +158,7 @@ class Draft:
 
 
 def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
-    """Select tests that detect the empty body and most faulty versions, sorted by id."""
+    """Return tests, sorted by id, that detect the empty body and as many faulty versions as possible."""
     faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
     noticed = [failing_tests(draft, text, trying) for text in (draft.blank, *faulty)]
     others = draft.others
@@ -177,7 +177,7 @@ def count_mutants(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutant
 
 
 def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place]:
-    """Yield places for faults. Kinds take turns, shuffled with `text` as seed."""
+    """Yield places for faults in a random order with `text` as the seed. Kinds of faults take turns."""
     kinds: dict[str, list[_Place]] = {}
     for kind, place in places:
         kinds.setdefault(kind, []).append(place)
@@ -193,10 +193,10 @@ def in_turns(places: Iterable[tuple[str, _Place]], text: str) -> Iterator[_Place
 def faulty_versions(
     original: str, places: Iterable[tuple[str, _Place]], text: str, changed: Callable[[_Place], str], most: int
 ) -> tuple[str, ...]:
-    """Create the first `most` distinct faulty versions of a function, shuffled with `text` as seed.
+    """Create up to `most` distinct faulty versions of a function, in a random order with `text` as the seed.
 
     Args:
-        places: (kind of fault, place).
+        places: places for faults, each with the kind of fault.
         changed: returns the function with the fault at a place.
     """
     faulty = dict.fromkeys([original])

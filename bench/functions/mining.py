@@ -1,4 +1,4 @@
-"""Prepares repositories for mining, and defines the `Miner` protocol with its results."""
+"""Prepares repositories for mining, and defines the protocol `Miner` and its results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """CoderEval's levels (ICSE 2024, section 3): the farthest code that a function's body needs."""
+    """CoderEval's levels (ICSE 2024, section 3), by the most distant code that a function's body needs."""
 
     SELF_CONTAINED = "self_contained"
     SLIB = "slib_runnable"
@@ -54,14 +54,14 @@ class Candidate:
     level: Level
     uses: tuple[Use, ...] = ()
     tests: tuple[str, ...]
-    """Few and fast tests that judge the function, best first."""
+    """A few fast tests that judge the function, best first."""
     others: tuple[str, ...] = ()
     """Further tests that run the function, directly or on import, most promising first."""
     at_import: bool = False
-    """Whether only imports run the function, not tests."""
+    """Whether the function runs only when modules are imported, not in tests."""
     clocks: frozenset[str] = frozenset()
     seconds: float
-    """Total processor time of `tests` when the suite ran."""
+    """Processor seconds that `tests` needed together when the suite ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +69,15 @@ class Search:
     """What a miner finds in a repository. It is the same on every machine."""
 
     candidates: tuple[Candidate, ...]
-    """Sorted by path and line. Names are unique within a path."""
+    """Candidates, sorted by path and line. Names are unique within a file."""
     hidden: tuple[str, ...]
     """Test files and folders (with a final ``/``) that strategies must not see."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Includes ``functions``, ``documented`` and ``covered``."""
+    """Numbers of files, functions and tests, including ``functions``, ``documented`` and ``covered``."""
     drops: Mapping[str, int] = field(default_factory=dict)
-    """Reason -> number of documented functions that are not candidates."""
+    """Number of documented functions that are not candidates, by reason."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Failed test -> last line of its error; may be empty."""
+    """Last line of the error of each failed test, by test id; empty if unknown."""
     left_out: str = ""
     """Which tests are unusable and how to repair them; may be empty."""
 
@@ -100,7 +100,7 @@ class SuiteCoverage:
     hidden: tuple[str, ...]
     runs: Mapping[str, TestRun]
     covering: Callable[[Spot], Mapping[str, frozenset[int]]]
-    """Returns test -> lines or blocks of the body that it runs, including failed tests."""
+    """Returns the lines or blocks of the function's body that each test runs. Failed tests are included."""
     uses: Callable[[Spot], tuple[Use, ...]]
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -114,9 +114,9 @@ class TestRun:
     passed: bool
     seconds: float
     breadth: int
-    """Number of project lines that the test runs. A narrow test targets its subject."""
+    """Number of project lines (Python) or method blocks (Java) that the test runs. A narrow test runs few."""
     clock: bool = False
-    """Whether the test reads or waits for a clock. It may fail on a busy machine."""
+    """Whether the test reads or waits for a clock. Such a test may fail on a busy machine."""
 
 
 Report = Callable[[str], None]
@@ -131,13 +131,13 @@ class Project:
     manifest: RepoManifest
     root: Path
     snapshot: Snapshot
-    """Source files as text. Samples' line numbers refer to it."""
+    """Source files as text. The line numbers of samples refer to these texts."""
     home: Home
     lock: Lock
 
     @property
     def tests(self) -> TestSuite:
-        """The test suite.
+        """The repository's test suite, as described in the manifest.
 
         Raises:
             InputFault: if the manifest has no ``[tests]``.
@@ -148,7 +148,7 @@ class Project:
 
 
 class Miner(Protocol):
-    """A language's functions for mining."""
+    """The functions that mine a language's repositories, in ``bench.functions.LANGUAGE``."""
 
     def tests(self, project: Project, report: Report) -> dict[str, Any]:
         """Return the data that `bench.judging.suites.suite_of` reads from the set's manifest. May use the network.
@@ -160,11 +160,11 @@ class Miner(Protocol):
         ...
 
     def find(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-        """Return the documented functions that passing tests cover. The repository's code runs in `sandbox`.
+        """Run the tests in `sandbox`, and return the documented functions that passing tests cover.
 
         Raises:
             InputFault: if the tests cannot be run.
-            SandboxError: if the machine failed.
+            MachineFault: if the sandbox failed.
         """
         ...
 
@@ -173,11 +173,11 @@ class Miner(Protocol):
         ...
 
     def lift(self, lines: list[str]) -> str:
-        """Dedent a function's lines in a way that its `Suite` can undo."""
+        """Dedent a function's lines so that the language's `Suite` can restore the indentation."""
         ...
 
     def mutants(self, text: str, most: int) -> tuple[str, ...]:
-        """Return up to `most` faulty versions of a function, best first."""
+        """Return up to `most` distinct faulty versions of a function. The order depends only on `text`."""
         ...
 
 
@@ -193,7 +193,7 @@ class PreparedRepository:
 def prepare(
     manifest: RepoManifest, checkout: Checkout, home: Home, sandbox: Sandbox, lock: Lock, report: Report
 ) -> PreparedRepository:
-    """Resolve a fetched repository's test requirements and build its image.
+    """Resolve a fetched repository's test requirements, and build the image for its tests.
 
     Raises:
         InputFault: if the tests cannot be used.
@@ -209,14 +209,14 @@ def prepare(
 
 
 def certificates_of(home: Home, environment: str, back_end: str) -> Path:
-    """Return the file of an environment's certificates on a back end."""
+    """Return the path of the file that caches an environment's certificates on a back end."""
     return home.cache / "certificates" / f"{sha256(f'{environment} {back_end}')[:32]}.jsonl"
 
 
 def provisional(
     repo: str, entry: Mapping[str, Any], samples: Iterable[Sample], references: Mapping[str, Reference]
 ) -> SampleSet:
-    """Return uncertified samples as a set. It shares `references`: later changes are visible in it."""
+    """Return uncertified samples as a sample set. The set shares `references`, so it shows later changes."""
     return SampleSet("", "", tuple(samples), references, {"repositories": {repo: entry}})
 
 

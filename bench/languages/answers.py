@@ -1,4 +1,4 @@
-"""Extraction of functions from a model's answers: `AnswerReader`, and helpers for all languages."""
+"""Interface for extracting functions from a model's answers (`AnswerReader`), and helpers for all languages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 _STEP = "    "
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[^\n`]*)$", re.M)
 _DEEPER = 3
-"""Maximum number of columns that a closing fence may be indented deeper than the opening fence, as in CommonMark."""
+"""A closing fence may be indented at most this many columns deeper than the opening fence, as in CommonMark."""
 _WORD = re.compile(r"\A\s*(?:python3?|java)[ \t]*\n", re.I)
 
 
@@ -29,7 +29,7 @@ class FunctionHead:
 
     @property
     def body_indent(self) -> str:
-        """The body's indentation: that of the cursor's line or the docstring, otherwise one step deeper."""
+        """The indentation of the cursor's line or the docstring, otherwise one step deeper than the declaration."""
         for line in reversed(self.head.split("\n")[1:]):
             indent = _indentation(line)
             if indent.startswith(self.indent) and indent != self.indent:
@@ -38,7 +38,7 @@ class FunctionHead:
 
     @property
     def lines(self) -> str:
-        """The head with a final newline, without spaces before the cursor."""
+        """The head with a final newline and without the spaces before the cursor."""
         whole, newline, last = self.head.rpartition("\n")
         return whole + newline if newline and not last.strip() else f"{self.head.rstrip()}\n"
 
@@ -48,7 +48,7 @@ def _indentation(text: str) -> str:
 
 
 def fenced(answer: str) -> list[str]:
-    """Return the code in Markdown fences, in order. An unclosed fence extends to the end."""
+    """Return the content of each Markdown code block, in order. An unclosed block extends to the end."""
     blocks: list[str] = []
     at = 0
     while opening := _FENCE.search(answer, at):
@@ -60,9 +60,9 @@ def fenced(answer: str) -> list[str]:
 
 
 def _closing(answer: str, opening: re.Match[str]) -> re.Match[str] | None:
-    """Return the fence that closes another, skipping deeper fences in docstrings.
+    """Return the fence that closes `opening`, skipping deeper fences in docstrings; None if there is none.
 
-    Models may indent the closing fence too deep. It is then the deeper fence without a partner.
+    A model may indent the closing fence too deep. Then it is the last deeper fence, which has no partner.
     """
     deeper: list[re.Match[str]] = []
     for fence in _FENCE.finditer(answer, opening.end()):
@@ -88,12 +88,12 @@ def before_fences(answer: str) -> str:
 
 
 def unlabelled(code: str) -> str:
-    """Drop a first line that only names the code's language."""
+    """Drop the first line if it only names the code's language."""
     return _WORD.sub("", code)
 
 
 class AnswerReader(Protocol):
-    """Extracts functions of one language from answers."""
+    """Extracts functions in one language from a model's answers."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the function with the file's indentation, and whether its syntax is valid.
@@ -104,7 +104,7 @@ class AnswerReader(Protocol):
         ...
 
     def body(self, text: str) -> str | None:
-        """Return a function's code without signature and docstring; None if the text is not one function."""
+        """Return a function's body without the docstring; None if the text is not exactly one function."""
         ...
 
 
@@ -118,7 +118,7 @@ class PlainAnswerReader:
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the code in the last fence, or the head followed by the answer.
 
-        If an answer closes the head's braces, a following fence ends it.
+        If the text before the first fence closes the head's braces, the rest of the answer is dropped.
         """
         blocks = [answer] if wrapped else fenced(answer)
         continued = head.head + before_fences(answer)
@@ -127,5 +127,5 @@ class PlainAnswerReader:
         return blocks[-1].strip("\n"), True
 
     def body(self, text: str) -> str | None:
-        """Return None: the beginning of the body is unknown."""
+        """Return None, because this reader cannot find where the body begins."""
         return None

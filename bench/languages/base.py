@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """Facts about one file. Languages add imports, definitions and names that are read."""
+    """Facts about one file. The languages' subclasses add imports, definitions and names that are read."""
 
     path: str
     broken: bool
     tokens: Mapping[int, tuple[Span, ...]]
-    """Line -> tokens without comments, for lines that may use an import. A string is one token."""
+    """Tokens of each line that may use an import, without comments. A string is one token."""
     leaves: Mapping[int, tuple[Span, ...]]
-    """Line -> leaves of the syntax tree. A string is split into quotes, content and expressions."""
+    """Leaves of the syntax tree in each of these lines. A string is split into quotes, content and expressions."""
     barred: Mapping[int, str]
-    """Line -> why it cannot be a target: ``import``, ``decorator``, ``header``, ``multiline_string``."""
+    """Why a line cannot be a target, by line: ``import``, ``decorator``, ``header`` or ``multiline_string``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +55,15 @@ class InternalLoad:
     uses: tuple[Use, ...]
     """The binding and, for a module or class, the member that is reached through it."""
     near: tuple[Use, ...]
-    """The part of `uses` on this line. The member may be on the next."""
+    """The uses that are written on this line. The member may be on the next line."""
     statements: tuple[Span, ...]
-    """Lines of all import statements of the file that bind the name."""
+    """Lines of the file's import statements that bind the name."""
     quoted: bool
     """Whether the place is inside a string (an f-string's expression)."""
 
 
 def ends(reached: Sequence[Use]) -> tuple[Use, ...]:
-    """Return the first and the last use: the binding, and the member reached through it."""
+    """Return the first and the last of the uses: the imported name, and the member reached through it."""
     return tuple(dict.fromkeys((reached[0], reached[-1])))
 
 
@@ -80,7 +80,7 @@ class ProjectReading:
 
 
 class DefinitionName(NamedTuple):
-    """Where a definition of the project is expected."""
+    """The file and name under which a definition in the project is expected."""
 
     path: str
     kind: str
@@ -97,14 +97,14 @@ class ProjectNames(Protocol):
 
         Args:
             path: file that `code` belongs to.
-            code: a file or a part with the imports it needs. It may end anywhere.
-            start: first line and column to report.
+            code: a file, or a part of a file with the imports that it needs. The code may end anywhere.
+            start: first line and column to report, both 0-based.
         """
         ...
 
 
 class ApiStyle(Protocol):
-    """Finds and prints a language's APIs, as the InferCom paper does."""
+    """Selects and formats a language's APIs, as in the InferCom paper."""
 
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
     """Two functions with summaries, for the prompt that asks for a summary."""
@@ -120,11 +120,11 @@ class ApiStyle(Protocol):
         ...
 
     def constructor_text(self, types: Sequence[Type]) -> str:
-        """Return the API entry of a class without a constructor. `types` begins with its outer classes."""
+        """Return the API entry of a class without a constructor. `types` lists its outer classes, then the class."""
         ...
 
     def constructor_name(self, types: Sequence[Type]) -> str:
-        """Return the name of a class's default constructor; empty if code cannot call it."""
+        """Return the name of a class's default constructor; empty if the class cannot be instantiated."""
         ...
 
     def usages(self, function: Function, path: str, *, quirks: bool) -> Iterable[str]:
@@ -144,7 +144,7 @@ class Lexing:
     """Patterns that split a text into code, strings and comments."""
 
     token: re.Pattern[str]
-    """Matches a token. Groups: ``comment``, ``block`` (its opening), ``prefix``, ``quote`` (of a string), ``name``."""
+    """Matches a token. Groups: ``comment``, ``block`` (a comment's start), ``prefix`` and ``quote`` (string), ``name``."""
     plain: re.Pattern[str]
     """Matches text that opens no string or comment."""
 
@@ -161,22 +161,22 @@ _BRACES = Lexing.of("//", r"/\*", r"\"\"\"|\"|'|`", "", r"(?:[^\W\d]|\$)[\w$]*",
 
 
 class Language(str):
-    """A registered programming language. As a string, it is its name (``python``)."""
+    """A registered programming language. As a string, it is equal to the language's name (``python``)."""
 
     label = ""
     suffix = ""
     comment = "//"
     """Start of a line comment."""
     qualified_types = False
-    """Whether the module of a `Use` is a qualified class instead of a file. Its last parts may be classes."""
+    """Whether `Use.module` is the qualified name of a class, possibly a nested class, instead of a module's name."""
     indented = False
     """Whether indentation ends blocks, instead of braces."""
     reserved: frozenset[str] = frozenset()
-    """Reserved words and literals, without words that can be names (``match``, ``record``)."""
+    """Reserved words and literals, except words that can also be names (``match``, ``record``)."""
     import_line = re.compile(r"\s*import\s")
     """Start of an import statement or package declaration."""
     lexing = _BRACES
-    """Patterns of tokens; by default for languages with braces."""
+    """Patterns of the language's tokens; by default, those of languages with braces."""
 
     def __new__(cls, name: str) -> Language:
         """Return a registered language by name. A subclass creates the object to register."""
@@ -209,18 +209,18 @@ class Language(str):
     """Node types of functions, methods and constructors with a field ``body``."""
     names: frozenset[str] = frozenset({"identifier"})
     barred: Mapping[str, str] = {}
-    """Node type -> why its lines cannot be targets. ``header`` applies only to the lines before the body."""
+    """Why a node's lines cannot be targets, by node type. ``header`` applies only up to the start of the body."""
 
     def imports(self, source: Source) -> Iterable[Import]:
         """Yield the names that a file's import statements bind."""
         raise NotImplementedError
 
     def locate(self, module: str, path: str, files: Iterable[str]) -> str | None:
-        """Return the file that an import names; None if it is outside the project.
+        """Return the file that an import names; None if the file is outside the project.
 
         Args:
-            module: module as written.
-            path: importing file.
+            module: the imported module, as written.
+            path: the importing file.
             files: all files, for membership tests only.
         """
         raise NotImplementedError
@@ -242,11 +242,11 @@ class Language(str):
         return True
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
-        """Return a function that decodes source files below `root` from bytes and path; by default UTF-8."""
+        """Return a function that decodes a source file below `root`, given its bytes and path. The default is UTF-8."""
         return lambda raw, _: decode(raw, UTF8)
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether CoderEval's harness left this file. `beside` reads a file in the same folder."""
+        """Return whether a file was left by CoderEval's harness. `beside` reads a file in the same folder."""
         return False
 
     def module_of(self, path: str) -> str:
@@ -265,11 +265,11 @@ class Language(str):
         return []
 
     def outline(self, text: str) -> Outline:
-        """Return a file's functions and classes. The file may end at the cursor. Empty by default."""
+        """Return a file's functions and classes. The file may end at the cursor. The default is an empty outline."""
         return Outline(functions=(), types=(), broken=False)
 
     def project(self, texts: Mapping[str, str]) -> ProjectNames | None:
-        """Return the names in a repository's files (path -> text); None if not supported."""
+        """Return the names in a repository's files, given their texts by path; None if not supported."""
         return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
@@ -289,7 +289,7 @@ class Language(str):
         return PlainAnswerReader()
 
     def shift(self, lines: list[str], to: str) -> list[str]:
-        """Move a function's lines to the indentation `to`. Lines in strings may stay."""
+        """Move a function's lines to the indentation `to`. Lines inside strings may keep their indentation."""
         return textwrap.indent(textwrap.dedent("\n".join(lines)), to).split("\n")
 
     def testing(self) -> Testing:
@@ -316,7 +316,7 @@ _LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages"
 
 
 def register(language: L) -> L:
-    """Register a language under its name. Its package calls this on import.
+    """Register a language under its name. The language's package calls this function when it is imported.
 
     Raises:
         InputFault: if another language has the name.
@@ -336,7 +336,7 @@ def get(name: str) -> Language:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all languages, sorted. Nothing is imported."""
+    """Return the names of all languages, sorted. No language's package is imported."""
     return _LANGUAGES.names()
 
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 Span = tuple[int, int]
-"""Start and exclusive end: lines of a file, or columns (characters) of a line."""
+"""Start and exclusive end, as lines in a file or as columns (in characters) in a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionParameter:
-    """One parameter of a function."""
+    """A function's parameter."""
 
     name: str
-    """Name without stars, type and default value."""
+    """Name without stars, type or default value."""
     text: str
     default_name: str = ""
     """Default value if it is a name (``rate=DEFAULT``); otherwise empty."""
@@ -31,7 +31,7 @@ class Type:
 
     name: str
     header: str
-    """Header as written, up to the colon or brace. Decorators are left out, Java's annotations are not."""
+    """Header as written, up to the colon or brace. It includes Java's annotations but not Python's decorators."""
     kind: str
     """``class``, ``interface``, ``enum``, ``record`` or ``annotation``."""
     lines: Span
@@ -57,7 +57,7 @@ class Function:
     modifiers: tuple[str, ...]
     """Java: ``public``, ``static``, …; Python: ``async`` if present."""
     parameters: tuple[FunctionParameter, ...]
-    """Parameters in order, with ``self`` and ``cls``, without bare ``*`` and ``/``."""
+    """Parameters in order, including ``self`` and ``cls`` but not bare ``*`` and ``/``."""
     parameters_text: str
     returns: str
     """Return type as written; empty if missing."""
@@ -83,12 +83,12 @@ class Outline:
     """A file's functions and classes, in line order."""
 
     functions: tuple[Function, ...]
-    """All functions, also nested ones, without lambdas and methods of anonymous classes."""
+    """All functions, including nested functions, but without lambdas and methods of anonymous classes."""
     types: tuple[Type, ...]
     broken: bool
 
     def named_lines(self, lines: Sequence[str]) -> Mapping[str, list[int]]:
-        """Return qualified name (``Cart.add``) -> lines that declare it; several for overloads.
+        """Return the lines that declare each qualified name (``Cart.add``). An overloaded name has several lines.
 
         Definitions inside functions are left out. A constructor also counts as a declaration of its class.
         """

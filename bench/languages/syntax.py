@@ -16,7 +16,7 @@ from ctxbench.bench.types import Use
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _STRING_CONTENT = "string_content"
-"""Content of a Python string. It counts as a leaf, although escapes are nodes."""
+"""Type of the node with a Python string's content. The node counts as a leaf, although it may contain escapes."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
@@ -28,7 +28,7 @@ Handler = Callable[[Any, Node, Any], None]
 
 @functools.cache
 def parser(language: Language) -> tree_sitter.Parser:
-    """Return a language's parser, one per process."""
+    """Return a language's parser. Each process creates only one parser per language."""
     return tree_sitter.Parser(tree_sitter.Language(language.grammar()))
 
 
@@ -41,7 +41,7 @@ class Source:
         self._lines = None if len(self.data) == len(text) else self.data.split(b"\n")
 
     def column(self, row: int, byte: int) -> int:
-        """Convert a column in bytes to one in characters."""
+        """Convert a column in bytes to a column in characters."""
         if self._lines is None:
             return byte
         return len(self._lines[row][:byte].decode("utf-8", "replace"))
@@ -59,7 +59,7 @@ class Source:
         return (node for node in named_descendants(root or self.root) if node.type == kind)
 
     def tokens(self, rows: Iterable[int]) -> tuple[Tokens, Tokens]:
-        """Return the tokens of some lines, with each string as one token, and again with strings split into parts."""
+        """Return the tokens of some lines twice: with each string as one token, and with strings split into parts."""
         row_set = set(rows)
         with_strings, leaves = ({row: list[Span]() for row in sorted(row_set)} for _ in range(2))
         stack = [(self.root, False)] if row_set else []
@@ -95,23 +95,23 @@ def named_descendants(node: Node) -> Iterator[Node]:
 
 
 def rows(node: Node) -> range:
-    """Return a node's lines as a range."""
+    """Return the range of a node's lines."""
     return range(node.start_point[0], node.end_point[0] + 1)
 
 
 def span(node: Node) -> Span:
-    """Return a node's lines as a span."""
+    """Return the first line of a node and the line after its last line."""
     return node.start_point[0], node.end_point[0] + 1
 
 
 class TreeReader(Generic[P]):
     """Walks a tree once, in text order. Public attributes of subclasses contain the results.
 
-    A place describes the position of the walk. A node without a handler is skipped, but its children are walked.
+    A place describes the walk's position in the code. If a node has no handler, only its children are walked.
     """
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {}
-    """Node type -> method that reads the node and pushes the parts to walk."""
+    """Methods by node type. Each reads a node and pushes the parts to walk next."""
 
     def __init__(self, source: Source, place: P) -> None:
         """Walk the tree of `source`, starting at `place`."""
@@ -145,14 +145,14 @@ _DECLARED = ("name", "pattern", "parameter")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportingFile(FileFacts):
-    """Facts about a file: names that imports bind, and where they are read."""
+    """Facts about a file: the names that imports bind, and the places that read these names."""
 
     imports: tuple[Import, ...]
     loads: tuple[tuple[int, int, str], ...]
 
 
 def analyse(language: Language, path: str, text: str) -> ImportingFile:
-    """Analyse one file."""
+    """Analyse one file of a language with a tree-sitter grammar."""
     source = Source(text, language)
     imports = tuple(language.imports(source))
     imported, declared = {item.name for item in imports}, set[str]()

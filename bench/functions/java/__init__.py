@@ -39,7 +39,7 @@ def lift(lines: list[str]) -> str:
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-    """Return the documented methods that passing tests run. Runs the suite once, with probes."""
+    """Run the suite with probes, and return the documented methods that passing tests run."""
     name = project.manifest.name
     suite = _junit(project, suite)
     lines = [*_left_out(suite)]
@@ -64,7 +64,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
-    """Run the suite once, with probes. Only methods that `find` can use have covering tests."""
+    """Run the suite with probes. Coverage is measured only for methods that `find` can use."""
     suite = _junit(project, suite)
     read = read_functions(project, suite.layout.main, suite.layout.test)
     ran = cover(project, suite, read.functions, sandbox, report)
@@ -110,7 +110,7 @@ def _numbers(functions: Sequence[ListedFunction[Definition]]) -> Iterator[tuple[
 def _lookup(
     functions: Sequence[ListedFunction[Definition]], ran: Sequence[Ran]
 ) -> Callable[[str, str], Mapping[str, frozenset[int]]]:
-    """Return a lookup of the tests that run a function, by its path and name, each with the blocks that it runs."""
+    """Return a lookup from a function's path and name to the tests that run it, with the blocks that each test runs."""
     by_probe: dict[int, list[str]] = {}
     for test in ran:
         for hit in test.hits:

@@ -32,9 +32,9 @@ from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 SECONDS = 1800.0
 """Time limit in seconds of each step: compiling, the whole suite, the tests one by one."""
 UNSELECTABLE = "unselectable"
-"""State of a test that passes only with the whole suite. It cannot judge."""
+"""State of a test that passes only with the whole suite. Such a test cannot judge functions."""
 _WHOLE = "[*]"
-"""Suffix of a test's id if it runs only with its whole class."""
+"""Suffix of a test's id if the test runs only with its whole class."""
 _METHOD = re.compile(r"'([^']+)', methodName = '([^']+)'")
 _REASON = re.compile(r"^ *(?:=>|Caused by:) ([^\n]+)", re.MULTILINE)
 _GAP = "\n[...]\n"
@@ -52,7 +52,7 @@ _OF_TYPES = {
     "Clock": "system systemDefaultZone systemUTC",
     "Timeout": "builder millis seconds",
 }
-"""Type -> methods that read a clock; "" for any type."""
+"""Methods that read or wait for a clock, by type. The key "" stands for any type."""
 _READS = frozenset((owner, name) for owner, names in _OF_TYPES.items() for name in names.split())
 _WITH_UNITS = """
     acquire atMost await awaitTermination completeOnTimeout get invokeAll invokeAny offer orTimeout poll tryAcquire
@@ -71,7 +71,7 @@ _BODIES = frozenset(("block", "constructor_body"))
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A test of the suite, with all its invocations."""
+    """The result of one test, combined over all invocations of the test."""
 
     id: str
     state: str
@@ -90,9 +90,9 @@ def cover(
     sandbox: Sandbox,
     report: Report,
 ) -> tuple[Ran, ...]:
-    """Run every test with probes, and cache the results. Blocks of `functions` are numbered in order.
+    """Run every test with probes, and cache the results. The probes number the blocks of `functions` in order.
 
-    Failed tests that read a clock run again, alone; a pass then counts.
+    Failed tests that read a clock run again, alone, and count as passed if they pass then.
 
     Raises:
         InputFault: if the tests cannot be run.
@@ -166,7 +166,7 @@ def _stored(place: Path) -> tuple[list[Any] | None, list[Any] | None, Mapping[st
 
 
 def failure_causes(messages: str) -> dict[str, str]:
-    """Parse JUnit's output: ``Class#method`` -> why it failed."""
+    """Return why tests failed, by ``Class#method``, from JUnit's output."""
     causes = {}
     for block in messages.split("MethodSource [className = ")[1:]:
         test, reasons = _METHOD.match(block), _REASON.findall(block.partition(_GAP)[0])
@@ -210,7 +210,7 @@ def _clocks(suite: JavaSuite) -> list[tuple[str, Cursor]]:
 
 
 def _deselected(suite: JavaSuite) -> list[str]:
-    """Return ids of excluded tests and names of excluded classes. A test file means its class."""
+    """Return the ids of excluded tests and the names of excluded classes. An excluded file stands for its class."""
     names = []
     for entry in suite.tests.deselect:
         folder = next((folder for folder in suite.layout.test if entry.startswith(f"{folder}/")), None)
@@ -258,12 +258,12 @@ def _rows(lines: object) -> list[Any]:
 
 
 def breadth(ran: Sequence[Ran]) -> Mapping[str, int]:
-    """Return the number of blocks that each test runs. A narrow test targets its subject."""
+    """Return the number of blocks that each test runs, by test id."""
     return {run.id: len(run.hits) for run in ran}
 
 
 def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
-    """Insert calls of ``ctxbench.Probe.hit`` into a Java file, without changing line numbers."""
+    """Insert calls to ``ctxbench.Probe.hit`` into a Java file without changing line numbers."""
     lines = whole_lines(source.decode(encoding, "surrogateescape"))
     for number, cursor in sorted(places.items(), key=lambda item: (item[1].line, item[1].column), reverse=True):
         line = lines[cursor.line]
@@ -272,7 +272,7 @@ def probed(source: bytes, encoding: str, places: Mapping[int, Cursor]) -> bytes:
 
 
 def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor]]:
-    """Number cursors consecutively over all files, from 0: path -> number -> cursor."""
+    """Number all cursors consecutively from 0, and return each file's cursors by number."""
     numbers: dict[str, dict[int, Cursor]] = {}
     for number, (path, cursor) in enumerate(blocks):
         numbers.setdefault(path, {})[number] = cursor
@@ -282,7 +282,7 @@ def numbered(blocks: Iterable[tuple[str, Cursor]]) -> dict[str, dict[int, Cursor
 def clock_blocks(text: str) -> tuple[Cursor, ...]:
     """Return the start of each block that reads a clock, waits for some time, or has a time limit.
 
-    A nonstatic field of this kind, or an annotation of a class, marks every method of the class.
+    A nonstatic field with such code, or a time limit in a class's annotation, marks every method of the class.
     """
     if not _WORTH_PARSING.search(text):
         return ()

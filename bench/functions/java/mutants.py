@@ -1,4 +1,4 @@
-"""Creates faulty versions of a Java method, without type information, to test whether its tests detect them."""
+"""Creates faulty versions of a Java method, without type information, to evaluate the method's tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctxbench.bench.languages.syntax import Source, named_descendants
 
 _COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _OPERATORS = {"-": "+", "*": "+", "/": "*", "%": "+", "&": "|", "|": "&", "<<": ">>", ">>": "<<", ">>>": "<<"}
-"""`+` is not changed: its operands may be strings."""
+"""Operators and their replacements. `+` is missing, because its operands may be strings."""
 _BOOLS = {"&&": "||", "||": "&&"}
 _LITERALS = {"true": "false", "false": "true"}
 _LOOPS = frozenset({"while_statement", "do_statement", "for_statement", "enhanced_for_statement"})
@@ -25,7 +25,7 @@ _NO_CONSTANTS = frozenset({"switch_label", "annotation", "marker_annotation"})
 
 
 def mutants(text: str, most: int) -> tuple[str, ...]:
-    """Create the first `most` distinct faulty versions of a method, in a fixed order."""
+    """Create up to `most` distinct faulty versions of a method. The order depends only on `text`."""
     source = in_class(text)
     holder = source.root.named_children[0].child_by_field_name("body") if source.root.named_children else None
     methods = [node for node in holder.named_children if node.type == "method_declaration"] if holder else []
@@ -41,7 +41,7 @@ def mutants(text: str, most: int) -> tuple[str, ...]:
 
 
 _Edit = tuple[int, int, str]
-"""First byte, end byte (exclusive), replacement."""
+"""A replacement in the text: first byte, end byte (exclusive), new text."""
 
 
 class _Method:
@@ -188,7 +188,7 @@ def _has(node: Node, name: str) -> bool:
 
 
 def _caught(node: Node, above: list[Node]) -> bool:
-    """Return whether a node is in a try block with catch clauses. javac requires that its exceptions can occur."""
+    """Return whether a node is in a try block with catch clauses, where javac requires that exceptions can occur."""
     return any(
         _part(node, around, "body", "resources") and any(part.type == "catch_clause" for part in around.named_children)
         for around in above

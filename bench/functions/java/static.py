@@ -35,15 +35,15 @@ _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition(Declaration):
-    """A method of a file."""
+    """A method in a file."""
 
     body: tuple[int, int]
     blocks: tuple[Cursor, ...]
-    """Places after the opening braces of the body and of its blocks."""
+    """Places after the opening braces of the body and of all blocks in the body."""
 
 
 def definitions(source: Source) -> Definitions[Definition]:
-    """Return a file's documented methods, in line order."""
+    """Return a file's documented methods in line order, with counts of all methods."""
     met = list(methods(source, source.root))
     names = Counter(_qualified(source, node, owners) for node, owners in met)
     drops: Counter[str] = Counter()
@@ -116,7 +116,7 @@ def _reason(source: Source, node: Node, parts: MethodParts | None, doc: str) -> 
 
 
 def described(source: Source, parts: MethodParts, owners: tuple[str, ...], name: str, doc: str) -> Definition:
-    """Describe a method under the given name and docstring."""
+    """Return the definition of a method, with the given name and docstring."""
     first, body = parts.first, parts.body
     start = first.start_point[0]
     head = source.data[first.start_byte : body.start_byte].decode("utf-8", "replace")
@@ -180,7 +180,7 @@ class FileNames:
     """Finds the levels and uses of a file's methods."""
 
     def __init__(self, source: Source, internal: Iterable[InternalLoad], types: ProjectTypes) -> None:
-        """Read a file. `internal` are its uses of names from other project files."""
+        """Read a file. `internal` lists the file's uses of names from other files of the project."""
         self._source, self._types = source, types
         self._reader = JavaReader(source)
         self._internal = {(load.line, load.column): load for load in internal}
@@ -301,7 +301,7 @@ def _binder_depth(load: JavaRawLoad) -> int | None:
 
 
 def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...] = ()) -> Static[Definition]:
-    """List the documented methods in main source folders that can become samples."""
+    """List the documented methods in the source folders `main` that can become samples. `test` are test folders."""
     texts = project.snapshot.texts
     suite = project.manifest.tests
     apart = [folder for folder in test if not any(f"{source}/".startswith(f"{folder}/") for source in main)]

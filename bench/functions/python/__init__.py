@@ -33,18 +33,18 @@ __all__ = ["find", "lift", "measure_coverage", "mutants", "tests"]
 
 
 class NoWheel(InputFault):
-    """PyPI has no wheel of the project for this machine."""
+    """The package index has no wheel of the project for this machine and Python version."""
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return the data that `bench.judging.suites.suite_of` needs: suite, exact versions, digest of the files."""
+    """Return the data that `bench.judging.suites.suite_of` needs: suite, exact versions and digest of the files."""
     report(f"{project.manifest.name}: resolving the requirements of its tests")
     lock, distribution = resolved(project.manifest, project.tests, project.home, project.lock)
     return suites.entry(project.tests, lock, distribution, project.root)
 
 
 def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -> tuple[tuple[str, ...], str]:
-    """Return a suite's exact versions (``name==version``) and the distribution under test or "". Cached.
+    """Return exact versions (``name==version``) of a suite's requirements, and the distribution under test or "".
 
     Raises:
         InputFault: if the project, or a version that the suite locks, has no wheel.
@@ -71,7 +71,7 @@ def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-    """Return the documented functions that passing tests cover. Runs the suite once, under coverage."""
+    """Run the suite under coverage, and return the documented functions that passing tests cover."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     read = read_functions(project, _test_files(covered, project.tests))
@@ -89,7 +89,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
-    """Run the suite once, under coverage."""
+    """Run the suite under coverage, and return which tests run a function."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     hidden = hidden_of(project, _test_files(covered, project.tests))
@@ -156,7 +156,7 @@ def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozense
 
 
 def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:
-    """Return exact versions of requirements and their dependencies, without `distribution`. Cached."""
+    """Return the exact versions of requirements and dependencies, except `distribution`. The result is cached."""
     python = ".".join(platform.python_version_tuple()[:2])
     key = sha256(json.dumps([sorted(requirements), distribution, python]))
     place = home.cache / "locks" / f"{key[:32]}.json"

@@ -23,12 +23,12 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Ended, Job, Outcome, Sandbox
 
 SECONDS = 900.0
-"""Time limit of the suite. Coverage takes two to six times as long as a plain run."""
+"""Time limit of the suite in seconds. A run under coverage takes two to six times as long as a plain run."""
 _NEEDED = {"memory": 4096 * MIB, "disk": 512 * MIB, "result": 64 * MIB}
 _TAIL = 400
 _CURE_OF_SLOW = "deselect slow tests and tests that wait for a server; `pytest --durations=10` lists them"
 _RAN = (0, 1)
-"""pytest's exit statuses if tests ran: all passed, or some failed."""
+"""pytest's exit statuses after tests ran: 0 if all passed, 1 if some failed."""
 _OF_MODULES = {
     "asyncio": "sleep timeout timeout_at wait_for",
     "datetime": "date.today datetime.now datetime.today datetime.utcnow",
@@ -44,16 +44,16 @@ _CLOCKS = frozenset(f"{module}.{name}" for module, names in _OF_MODULES.items() 
 _MARKS = frozenset(("pytest.mark.timeout", "pytest.mark.benchmark"))
 _FIXTURES = frozenset(("benchmark", "benchmark_weave"))
 _WAITS = frozenset(("wait", "join", "acquire"))
-"""Methods of threads, processes and locks whose only argument is the seconds to wait."""
+"""Methods of threads, processes and locks. A single number as the argument is the seconds to wait."""
 _TIMERS = frozenset(("call_at", "call_later"))
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
 _WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|loop")
 
 
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
-    """Return a suite's coverage by test. Cached until its inputs change.
+    """Return a suite's coverage by test. The result is cached until the inputs change.
 
-    Failed tests that read a clock run again, alone.
+    Failed tests that read a clock run again, alone, and count as passed if they pass then.
 
     Raises:
         InputFault: if the suite cannot be run.
@@ -115,7 +115,7 @@ class Uncollected(InputFault):
 
     @classmethod
     def of(cls, name: str, broken: tuple[tuple[str, str], ...]) -> Uncollected:
-        """Create the error for a repository's test files."""
+        """Create the error for the `broken` test files of the repository `name`."""
         cure = "add the missing imports to `requirements`, or list the files under `deselect`"
         fault = cls(f"{', '.join(place for place, _ in broken)} cannot be collected", where=name, cure=cure)
         fault.broken = broken
@@ -151,7 +151,7 @@ def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def clock_lines(source: bytes) -> frozenset[int]:
-    """Return the 0-based lines that read or wait for a clock, or are in a timed test; empty on a syntax error."""
+    """Return the 0-based lines that read or wait for a clock, or are in a timed test; none on a syntax error."""
     tree = asts.parse(source)
     if tree is None:
         return frozenset()

@@ -1,4 +1,4 @@
-"""Creates faulty versions of a Python function, to test whether its tests detect them. None should loop forever."""
+"""Creates faulty versions of a Python function to evaluate its tests. No version should loop forever."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Delete, ast.R
 
 
 def mutants(text: str, most: int) -> tuple[str, ...]:
-    """Create the first `most` distinct faulty versions of a function, in a fixed order."""
+    """Create up to `most` distinct faulty versions of a function. The order depends only on `text`."""
     tree = asts.parse(text)
     if tree is None or not tree.body or not isinstance(tree.body[0], asts.FunctionNode):
         return ()

@@ -29,7 +29,7 @@ _ACCESSORS = frozenset({"setter", "deleter", "getter"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition(Declaration):
-    """A function of a file."""
+    """A function in a file."""
 
     first: tuple[int, int]
     """Line and byte column of the first statement after the docstring."""
@@ -39,7 +39,7 @@ class Definition(Declaration):
 
 
 def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
-    """Return a file's documented functions, in line order."""
+    """Return a file's documented functions in line order, with counts of all functions."""
     lines = text.split("\n")
     met = list(functions(tree))
     names = Counter(_qualified(node, owners) for node, owners in met if not _is_accessor(node))
@@ -60,7 +60,7 @@ def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
 
 
 def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
-    """Return the function declared on a 0-based line; None without a function or with an empty body."""
+    """Return the function declared on a 0-based line; None if there is no function or its body is empty."""
     for node, owners in functions(tree):
         if node.lineno - 1 == line and statements(node):
             return described(node, owners, text.split("\n"))
@@ -118,7 +118,7 @@ def _code(node: FunctionNode) -> str:
 
 
 def described(node: FunctionNode, owners: tuple[str, ...], lines: Sequence[str]) -> Definition:
-    """Describe a function by its node and its file's lines."""
+    """Return the definition of a function, given its node and the lines of its file."""
     own = statements(node)
     start, end = node.lineno - 1, _end(lines, node)
     signature = _signature("\n".join(lines[start : node.body[0].end_lineno]), lines[start])
@@ -185,7 +185,7 @@ class FileNames:
     """Finds the levels and uses of a file's functions."""
 
     def __init__(self, path: str, text: str, internal: Iterable[InternalLoad], index: ModuleIndex) -> None:
-        """Read a file. `internal` are its uses of names from other project files."""
+        """Read a file. `internal` lists the file's uses of names from other files of the project."""
         self._path, self._index = path, index
         self._reader = Reader(Source(text, PYTHON))
         self._internal: dict[tuple[int, int], InternalLoad] = {(load.line, load.column): load for load in internal}
@@ -240,7 +240,7 @@ class FileNames:
 
 
 def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Definition]:
-    """List a repository's documented functions that can become samples. `tests` are test files."""
+    """List a repository's documented functions that can become samples. `tests` are files with tests."""
     texts, hidden = project.snapshot.texts, hidden_of(project, tests)
     left_out: Counter[str] = Counter()
     bodies: Counter[str] = Counter()
@@ -274,7 +274,7 @@ def read_functions(project: Project, tests: Iterable[str] = ()) -> Static[Defini
 
 
 def hidden_of(project: Project, tests: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return a repository's test files and folders. `tests` are files with tests."""
+    """Return a repository's test files and folders. `tests` are further files with tests."""
     suite = project.manifest.tests
     places = test_places(project.snapshot.texts, (*(suite.paths if suite is not None else ()), *tests))
     return tuple(sorted({*places, ADDED})) if suite is not None and suite.added is not None else places

@@ -1,4 +1,4 @@
-"""The Java language, and a function that blanks its strings and comments."""
+"""The Java language, and functions that blank strings and comments in Java code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMENT_OR_LITERAL = (
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*(?:"|\Z)'
     r"|'(?:\\[^\n]?[^'\n]*|[^'\\\n])(?:'|\Z)|//(?P<comment>[^\n]*)|(?P<remark>/\*.*?(?:\*/|\Z))"
 )
-"""A string, character or comment; groups ``comment`` (after ``//``) and ``remark`` (a block). Use with `re.DOTALL`."""
+"""Matches a string, character or comment (groups: ``comment`` after ``//``, ``remark``: a block). Needs `re.DOTALL`."""
 _SKIPPED = re.compile(COMMENT_OR_LITERAL, re.DOTALL)
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -39,12 +39,12 @@ _RESERVED = (
 
 
 def hide(text: str) -> str:
-    """Replace strings and comments by spaces. Newlines and positions stay."""
+    """Replace strings and comments with spaces. Newlines and the positions of other code do not change."""
     return _SKIPPED.sub(lambda match: blank(match[0]), text)
 
 
 def blank(text: str) -> str:
-    """Replace all characters but newlines by spaces."""
+    """Replace all characters except newlines with spaces."""
     return re.sub(r"[^\n]", " ", text)
 
 
@@ -60,25 +60,25 @@ class Java(Language):
     lexing = Lexing.of("//", r"/\*", r"\"\"\"|\"|'", "", r"(?:[^\W\d]|\$)[\w$]*", r"[^\"'/]++")
 
     def grammar(self) -> object:
-        """Return the grammar."""
+        """Return the tree-sitter grammar of Java."""
         import tree_sitter_java
 
         return tree_sitter_java.language()
 
     def analyse(self, path: str, text: str) -> JavaFile:
-        """Analyse one file."""
+        """Analyse one Java file."""
         from ctxbench.bench.languages.java.uses import analyse
 
         return analyse(path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
-        """Find uses of project-internal imports."""
+        """Find uses of project-internal imports in all Java files."""
         from ctxbench.bench.languages.java.uses import resolve
 
         return resolve(files)
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
-        """Return a function that decodes files in UTF-8 or, if that fails, as the nearest ``pom.xml`` declares."""
+        """Return a function that decodes files as UTF-8 or, if that fails, as the nearest ``pom.xml`` declares."""
         declared_in = functools.cache(declared_encoding)
 
         def read(raw: bytes, path: Path) -> Decoded:
@@ -89,7 +89,7 @@ class Java(Language):
         return read
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether a file is CoderEval's: ``<File>_<method>.java`` with a `main`, beside that ``<File>.java``."""
+        """Return whether CoderEval left a file: ``<File>_<method>.java`` with a `main`, next to ``<File>.java``."""
         stem, _, suffix = name.rpartition(".")
         # Check the name first: reading the text of every file would take a third of the time for a snapshot.
         if suffix != "java" or "_" not in stem or _MAIN.search(text) is None:
@@ -106,7 +106,7 @@ class Java(Language):
         return outline(text)
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield the definitions that a file refers to."""
+        """Yield the definitions that a Java file imports."""
         from ctxbench.bench.languages.java.uses import referred
 
         return referred(path, texts)
@@ -145,7 +145,7 @@ class Java(Language):
 
 
 def declared_encoding(folder: Path, root: Path) -> str:
-    """Return the encoding in the nearest ``pom.xml`` in or above a folder; empty if none declares one."""
+    """Return the encoding that the nearest ``pom.xml`` in or above a folder declares; empty if none declares one."""
     for place in (folder, *folder.parents):
         pom = place / "pom.xml"
         if pom.is_file() and not pom.is_symlink():

@@ -43,7 +43,7 @@ def body(text: str) -> str | None:
 
 
 def _braces(code: str) -> str:
-    """Blank strings, comments and annotation arguments: their braces are not blocks."""
+    """Blank strings, comments and annotation arguments, because their braces do not enclose blocks."""
     hidden, at = hide(code), 0
     while opening := _ARGUMENTS.search(hidden, at):
         close = _parenthesis(hidden, opening.end() - 1) or len(hidden)

@@ -1,4 +1,4 @@
-"""Java APIs as in the InferCom paper or, with ``quirks``, its released code."""
+"""Formats Java APIs as in the InferCom paper or, with ``quirks``, as in the paper's released code."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Return whether a method is an API record: every method in a type; with `quirks`, only in classes."""
+    """Return whether a method is an API record. All methods in types are; with `quirks`, only methods in classes."""
     return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
 
 
 def text(function: Function) -> str:
-    """Return a method's API entry. Without a body it ends in two semicolons, as in the released code."""
+    """Return a method's API entry. A class's method without a body ends in two semicolons, as in the released code."""
     end = ";;" if not function.has_body and function.types[-1:] and function.types[-1].kind == "class" else ";"
     return _wrapped(function.types, f"{_stripped(function.header)}{end}".splitlines())
 
@@ -97,7 +97,7 @@ def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. The paper has none."""
+    """Return the usage examples of a class that declares no constructor. The paper has no such examples."""
     forms = _constructor(kind.name, "")
     return forms + (_prefixed(outer.name, forms) if outer is not None and quirks else ())
 
@@ -125,5 +125,5 @@ def class_type(returns: str, *, quirks: bool = False) -> str:
 
 
 def lower_first(name: str) -> str:
-    """Lower the first letter: ``HTTPClient`` -> ``hTTPClient``."""
+    """Convert the first letter to lower case: ``HTTPClient`` -> ``hTTPClient``."""
     return name[:1].lower() + name[1:]

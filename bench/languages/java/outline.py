@@ -28,13 +28,13 @@ COMMENTS = ("line_comment", "block_comment")
 _FLAT = frozenset(
     {"import_declaration", "package_declaration", "field_access", "type_arguments", "modifiers", "formal_parameters"}
 )
-"""Frequent node types without declarations."""
+"""Frequent types of nodes that contain no declarations."""
 ANNOTATIONS = ("annotation", "marker_annotation")
 _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 
 def outline(text: str) -> Outline:
-    """Return a file's outline. After a syntax error, the incomplete last statement is ignored."""
+    """Return a file's outline. An incomplete statement at the end of the file is ignored."""
     source = Source(text, JAVA)
     reader = _Reader(source)
     if source.root.has_error:
@@ -205,7 +205,7 @@ def _after(node: Node, modifiers: Node) -> Node:
 
 
 def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    """Yield the methods of types below a node with the names of their classes, without constructors."""
+    """Yield each method in the types below a node, with the names of its classes. Constructors are left out."""
     for child in node.named_children:
         if child.type == "method_declaration":
             yield child, owners
@@ -226,7 +226,7 @@ def body_start(source: Source, body: Node) -> Cursor:
 
 
 def body_end(source: Source, body: Node) -> Cursor:
-    """Return where the body ends: before its closing brace and the spaces before it."""
+    """Return where the body ends: before its closing brace, or before the brace's line if only spaces precede it."""
     row, byte = body.end_point
     line = source.data.rfind(b"\n", 0, body.end_byte) + 1
     blank = not source.data[line : body.end_byte - 1].strip()
@@ -254,5 +254,5 @@ def shares_line(source: Source, parts: MethodParts) -> bool:
 
 
 def in_class(members: str) -> Source:
-    """Parse members of a class."""
+    """Parse a text that contains members of a class."""
     return Source(HEAD + members + TAIL, JAVA)

@@ -15,7 +15,7 @@ from ctxbench.bench.languages.outline import Span
 from ctxbench.bench.languages.syntax import Handler, Source, TreeReader, rows, span
 
 TYPE, METHOD, VALUE, LABEL = "type", "method", "value", "label"
-"""The role of a name: a type, a method called without receiver, another expression, ``case NAME:``."""
+"""Roles of a name: a type, a method called without a receiver, another expression, or ``case NAME:``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,9 @@ class JavaType:
 
     name: str
     members: Mapping[str, str]
-    """Field, constant or method -> ``variable`` or ``function``."""
+    """Kind (``variable`` or ``function``) of each field, constant and method, by name."""
     static: frozenset[str]
-    """The `members` that can be imported statically."""
+    """Names of the members that can be imported statically."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class JavaScope:
 
 @dataclass(slots=True)
 class TypeFacts:
-    """A type declaration while it is read."""
+    """Facts about a type declaration, collected while the tree is walked."""
 
     name: str
     open: bool
@@ -105,7 +105,7 @@ class JavaPlace(NamedTuple):
 
 
 class JavaRawLoad(NamedTuple):
-    """A load before its scope is resolved. Locals may be declared later."""
+    """A name that is read, before its scope is resolved. The name may be declared further down."""
 
     scope: JavaScope
     name: str
@@ -116,7 +116,7 @@ class JavaRawLoad(NamedTuple):
 
 
 class JavaReader(TreeReader[JavaPlace]):
-    """Reads a whole file."""
+    """Reads the declarations, imports and used names of a whole file."""
 
     def __init__(self, source: Source) -> None:
         self.package = ""
@@ -198,7 +198,7 @@ class JavaReader(TreeReader[JavaPlace]):
         self._push_field(node, "value", place)
 
     def _switch_label(self, node: Node, place: JavaPlace) -> None:
-        """Record the name in ``case NAME:``. It may be a constant of the switched enum and need no import."""
+        """Record the name in ``case NAME:``. A constant of the switched enum needs no import."""
         for child in node.named_children:
             if child.type == "identifier":
                 self.labels.append(JavaRawLoad(place.scope, self.source.text(child), LABEL, (), 0, child))

@@ -29,7 +29,7 @@ class JavaTarget(NamedTuple):
 
     kind: str
     owner: str
-    """Qualified class; for a member, the declaring class."""
+    """Qualified name of the class or, for a member, of the class that declares the member."""
 
 
 class ProjectTypes:
@@ -47,16 +47,16 @@ class ProjectTypes:
                     self._packages.setdefault(file.package, set()).add(java_type.name)
 
     def path(self, item: JavaImport) -> str | None:
-        """Return the file that declares an imported type, or an imported member's type; None if outside the project."""
+        """Return the file that declares an imported type or an imported member's type; None if outside the project."""
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
         return self._paths.get(owner)
 
     def type(self, qualified: str) -> JavaTarget | None:
-        """Return a type by qualified name, or None."""
+        """Return a type by qualified name; None if the project does not declare the type."""
         return JavaTarget("class", qualified) if qualified in self._types else None
 
     def member(self, owner: str, name: str, *, static: bool = False) -> JavaTarget | None:
-        """Return a class's nested type, field or method, or None."""
+        """Return a class's nested type, field or method by name; None if the class has no such member."""
         nested = self.type(_join(owner, name))
         if nested is not None:
             return nested
@@ -66,7 +66,7 @@ class ProjectTypes:
         return JavaTarget(owner_type.members[name], owner)
 
     def in_package(self, package: str, name: str) -> JavaTarget | None:
-        """Return a package's top-level type, or None."""
+        """Return a package's top-level type by name; None if the package has no such type."""
         return self.type(_join(package, name)) if name in self._packages.get(package, ()) else None
 
 
@@ -151,7 +151,7 @@ def _join(prefix: str, name: str) -> str:
 
 
 def analyse(path: str, text: str) -> JavaFile:
-    """Analyse one file."""
+    """Analyse one Java file."""
     source = Source(text, JAVA)
     reader = JavaReader(source)
     loads = _loads(reader)
@@ -194,7 +194,7 @@ _WORD = re.compile(r"\w+")
 
 
 def referred(path: str, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
-    """Yield the imported types (see `bench.languages.base.Language.referred`)."""
+    """Yield the types that a file imports (see `bench.languages.base.Language.referred`)."""
     words = frozenset(_WORD.findall(texts[path]))
     for item in analyse(path, texts[path]).imports:
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name

@@ -40,25 +40,25 @@ class Python(Language):
     lexing = Lexing.of("\\#", "", r"\"\"\"|'''|\"|'", _PREFIX, r"[^\W\d]\w*", r"(?:[^\"'#\w]++|\w++(?![\"']))++")
 
     def grammar(self) -> object:
-        """Return the grammar."""
+        """Return the tree-sitter grammar of Python."""
         import tree_sitter_python
 
         return tree_sitter_python.language()
 
     def analyse(self, path: str, text: str) -> PythonFile:
-        """Analyse one file."""
+        """Analyse one Python file."""
         from ctxbench.bench.languages.python.uses import analyse
 
         return analyse(path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
-        """Find uses of project-internal imports."""
+        """Find uses of project-internal imports in all Python files."""
         from ctxbench.bench.languages.python.uses import resolve
 
         return resolve(files)
 
     def parses(self, text: str) -> bool:
-        """Return whether this Python parses a text. The grammar also accepts some Python 2."""
+        """Return whether the running Python can parse a text. The grammar also accepts some Python 2."""
         from ctxbench.bench.languages.python import asts
 
         return asts.parse(text) is not None
@@ -68,7 +68,7 @@ class Python(Language):
         return lambda raw, _: decode(raw, declared_encoding(raw))
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether a file is a copy with the solution, left by CoderEval's harness."""
+        """Return whether a file is a copy with the solution that CoderEval's harness left."""
         stem, dot, suffix = name.rpartition(".")
         _, mark, digits = stem.rpartition("_passk_validte")
         return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
@@ -90,7 +90,7 @@ class Python(Language):
         return PythonProject(texts)
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield the definitions that a file refers to."""
+        """Yield the definitions that a Python file refers to, up to a 0-based line."""
         from ctxbench.bench.languages.python.members import referred
 
         return referred(path, line, texts)
@@ -129,7 +129,7 @@ class Python(Language):
 
 
 def declared_encoding(raw: bytes) -> str | None:
-    """Return the encoding that a Python file declares (PEP 263); None if Python does not know it."""
+    """Return the encoding that a Python file declares (PEP 263); None if Python does not know the encoding."""
     try:
         return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
     except SyntaxError:

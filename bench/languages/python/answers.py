@@ -70,7 +70,7 @@ def _indentation(answer: str) -> str:
 def _moved(head: FunctionHead, answer: str) -> str | None:
     """Return the head with the answer as its body, reindented; None if the answer is not a body.
 
-    An answer without indentation must contain a return: it could also be code after the function.
+    An answer without indentation must contain a return. Otherwise it could be code that follows the function.
     """
     lines = answer.strip("\n").split("\n")
     indent = _indentation(answer)
@@ -95,9 +95,9 @@ def _returns(tree: ast.Module) -> bool:
 
 
 def _is_whole(head: FunctionHead, answer: str, continued: str) -> bool:
-    """Return whether an answer that parses as a body is the function itself, or code before it.
+    """Return whether an answer that parses as a body is really the whole function, possibly after other code.
 
-    As a body it would have no effect: it contains imports, constants, or the function itself.
+    Such a body would have no effect: it contains only imports, constants and definitions.
     """
     parsed = only_function(continued)
     if parsed is None or not all(_is_idle(statement) for statement in statements(parsed)):
@@ -214,7 +214,7 @@ def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
 
 
 def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
-    """Yield the text up to each line that may follow the function, nearest first, then the whole text."""
+    """Yield the text up to each line that may follow the function, shortest first, then the whole text."""
     lines = text.split("\n")
     head = function_head.head.count("\n")
     tried = 0
@@ -228,7 +228,7 @@ def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
 
 
 def leaves(line: str, indent: str) -> bool:
-    """Return whether a line of code is not indented deeper than the function."""
+    """Return whether a line contains code that is not indented deeper than the function."""
     stripped = line.strip()
     return bool(stripped) and not stripped.startswith("#") and len(line) - len(line.lstrip()) <= len(indent)
 

@@ -1,4 +1,4 @@
-"""Python APIs as in the InferCom paper or, with ``quirks``, its released code."""
+"""Formats Python APIs as in the InferCom paper or, with ``quirks``, as in the paper's released code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REMARK = re.compile(
     re.DOTALL,
 )
 _TYPE_PARAMETERS = re.compile(r"^(class\s+\w+)\s*\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*\])*\])*\]")
-"""A class's type parameters, which the release does not read."""
+"""Matches a class's name and type parameters. The released code does not read type parameters."""
 _BOUND = ("self", "cls")
 _CLASS_LEVEL = ("@staticmethod", "@classmethod")
 _INDENT = " " * 4
@@ -45,7 +45,7 @@ def takes(function: Function, *, quirks: bool) -> bool:
 
 
 def text(function: Function) -> str:
-    """Return a function's API entry. For a method without decorators it begins with four spaces, as in the release."""
+    """Return a function's API entry. As in the release, a line of four spaces precedes a method without decorators."""
     signature = f"def {function.name}({function.parameters_text})"
     if function.returns:
         signature += f" -> {function.returns}"
@@ -66,7 +66,7 @@ def constructor_name(types: Sequence[Type]) -> str:
 
 
 def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
-    """Yield a function's usage examples; outside classes also with the module's name."""
+    """Yield a function's usage examples. Functions outside classes also get examples with the module's name."""
     module = PurePosixPath(path).stem
     name, args = function.name, ", ".join(_arguments(function, quirks))
     if not function.types:
@@ -96,11 +96,11 @@ def _arguments(function: Function, quirks: bool) -> Iterator[str]:
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. The paper has none."""
+    """Return the usage examples of a class that declares no constructor. The paper has no such examples."""
     return f"{kind.name}()", f"{snake(kind.name)} = {kind.name}()"
 
 
 def snake(name: str) -> str:
-    """Turn a class's name into a variable's: ``HTTPCartStore`` -> ``http_cart_store``."""
+    """Convert a class's name to a variable's name: ``HTTPCartStore`` -> ``http_cart_store``."""
     name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()

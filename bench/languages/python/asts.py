@@ -1,4 +1,4 @@
-"""Parses Python with the interpreter's own parser, thread-safe, and finds functions in syntax trees."""
+"""Parses Python with the interpreter's own parser (thread-safe), and finds functions in syntax trees."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parse(text: str | bytes) -> ast.Module | None:
 
 
 def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[FunctionNode, tuple[str, ...]]]:
-    """Yield functions and methods with their classes, without nested functions."""
+    """Yield functions and methods, each with the names of its classes. Nested functions are left out."""
     for field in _BLOCKS:
         for child in getattr(node, field, ()):
             if isinstance(child, FunctionNode):
@@ -33,17 +33,17 @@ def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[Fun
 
 
 def all_functions(tree: ast.AST) -> Iterator[FunctionNode]:
-    """Yield all functions, also nested ones, in no particular order."""
+    """Yield all functions, including nested functions, in no particular order."""
     return (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
 
 
 def called(call: ast.Call) -> str:
-    """Return the last name of the called expression, or ""."""
+    """Return the last part of the called name (``b`` for ``a.b()``); "" if a call has no name."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def only_function(text: str) -> FunctionNode | None:
-    """Return the only function in a text; None if there is other code. If the text is indented, lines start at 2."""
+    """Return the only function in a text; None if there is other code. An indented text's lines are numbered from 2."""
     tree = parse(f"if True:\n{text}" if text[:1] in (" ", "\t") else text)
     body = tree.body if tree is not None else []
     if len(body) == 1 and isinstance(body[0], ast.If):
@@ -63,7 +63,7 @@ def docstring(function: FunctionNode) -> str | None:
 
 
 def cleaned(text: str) -> str:
-    """Return what `inspect.cleandoc` of Python 3.11 returns. Later versions treat some blanks differently."""
+    """Clean up a docstring like `inspect.cleandoc` in Python 3.11. Later versions treat some blanks differently."""
     first, *others = text.expandtabs().split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)
     return "\n".join([first.lstrip(), *(line[margin:] for line in others)]).strip("\n")

@@ -16,11 +16,11 @@ from ctxbench.bench.languages.python.modules import Exports, PythonTarget
 from ctxbench.bench.languages.syntax import Source
 
 SELF = frozenset({"self", "cls"})
-"""Names of a method's own object or class. Other names are not recognised."""
+"""Names that a method uses for its own object or class. Other names are not recognised."""
 _PLAIN_DECORATORS = frozenset(
     {"dataclass", "define", "frozen", "mutable", "attrs", "final", "runtime_checkable", "total_ordering", "unique"}
 )
-"""Decorators, by last name, that add only special methods."""
+"""Last names of decorators that add only special methods."""
 _DYNAMIC = ("__getattr__", "__getattribute__", "__dict__", "setattr(", "vars(")
 _NAMES = frozenset({"identifier", "pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern", "tuple"})
 _TARGETS = frozenset({"assignment", "augmented_assignment", "for_statement", "for_in_clause"})
@@ -28,7 +28,7 @@ _TARGETS = frozenset({"assignment", "augmented_assignment", "for_statement", "fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """A class of a file."""
+    """A class in a file."""
 
     name: str
     """Name with outer classes: ``Outer.Inner``."""
@@ -41,7 +41,7 @@ class Class:
 
 
 def read_classes(source: Source) -> dict[str, Class]:
-    """Return a file's classes by name, without those in functions. Classes of the same name are merged."""
+    """Return a file's classes by name, except classes in functions. Classes with the same name are merged."""
     classes: dict[str, Class] = {}
     pending: list[tuple[Node, str]] = [(source.root, "")]
     while pending:
@@ -156,10 +156,10 @@ Members = frozenset[str]
 
 
 class Hierarchy:
-    """A project's classes."""
+    """Looks up the members of a project's classes."""
 
     def __init__(self, texts: Mapping[str, str], exports: Exports) -> None:
-        """Store the project's files. A file is read when needed."""
+        """Store the texts of the project's files by path. Each file is read only when needed."""
         self._texts, self._exports = texts, exports
         self._classes: dict[str, dict[str, Class]] = {}
         self._members: dict[tuple[str, str], Members | None] = {}
@@ -167,7 +167,7 @@ class Hierarchy:
         self._heirs: dict[str, list[tuple[str, str]]] | None = None
 
     def classes(self, path: str) -> Mapping[str, Class]:
-        """Return a file's classes."""
+        """Return a file's classes by name."""
         if path not in self._classes:
             text = self._texts.get(path)
             self._classes[path] = {} if text is None else read_classes(Source(text, PYTHON))
@@ -204,7 +204,7 @@ class Hierarchy:
         return names
 
     def of_self(self, path: str, definition: Class) -> Members | None:
-        """Return the members that an object of a class may have, through subclasses too; None if uncertain."""
+        """Return the members that `self` may have in a class, including members of subclasses; None if uncertain."""
         if definition.name.endswith("Mixin"):
             return None
         names = self.with_bases(path, definition)

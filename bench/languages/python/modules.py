@@ -1,4 +1,4 @@
-"""Maps dotted names of a Python repository to files ("places"), and finds the names that modules export."""
+"""Maps dotted names in a Python repository to places (files or folders), and finds the names that modules export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ImportedName:
     bound: str
     """The name in this file; ``a`` for ``import a.b.c``."""
     module: str
-    """Dotted module, without leading dots."""
+    """Dotted name of the module, without leading dots."""
     level: int
     member: str | None
     """The name in the module; None for ``import module``."""
@@ -28,7 +28,7 @@ class ImportedName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarImport:
-    """A ``from module import *``."""
+    """A star import: ``from module import *``."""
 
     statement: int
     module: str
@@ -58,13 +58,13 @@ class PythonFile(FileFacts):
     stars: tuple[StarImport, ...]
     loads: tuple[NameLoad, ...]
     definitions: Mapping[str, str]
-    """Names bound at module level, except by imports -> ``class``, ``function`` or ``variable``."""
+    """Kind (``class``, ``function`` or ``variable``) of each name that the module binds, except by imports."""
     imported: Mapping[str, tuple[int, ...]]
-    """Names bound at module level by imports -> indices into `imports`."""
+    """Indices into `imports` for each name that imports bind at module level."""
     exported: tuple[str, ...] | None
     """``__all__`` if it is a plain list of strings; otherwise None."""
     dynamic: bool
-    """Whether the module has a ``__getattr__`` that creates names."""
+    """Whether the module defines ``__getattr__``, which can create names."""
 
 
 _NAMES = """
@@ -102,10 +102,10 @@ _INIT = "__init__.py"
 
 
 class ModuleIndex:
-    """A repository's modules."""
+    """Finds a repository's modules by dotted name."""
 
     def __init__(self, paths: Iterable[str], imported: Iterable[str]) -> None:
-        """Find the folders where imports start. `imported` are the repository's absolute imports."""
+        """Find the folders where imports start. `imported` names the modules that the repository imports absolutely."""
         self._files = frozenset(paths)
         self._folders = frozenset(folder for path in self._files for folder in _parents(path))
         self._dotted = frozenset(part for name in imported for part in _tails(name))
@@ -133,7 +133,7 @@ class ModuleIndex:
         return root
 
     def relative(self, path: str, level: int, module: str) -> str | None:
-        """Return the place that ``from <level dots><module> import …`` in `path` names, or None."""
+        """Return the place that ``from <level dots><module> import …`` in `path` names; None if it does not exist."""
         folder = dirname(path)
         for _ in range(level - 1):
             if not folder:
@@ -182,13 +182,13 @@ class ModuleIndex:
         return inner if inner in self._folders else None
 
     def submodule(self, place: str, name: str) -> str | None:
-        """Return a package's module `name`, or None."""
+        """Return the place of a package's submodule; None if the package has no such submodule."""
         if basename(place) == _INIT:
             return self._child(dirname(place), name)
         return None if place.endswith(".py") else self._child(place, name)
 
     def name(self, place: str) -> str:
-        """Return a place's dotted name, from its longest root."""
+        """Return a place's dotted name, relative to the longest root folder that contains the place."""
         stem = dirname(place) if basename(place) == _INIT else place.removesuffix(".py")
         root = self._own.get(place, "")
         if place not in self._own or not self._is_package(dirname(place)):
@@ -219,17 +219,17 @@ class PythonTarget:
     """The definition that a name refers to."""
 
     kind: str
-    """``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
+    """``module``, ``class``, ``function``, ``variable`` or ``unknown``; ``outside`` only for `OUTSIDE`."""
     module: str
     place: str | None = None
 
 
 OUTSIDE = PythonTarget("outside", "")
-"""A name that the repository only re-exports from another package."""
+"""Target of a name that the repository only re-exports from another package."""
 
 
 class Exports:
-    """Follows names through a repository's modules."""
+    """Follows imported names through a repository's modules to their definitions."""
 
     def __init__(self, files: Mapping[str, PythonFile], index: ModuleIndex) -> None:
         self.files, self.index = files, index
@@ -237,17 +237,17 @@ class Exports:
         self._public: dict[str, frozenset[str]] = {}
 
     def place(self, path: str, item: ImportedName | StarImport) -> str | None:
-        """Return the module that an import statement in `path` names; None if outside the repository."""
+        """Return the place of the module that an import in `path` names; None if outside the repository."""
         if item.level:
             return self.index.relative(path, item.level, item.module)
         return self.index.absolute(path, item.module)
 
     def module(self, place: str) -> PythonTarget:
-        """Return the target for a module itself."""
+        """Return a target that refers to the whole module at `place`."""
         return PythonTarget("module", self.index.name(place), place)
 
     def imported(self, path: str, item: ImportedName) -> PythonTarget | None:
-        """Return the target of an imported name; None if it comes from outside the repository."""
+        """Return the target of a name imported in `path`; None if the name comes from outside the repository."""
         place = self.place(path, item)
         if place is None:
             return None
@@ -262,7 +262,7 @@ class Exports:
         return target
 
     def member(self, place: str, name: str) -> PythonTarget | None:
-        """Return the target of `name` in a module; None if the module has no such name."""
+        """Return the target of `name` in the module at `place`; None if the module has no such name."""
         key = (place, name)
         if key not in self._members:
             self._members[key] = None  # ends cycles of imports
@@ -308,7 +308,7 @@ class Exports:
         return None
 
     def public(self, place: str) -> frozenset[str]:
-        """Return the names that ``from module import *`` binds."""
+        """Return the names that a star import of the module at `place` binds."""
         if place not in self._public:
             self._public[place] = frozenset()  # ends cycles of star imports
             file = self.files.get(place)

@@ -24,7 +24,7 @@ _SEPARATORS = ("keyword_separator", "positional_separator", "comment", "ERROR")
 
 
 def outline(text: str) -> Outline:
-    """Return a file's outline. After a syntax error, the last statement is ignored."""
+    """Return a file's outline. An incomplete statement at the end of the file is ignored."""
     source = Source(text, PYTHON)
     reader = _Reader(source)
     if source.root.has_error:

@@ -17,21 +17,21 @@ MODULE, CLASS, FUNCTION, COMPREHENSION, TYPES = "module", "class", "function", "
 
 @dataclass(slots=True)
 class PythonScope:
-    """A scope of a file. Positions are byte offsets."""
+    """A scope in a file. Positions are byte offsets."""
 
     kind: str
     parent: PythonScope | None
     stores: dict[str, list[int]] = field(default_factory=dict)
-    """Name -> positions of certain bindings; -1 for a conditional one."""
+    """Positions where each name is bound, except by imports; -1 for a conditional binding."""
     kinds: dict[str, str] = field(default_factory=dict)
-    """Name -> ``class``, ``function`` or ``variable``, in this order of precedence."""
+    """Kind of each name: ``class`` or ``function``, whichever binds it last; ``variable`` if neither does."""
     imports: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """Name -> (the import's end in bytes, its index in the list of imports)."""
+    """End position of each import that binds a name, and the import's index in the list of imports."""
     outside: set[str] = field(default_factory=set)
     nonlocals: set[str] = field(default_factory=set)
 
     def store(self, name: str, position: int, *, plain: bool, kind: str = "variable") -> None:
-        """Record that something other than an import binds the name here."""
+        """Record that something other than an import binds the name at `position`."""
         if name in self.outside:
             self.module().stores.setdefault(name, []).append(-1)
             return
@@ -49,14 +49,14 @@ class PythonScope:
         return scope
 
     def find(self, name: str, position: int) -> tuple[int, ...] | None:
-        """Return the imports that `name` may refer to; empty if something else binds it, None if nothing does."""
+        """Return the imports that `name` may refer to; empty if something else binds the name, None if nothing does."""
         scope = self.binder(name)
         if scope is None:
             return None
         return scope.imports_at(name, position, nested=scope is not self) if name in scope.imports else ()
 
     def binder(self, name: str) -> PythonScope | None:
-        """Return the scope that binds `name`, as seen from this scope; None if none does."""
+        """Return the scope whose binding of `name` this scope sees; None if no scope binds the name."""
         scope: PythonScope | None = self
         direct = True
         while scope is not None:
@@ -71,7 +71,7 @@ class PythonScope:
         return None
 
     def imports_at(self, name: str, position: int, *, nested: bool) -> tuple[int, ...]:
-        """Return this scope's imports that bind `name` at the position."""
+        """Return this scope's imports that may bind `name` at `position`; empty if another binding hides them."""
         imports = self.imports[name]
         before = [place for place, _ in imports if nested or place < position]
         if not before:

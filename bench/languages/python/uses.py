@@ -24,7 +24,7 @@ from ctxbench.bench.types import Use
 
 
 def analyse(path: str, text: str) -> PythonFile:
-    """Analyse one file."""
+    """Analyse one Python file."""
     source = Source(text, PYTHON)
     reader = Reader(source)
     loads = _loads(reader)
@@ -35,7 +35,7 @@ def analyse(path: str, text: str) -> PythonFile:
 
 
 def declared(path: str, text: str) -> PythonFile:
-    """Return a file's definitions and imports, like `analyse`, without the names it reads."""
+    """Return a file's definitions and imports like `analyse`, but without the names that the file reads."""
     source = Source(text, PYTHON)
     return _declared(path, source, Reader(source))
 
@@ -158,7 +158,7 @@ class _FileUses:
         )
 
     def _top_package(self, load: NameLoad, items: list[ImportedName]) -> InternalLoad | None:
-        """Resolve ``a.other`` after ``import a.b``: it is reached through the package ``a``."""
+        """Resolve ``a.other`` after ``import a.b`` through the package ``a``."""
         place = self.exports.index.absolute(self.file.path, load.name)
         if not items or place is None:
             return None
@@ -203,7 +203,7 @@ class _FileUses:
 
 
 def _reached(item: ImportedName, chain: tuple[str, ...]) -> bool:
-    """Return whether ``a.b.c`` is written in full although only ``a`` is bound."""
+    """Return whether the code after ``import a.b.c``, which binds only ``a``, writes ``a.b.c`` in full."""
     if not item.dotted:
         return True
     inner = tuple(item.module.split("."))[1:]
