@@ -1,1 +1,1 @@
-"""CoderEval's tasks: read, locate in repositories, judge by tests."""
+"""Reads CoderEval's predictions, and locates and rebuilds CoderEval's tasks in repositories."""

@@ -1,4 +1,4 @@
-"""Locates the function of a CoderEval task in a repository, whose commit CoderEval does not state."""
+"""Locates the function of a CoderEval task in a repository. CoderEval does not state the repository's commit."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFunction:
-    """A function of a file. Lines are 0-based, ends exclusive."""
+    """A function in a file. Lines are 0-based, ends exclusive."""
 
     declaration: Declaration
     first: int
     doc: tuple[Cursor, Cursor] | None
     parameters: tuple[str, ...]
     alone: bool
-    """Whether no other code is on the first and last line of the function."""
+    """Whether no other code shares the function's first or last line (Java), or the body begins a line (Python)."""
 
     @property
     def leaf(self) -> str:
@@ -50,7 +50,7 @@ class SourceFunction:
 
 @functools.lru_cache(maxsize=1024)
 def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
-    """Return a file's functions in line order, without nested functions."""
+    """Return a file's functions in line order, except nested functions."""
     located = _python(text) if language == PYTHON else _java(text)
     return tuple(sorted(located, key=lambda function: function.declaration.start))
 
@@ -134,18 +134,18 @@ def _javadoc(source: Source, node: Node) -> tuple[Cursor, Cursor] | None:
 __all__ = ["EXACT", "INHERITED", "OTHER_FILE", "Located", "Missed", "TaskRecord", "locate"]
 
 _IGNORED = {PYTHON: re.compile(r"[\s\"'`\\]+"), JAVA: re.compile(r"[^\w]+")}
-"""Characters that docstring comparison ignores. CoderEval's parser moved spaces and line breaks of Javadoc."""
+"""Characters that docstring comparison ignores. CoderEval's parser moved spaces and line breaks in Javadoc."""
 _DECLARED = {PYTHON: r"\bdef\s+{}\b", JAVA: r"[\w\]>]\s+{}\s*\("}
-"""Pattern that matches any file that declares the function. Other files need no parsing."""
+"""Patterns that match every file that declares a function, by language. Other files need not be parsed."""
 
 _Candidate = tuple[str, SourceFunction]
 
 
 def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> Located | Missed:
-    """Locate a task's function, or return why it was not found.
+    """Locate a task's function, or return why the function was not found.
 
-    One function with the recorded name, parameters and docstring must be in the recorded file or, if there is none, in
-    exactly one other file. Differences in line or code only cause a remark.
+    The function must have the recorded name, parameters and docstring. Other files are searched if the recorded file
+    has none. The recorded code and line decide between several functions; otherwise, differences only cause a remark.
     """
     parameters = parameters_of(record.signature, language) if record.signature else None
     return _Search(record, texts, language, parameters).located(_paths(record, texts, language))
@@ -235,9 +235,9 @@ class _Search:
 
 
 def locate_in_file(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
-    """Locate a task's function in its own file, by name and line.
+    """Locate a task's function in the task's own file, by name and line.
 
-    If the line differs, use the only function with the recorded code or docstring, or the nearest; add a remark.
+    If the line differs, choose the only function with the recorded code or docstring, or else the nearest function.
     """
     namesakes = [function for function in functions(text, language) if function.leaf == record.name]
     if not namesakes:
@@ -270,7 +270,7 @@ def _fitting(
 
 
 def location_of(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
-    """Return a function's location, with all contradictions between its file and the record."""
+    """Return a function's location, with all contradictions between the function and the record."""
     if not function.alone:
         where = f"{path}:{function.declaration.start + 1}"
         return Missed("shares_line", f"{where}: other code shares the function's first or last line")
@@ -289,7 +289,7 @@ def location_of(record: TaskRecord, path: str, text: str, function: SourceFuncti
 
 
 def lacks_message(name: str, *, unread: bool) -> str:
-    """Return the message that a file lacks a function; `unread` if Python cannot parse it."""
+    """Return a message that a file has no function `name`; `unread` tells that Python cannot parse the file."""
     return f"cannot be parsed by this Python, so {name} was not looked for" if unread else f"has no function {name}"
 
 
@@ -299,7 +299,7 @@ def bare(docstring: str, language: Language) -> str:
 
 
 def has_line(record: TaskRecord, function: SourceFunction) -> bool:
-    """Return whether the recorded line is the function's first line or directly above its declaration."""
+    """Return whether the recorded line is in the function's head: from decorators or comments to the declaration."""
     return record.lineno is not None and function.first <= record.lineno - 1 <= function.declaration.start
 
 

@@ -1,4 +1,4 @@
-"""Reads CoderEval predictions: the official harness's output (code and results) or its input (code only)."""
+"""Reads CoderEval predictions: the output (code and results) or input (only code) of the official harness."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Java(_Output):
 
 
 def read(rows: Iterable[Row]) -> list[RecordedSample]:
-    """Read all records. Missing answers are added as failed, so that all samples have the same number."""
+    """Read all records. In harness output, missing answers are added as failed, so samples have equally many answers."""
     recorded: list[RecordedSample] = []
     for where, record in rows:
         sample = _input(record, where) if _is_input(record) else _output(record, where)

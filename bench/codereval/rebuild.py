@@ -1,4 +1,4 @@
-"""Rebuilds CoderEval's tasks on published releases of their projects, judged by tests."""
+"""Rebuilds CoderEval's tasks from published releases of their projects, with tests that judge the tasks."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
     manifests: Iterable[RepoManifest] = (),
     about: Mapping[str, Any] | None = None,
 ) -> SampleSet:
-    """Write the sample set ``samples/<name>/`` of all tasks that can be rebuilt and judged.
+    """Write the sample set ``samples/<name>/`` with all tasks that can be rebuilt and judged.
 
-    Ids, levels, signatures and docstrings are CoderEval's; positions, texts and answers are the release's. The set's
-    manifest lists every task, and why it was dropped. An interrupted build resumes.
+    Ids, levels, signatures and docstrings come from CoderEval; positions, texts and answers from the release. The
+    set's manifest lists all tasks, with the reasons for dropped tasks. An interrupted build resumes.
 
     Args:
-        workers: number of concurrent tasks.
+        workers: number of tasks to judge at the same time.
         report: receives progress messages, from many threads.
         manifests: the user's repositories; they override shipped ones.
-        about: more data for the set's manifest: ``unusable`` counts to add, ``remarks`` to replace.
+        about: more data for the set's manifest. The build adds counts to ``unusable`` and replaces ``remarks``.
 
     Raises:
         InputFault: if no task can be rebuilt, or another set has this name.
@@ -183,12 +183,12 @@ def _saved(
 
 
 def key(project: str) -> str:
-    """Normalize a project's name: records write ``owner/repo`` or ``owner---repo``, in any case."""
+    """Normalize a project's name. Records write ``owner/repo`` or ``owner---repo``, in upper or lower case."""
     return project.strip().replace("---", "/").lower()
 
 
 def by_project(own: Iterable[RepoManifest] = ()) -> dict[tuple[Language, str], RepoManifest]:
-    """Map (language, `key` of a project) to the repository that replaces the project.
+    """Return the repository that replaces each project, by language and `key` of the project.
 
     Args:
         own: the user's manifests; they override shipped ones.
@@ -233,10 +233,10 @@ def drop(task: Task, repo: str, outcome: str, detail: str = "") -> TaskOutcome:
 def rebuilt(
     prepared: PreparedRepository, coverage: SuiteCoverage, tasks: Sequence[Task], sandbox: Sandbox, workers: int
 ) -> tuple[dict[str, TaskOutcome], dict[str, Any]]:
-    """Locate, place and certify the tasks of one repository.
+    """Locate and rebuild the tasks of one repository, and certify tests that judge them.
 
     Returns:
-        Task id -> outcome, and the repository's entry in the set's manifest.
+        The tasks' outcomes by task id, and the repository's entry in the set's manifest.
 
     Raises:
         MachineFault: if the sandbox failed.
@@ -266,7 +266,7 @@ class _Rebuilding:
     prepared: PreparedRepository
     coverage: SuiteCoverage
     references: dict[str, Reference]
-    """References, shared with the judge. Each thread writes only the reference of its own task."""
+    """References by task id, shared with the judge. Each thread writes only the reference of its own task."""
     judge: Judge
     certificates: Certificates
 
@@ -338,7 +338,7 @@ def _entry(prepared: PreparedRepository, coverage: SuiteCoverage, outcomes: Sequ
 
 @dataclass(frozen=True, slots=True)
 class Certification:
-    """The tests that judge a task, or why none can."""
+    """The tests that judge a task, or the reason why no tests can."""
 
     outcome: str
     detail: str = ""
@@ -351,10 +351,10 @@ def certify(
     runs: Mapping[str, TestRun],
     certificate: Callable[[tuple[str, ...]], tuple[str, str]],
 ) -> Certification:
-    """Select tests until a selection earns the certificate. Return it, or the last reason.
+    """Select tests until a selection is certified. Return this selection, or why the last one was not certified.
 
-    Tests that the reference fails alone depend on other tests or on chance, and are dropped. Tests that an empty body
-    passes are replaced.
+    Tests that fail with the reference depend on other tests or on chance, so they are dropped. If an empty body passes
+    the selected tests, other tests are selected.
     """
     untried = {test: lines for test, lines in covering.items() if usable(runs[test])}
     count = len(untried)

@@ -1,4 +1,4 @@
-"""CoderEval's tasks: records, locations of functions, outcomes."""
+"""Data on CoderEval's tasks: records, locations of functions, and outcomes of rebuilding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INHERITED = "inherited-docstring"
 OTHER_FILE = "other-file"
 """The record names another file, but exactly one file contains the function."""
 NO_REFERENCE = "no_reference"
-"""Key of `Reference.fields`: the benchmark's files contain no answer."""
+"""Key of `Reference.fields`, present if the benchmark's files contain no answer."""
 CONTRADICTION = "told"
 """Key of `Reference.fields`: contradictions between the task's file and its record, as a message."""
 DOCSTRING = "docstring"
@@ -35,15 +35,15 @@ class TaskRecord:
 
     id: str
     project: str
-    """``owner/repo`` (Python), or a folder name (Java)."""
+    """Project as ``owner/repo`` (Python) or as a folder's name (Java)."""
     path: str
-    """Path in the repository (Python), or file name or empty (Java)."""
+    """Path in the repository (Python), or the file's name, which may be empty (Java)."""
     name: str
     level: str
     signature: str
-    """Text up to the colon (Python) or opening brace (Java). If empty, any parameters match."""
+    """Text up to the colon (Python) or opening brace (Java). An empty signature matches any parameters."""
     docstring: str
-    """Original docstring. Python: later lines are not indented. Java: with comment marks."""
+    """Original docstring. In Python, its later lines are not indented; in Java, it includes comment marks."""
     code: str = ""
     lineno: int | None = None
     class_name: str = ""
@@ -61,7 +61,7 @@ class Located:
     doc: tuple[Cursor, Cursor] | None = None
     """Start and end of the docstring, with quotes or comment marks; None without a docstring."""
     remark: str = ""
-    """Contradictions between file and record (line, code), as a message; may be empty."""
+    """Message on contradictions between the file and the record (line, code); empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def record_of(task: Task) -> TaskRecord:
 def rebuild_task(
     task: Task, located: Located, text: str, *, repo: str, hidden: tuple[str, ...] = (), tests: tuple[str, ...] = ()
 ) -> Task:
-    """Rebuild a task from the file with its function. Id, level, signature and docstring stay CoderEval's.
+    """Rebuild a task from the file with its function. The id, level, signature and docstring do not change.
 
     Args:
         text: content of the file.
@@ -124,7 +124,7 @@ def rebuild_task(
 
 
 def finished(task: Task, located: Located) -> Task:
-    """Store contradictions in a task. On request, put the human docstring into its prefix."""
+    """Store contradictions in a task. If the task uses the human docstring, put this docstring into the prefix."""
     fields: dict[str, Any] = {
         key: value for key, value in task.reference.fields.items() if key not in (NO_REFERENCE, CONTRADICTION)
     }
@@ -188,7 +188,7 @@ class TaskReport:
     repo: str = ""
     path: str = ""
     name: str = ""
-    """Function name; includes its classes once located."""
+    """Name of the function, with its classes if the function was located."""
     how: str = ""
     remark: str = ""
     tests: tuple[str, ...] = ()
@@ -197,14 +197,14 @@ class TaskReport:
 
     @property
     def judged_by(self) -> str:
-        """Whose tests judge the task: ``project``, ``ours``, ``both``, or empty without tests."""
+        """Whose tests judge the task: ``project``, ``ours`` (added by ctxbench) or ``both``; empty without tests."""
         ours = sum(test.startswith(ADDED) for test in self.tests)
         if not self.tests:
             return ""
         return "project" if not ours else "ours" if ours == len(self.tests) else "both"
 
     def entry(self) -> dict[str, Any]:
-        """Return the manifest entry, without empty fields."""
+        """Return the task's entry in the set's manifest, without empty fields."""
         fields = {
             "project": self.project,
             "outcome": self.outcome,
@@ -221,12 +221,12 @@ class TaskReport:
         return {key: value for key, value in fields.items() if value}
 
     def line(self) -> str:
-        """Return a one-line description for the terminal."""
+        """Return a one-line description of the outcome for the terminal."""
         return f"{self.id} {self.project} {self.name}: {self.outcome}{f': {self.detail}' if self.detail else ''}"
 
 
 def account(fates: Sequence[TaskReport]) -> dict[str, Any]:
-    """Return the manifest's data on the tasks: each task, and counts per project and in total."""
+    """Return the manifest's data on the tasks: each task's entry, and counts per project and in total."""
     projects: dict[str, Counter[str]] = {}
     for fate in fates:
         projects.setdefault(fate.project, Counter())[fate.outcome] += 1
@@ -243,7 +243,7 @@ def account(fates: Sequence[TaskReport]) -> dict[str, Any]:
 
 
 def remarks(fates: Iterable[TaskReport]) -> list[str]:
-    """Return sentences that readers of the set's results must know."""
+    """Return remarks that readers of the set's results should know."""
     fates = list(fates)
     kept_count = sum(fate.outcome == KEPT for fate in fates)
     sentences = [

@@ -1,4 +1,4 @@
-"""Judges completions of function samples by the repository's own tests, in a sandbox."""
+"""Judges completions of function samples with the repository's own tests, in a sandbox."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def whole_lines(text: str) -> list[str]:
-    r"""Split a text into lines with their ends (``\n``, ``\r\n`` or ``\r``)."""
+    r"""Split a text into lines that keep their line ends (``\n``, ``\r\n`` or ``\r``)."""
     return _LINES.findall(text)
 
 
@@ -22,8 +22,8 @@ def replace_lines(
 
     Args:
         span: 0-based lines ``[start, end)``, as `whole_lines` splits them.
-        replacement: takes the first line's indentation and returns the new lines without ends.
-        cure: cure for an encoding error.
+        replacement: takes the first line's indentation, and returns the new lines without line ends.
+        cure: cure to show with an encoding error.
 
     Raises:
         InputFault: if the file lacks these lines, or its encoding cannot represent the new text.
@@ -50,7 +50,7 @@ def indentation(line: str) -> str:
 
 
 def unindented(line: str, away: str) -> str:
-    """Remove as much of the indentation `away` as the line begins with."""
+    """Remove the indentation `away` from a line, as far as the line begins with it."""
     common = 0
     while common < len(away) and line[common : common + 1] == away[common]:
         common += 1

@@ -1,4 +1,4 @@
-"""Judges completions of a sample set in boxes, which it opens when needed."""
+"""Judges completions of a sample set in boxes, which are opened when needed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
 
 VERSION = 3
-"""Version of the meaning of verdicts. It is part of the cache key."""
+"""Version of the rules for verdicts. The version is part of the cache key."""
 _LOG = logging.getLogger(__name__)
 MOST_CHARACTERS = 1_000_000
 PUBLISHED_REUSE = 50
-"""Jobs per box for trusted code. A model's code always gets a new box."""
+"""Number of jobs per box for trusted code. A model's code always gets a new box."""
 
 
 @contextlib.contextmanager
@@ -44,7 +44,7 @@ def sandbox_explained() -> Iterator[None]:
 
 
 def judged(suite: Suite, run: Callable[[Job], Outcome], sample: Sample, reference: Reference, text: str) -> Judgement:
-    """Judge a completion with `run`, and add remarks on code outside the allow-list.
+    """Judge a completion in a job that `run` executes, and add remarks on unusual code in the completion.
 
     Raises:
         SandboxLost: if the machine failed.
@@ -70,14 +70,14 @@ class _Room:
 
 
 class Judge:
-    """Judges completions. A context manager that closes all boxes on exit. Thread-safe."""
+    """Judges completions. This thread-safe context manager closes all boxes on exit."""
 
     def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int, reuse: int = 1) -> None:
-        """Judge samples of a set in boxes of `sandbox`.
+        """Create a judge for a set's samples. The boxes are opened later, in `sandbox`.
 
         Args:
-            width: number of concurrent samples.
-            reuse: jobs per box; 1 for models' completions (see `PUBLISHED_REUSE`).
+            width: number of samples to judge at the same time.
+            reuse: number of jobs per box; 1 for models' completions (see `PUBLISHED_REUSE`).
         """
         self._turns = Turns(home.cache)
         self._home, self._set, self._sandbox, self._width, self._reuse = home, sample_set, sandbox, width, reuse
@@ -99,7 +99,7 @@ class Judge:
         pools.__exit__(kind, error, trace)
 
     def image(self, sample: Sample) -> str:
-        """Return a key of everything that determines a verdict, except the tests and the completion.
+        """Return a key for everything that affects a verdict, except the tests and the completion.
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.
@@ -113,8 +113,8 @@ class Judge:
         """Judge `text` as the sample's function.
 
         Args:
-            alone: run no other job of this home folder meanwhile.
-            lenient: if tests that read a clock fail, run them again, alone. The machine may have been busy.
+            alone: whether other jobs of this home folder must wait meanwhile.
+            lenient: whether to judge again, alone, if only tests that read a clock failed. The machine may be busy.
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.
@@ -147,7 +147,7 @@ class Judge:
     def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
         """Return the reference's tests that fail with `text` as the function; None if unknown.
 
-        For trusted code only. If a run was killed, or tests that read a clock fail, they run again, alone.
+        For trusted code only. A run that was stopped is repeated alone, and so are failed tests that read a clock.
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.
@@ -226,14 +226,14 @@ class Judge:
 
 
 class Turns:
-    """Lets jobs of several processes share the machine or have it alone. Waiting exclusive jobs delay new ones."""
+    """Lets jobs of several processes share the machine, or one job use it alone. A waiting exclusive job goes first."""
 
     def __init__(self, folder: Path) -> None:
         self._door, self._room = folder / "judging.door", folder / "judging.room"
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Wait until no exclusive job runs. Until the context ends, none can start."""
+        """Wait until no exclusive job runs. No exclusive job can start until the context ends."""
         with contextlib.ExitStack() as room:
             with _locked(self._door, fcntl.LOCK_SH):
                 room.enter_context(_locked(self._room, fcntl.LOCK_SH))
@@ -241,7 +241,7 @@ class Turns:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until all other jobs end. Until the context ends, none can start."""
+        """Wait until all other jobs end. No other job can start until the context ends."""
         with _locked(self._door, fcntl.LOCK_EX), _locked(self._room, fcntl.LOCK_EX):
             yield
 

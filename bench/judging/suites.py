@@ -1,4 +1,4 @@
-"""Builds a `Suite` from a set's manifest and the fetched repository, and writes the manifest's data for it."""
+"""Builds a `Suite` from a set's manifest and the fetched repository, and builds the manifest's data on the suite."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _CURES = {
     "`ctxbench results export --format codereval`"
 }
 MAX_BYTES = 48 << 20
-"""Maximum bytes of all files. A box's working folder has at most 64 MiB, and tests write files too."""
+"""Maximum bytes of all files together. A box must have enough space left for files that tests write."""
 PULSE = 20.0
 ADDED = "ctxbench_tests/"
-"""Folder of ctxbench's added tests, beside the repository's."""
+"""Folder for tests that ctxbench adds to the repository's own tests."""
 _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".tox", ".venv", "node_modules"})
 
 
 class Testing(Protocol):
-    """A language's functions for judging, in ``bench.judging.LANGUAGE``."""
+    """The function that builds a language's suites, in ``bench.judging.LANGUAGE``."""
 
     def suite(
         self,
@@ -50,7 +50,7 @@ class Testing(Protocol):
         """Return a repository's suite. `sandbox` compiles the repository if necessary.
 
         Raises:
-            MachineFault: if it must be compiled but there is no sandbox.
+            MachineFault: if the repository must be compiled but there is no sandbox.
             InputFault: if the repository cannot be tested.
         """
         ...
@@ -59,7 +59,7 @@ class Testing(Protocol):
 def run_job(
     environment: Environment, job: Job, sandbox: Sandbox, limits: Limits, report: Callable[[str], None]
 ) -> Outcome:
-    """Run one job in its own box, for example a whole suite or its compilation.
+    """Run one job in its own box, for example to compile a repository or run a whole suite.
 
     Raises:
         MachineFault: if no box can be started, or it was lost.
@@ -90,7 +90,7 @@ def _telling(report: Callable[[str], None], limit: float) -> Iterator[None]:
 
 
 def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> dict[str, Any]:
-    """Return the data that `suite_of` reads in a manifest, under ``repositories[repo]["tests"]``.
+    """Return the data that `suite_of` reads from a manifest, under ``repositories[repo]["tests"]``.
 
     Args:
         lock: installed packages, as ``name==version``.
@@ -112,11 +112,11 @@ def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> 
 
 
 def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | None = None) -> Suite:
-    """Return the suite that judges a set's samples of a repository. `sandbox` compiles Java if necessary.
+    """Return the suite that judges a set's samples from a repository. `sandbox` compiles Java if necessary.
 
     Raises:
         MachineFault: if the repository must be compiled but there is no sandbox.
-        InputFault: if the set has no tests for the repository, or it is missing or has changed.
+        InputFault: if the set has no tests for the repository, or the repository is missing or has changed.
     """
     entry = sample_set.manifest["repositories"].get(repo)
     suite_record = entry.get("tests") if isinstance(entry, dict) else None
@@ -166,7 +166,7 @@ def _wrong(what: str, repo: str) -> InputFault:
 
 
 def read_tree(root: Path) -> dict[str, bytes]:
-    """Return path -> content of all regular files below `root`, sorted.
+    """Return the contents of the regular files below `root` by path, sorted. Bytecode and tools' folders are skipped.
 
     Raises:
         InputFault: if the files are too large for a box.
@@ -194,7 +194,7 @@ def read_tree(root: Path) -> dict[str, bytes]:
 
 
 def added_texts(folder: Path) -> dict[str, str]:
-    """Return path -> text of added tests.
+    """Return the texts of the added tests in a folder, by path.
 
     Raises:
         InputFault: if the folder is empty, or a file is not UTF-8.
@@ -213,7 +213,7 @@ def added_texts(folder: Path) -> dict[str, str]:
 
 
 def laid(tree: Mapping[str, bytes], added: Mapping[str, str]) -> dict[str, bytes]:
-    """Add tests (path -> text) to a repository's files, under `ADDED`.
+    """Return a repository's files together with the added tests, which are placed under `ADDED`.
 
     Raises:
         InputFault: if the repository itself has files there.
@@ -225,5 +225,5 @@ def laid(tree: Mapping[str, bytes], added: Mapping[str, str]) -> dict[str, bytes
 
 
 def tree_digest(tree: Mapping[str, bytes]) -> str:
-    """Return the SHA-256 of paths and contents."""
+    """Return the SHA-256 of all paths and contents."""
     return sha256(json.dumps([[path, sha256(tree[path])] for path in sorted(tree)]))

@@ -1,4 +1,4 @@
-"""Verdicts, findings of all languages, and the protocol of a language's `Suite`."""
+"""Verdicts and findings for all languages, and the protocol `Suite`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctxbench.sandbox.types import Ended, Environment, Job, Limits, Outcome
 
 
 class Verdict(StrEnum):
-    """The result of a completion's tests. `PASSED` is scored as 1, `BROKEN` not at all, others as 0."""
+    """The result of a completion's tests. `PASSED` scores 1, `BROKEN` is not scored, and all others score 0."""
 
     PASSED = "PASSED"
     FAILED = "FAILED"
@@ -40,12 +40,12 @@ class Judgement:
     failed: tuple[str, ...] = ()
     """Tests that did not pass; empty if there is other evidence against the completion."""
     earlier: str = ""
-    """The first verdict, if the tests ran again, alone; otherwise empty."""
+    """The first verdict and its reason, if the tests ran again, alone; otherwise empty."""
     output: str = ""
     seconds: float = 0.0
     peak_bytes: int = 0
     flags: tuple[str, ...] = ()
-    """Remarks on code outside the allow-list, each with its line; at most `MOST_FLAGS`."""
+    """At most `MOST_FLAGS` remarks on unusual code, each with its line."""
 
 
 class Finding(NamedTuple):
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
     failed: tuple[str, ...] = ()
 
     def judgement(self, outcome: Outcome, output: str) -> Judgement:
-        """Return the judgement, with the job's costs and output."""
+        """Return a judgement with this finding, the job's costs and `output`."""
         return Judgement(
             verdict=self.verdict,
             reason=short(self.reason),
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
 
 
 def ended(outcome: Outcome) -> Finding | None:
-    """Return the finding on a job that was stopped from outside; None if it exited by itself."""
+    """Return the finding on a job that was stopped from outside; None if the job exited by itself."""
     if outcome.ended is Ended.TIMED_OUT:
         return Finding(Verdict.TIMED_OUT, "ran out of time")
     if outcome.ended is Ended.WRECKED:
@@ -86,10 +86,10 @@ def killed(number: int | None, outcome: Outcome) -> str:
 
 
 def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run: int) -> Finding:
-    """Return the finding on `run` tests that ran to the end.
+    """Return the finding on a job in which `run` tests ran to the end.
 
     Args:
-        wrong: failed test -> reason.
+        wrong: why each failed test failed, by test id.
         unproven: why the report cannot be trusted; empty if it can.
     """
     if wrong:
@@ -100,7 +100,7 @@ def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run
 
 
 def short(text: str) -> str:
-    """Shorten a reason to one line."""
+    """Shorten a reason to one line of limited length."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
 
@@ -117,17 +117,17 @@ def span_of(sample: Sample) -> tuple[int, int]:
 
 
 class Suite(Protocol):
-    """A repository's test suite, run on one changed file."""
+    """A repository's test suite, which judges one changed file at a time."""
 
     environment: Environment
     limits: Limits
 
     def blank(self, sample: Sample) -> str:
-        """Return the function with an empty body, which must fail the tests."""
+        """Return the sample's function with an empty body, which must fail the tests."""
         ...
 
     def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that judges `text` as the sample's function. Only the target file changes.
+        """Return a job that judges `text` as the sample's function. Only the target file changes.
 
         Args:
             secret: random text, new for each job, that binds the outcome to it.
@@ -138,17 +138,17 @@ class Suite(Protocol):
         ...
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job from `job`."""
+        """Return the judgement on the outcome of a job that `job` created."""
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return remarks on code that may reach the tests, which run in the same process; each with its line."""
+        """Return remarks, each with its line, on code that may reach the tests, which run in the same process."""
         ...
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job for `failing`. Arguments and errors are those of `job`."""
+        """Return a job whose outcome `failing` reads. Arguments and errors are those of `job`."""
         ...
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the tests that did not pass in a job from `trial`; None if unknown."""
+        """Return the reference's tests that did not pass in a job that `trial` created; None if unknown."""
         ...

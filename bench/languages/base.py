@@ -144,7 +144,7 @@ class Lexing:
     """Patterns that split a text into code, strings and comments."""
 
     token: re.Pattern[str]
-    """Matches a token. Groups: ``comment``, ``block`` (a comment's start), ``prefix`` and ``quote`` (string), ``name``."""
+    """Matches a token. Groups: ``comment``, ``block`` (its start), ``prefix`` and ``quote`` of a string, ``name``."""
     plain: re.Pattern[str]
     """Matches text that opens no string or comment."""
 

@@ -1,4 +1,4 @@
-"""Judges a changed file by the repository's JUnit suite."""
+"""Judges a changed file with the repository's JUnit tests."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 
 SECONDS = 180.0
-"""Wall-clock limit, for tests that wait or sleep. Endless loops reach the processor limit first."""
+"""Wall-clock limit in seconds, for tests that wait or sleep. Endless loops reach the processor limit first."""
 PROCESSOR_SECONDS = 20
-"""Processor seconds for javac, and for the tests. Both normally need 1 second together."""
+"""Maximum processor seconds for javac, and for the tests. Together they normally need 1 second."""
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
-"""The launcher's exit status after a failed test. It is the only correct one: the canary must fail."""
+"""JUnit's exit status after a failed test. Only this status is valid, because the canary must fail."""
 _ERRORS_STATUS = 1
 """javac's exit status for errors in the code. Status 3 means that javac itself failed."""
 _NO_MEMORY = re.compile(
     "^(Error occurred during initialization of VM|# There is insufficient memory for the Java Runtime)", re.MULTILINE
 )
-"""Java's messages if the machine lacks memory. Judged code cannot cause them."""
+"""Java's messages if the machine lacks memory. Judged code cannot cause these messages."""
 _ANY_ERROR = re.compile(r"^(.*: )?error: ", re.MULTILINE)
 _ERROR = re.compile(r"^\S+?\.java:\d+: error: (.*)$", re.MULTILINE)
 
@@ -45,7 +45,7 @@ _LOG = logging.getLogger(__name__)
 def suite(
     tests: TestSuite, tree: Mapping[str, bytes], entry: Mapping[str, Any], home: Home, sandbox: Sandbox | None
 ) -> JavaSuite:
-    """Return a repository's suite, compiled or from the cache (see `bench.judging.suites.Testing`)."""
+    """Return a repository's suite, with classes compiled now or cached (see `bench.judging.suites.Testing`)."""
     where = layout(tests, tree, str(entry.get("source_dir", "")))
     return JavaSuite(tests, where, tree, built(tests, where, tree, home, sandbox, _LOG.info))
 
@@ -63,7 +63,7 @@ class JavaSuite:
         self._entries = frozenset(zipfile.ZipFile(BytesIO(build.main)).namelist())
 
     def blank(self, sample: Sample) -> str:
-        """Return the method with a body that returns null, 0 or false."""
+        """Return the method with a body that only returns null, 0, false or nothing."""
         start, _ = span_of(sample)
         return java_text.blank("\n".join(sample.prefix.split("\n")[start:]))
 
@@ -94,23 +94,23 @@ class JavaSuite:
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job from `job`."""
+        """Return the judgement on the outcome of a job that `job` created."""
         return judge(reference.tests, outcome, secret)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return remarks on unusual code in a completion. Code that the reference uses is allowed."""
+        """Return remarks on unusual code in a completion. Remarks that also apply to the reference are left out."""
         return plain.remarks(self._words, text, reference.target)
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job for `failing`. It is the same as for judging."""
+        """Return a job whose outcome `failing` reads. It is the same job as for judging."""
         return self.job(sample, reference, text, secret)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that did not pass in a job from `trial`; None if unknown."""
+        """Return the reference's tests that did not pass in a job that `trial` created; None if unknown."""
         return failing(reference.tests, outcome)
 
     def types(self, path: str) -> list[str]:
-        """Return a file's top-level types, as paths of classes without ``.class``."""
+        """Return a file's top-level types as paths of class files, without the suffix ``.class``."""
         facts: JavaFile = analyse(path, self.tree[path].decode(self.layout.encoding, "replace"))
         folder = facts.package.replace(".", "/")
         return [f"{folder}/{declared.name}".lstrip("/") for declared in facts.types if "." not in declared.name]

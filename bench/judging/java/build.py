@@ -22,7 +22,7 @@ from ctxbench.bench.repositories.manifest import TestSuite
 from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome, Sandbox
 
 MOST_ERRORS = 3
-"""Largest number of errors in one message."""
+"""Maximum number of errors in one message."""
 _ERROR_LINE = re.compile(r"^(\S.*?\.java):(\d+): error: (.*)$")
 _SYMBOL = re.compile(r"^  symbol: +(?:static )?(class|interface|variable|method) ([\w$]+)")
 _WITHIN = re.compile(r"^  location: package ([\w.]+)$")
@@ -36,12 +36,12 @@ CURE = (
 
 @dataclass(frozen=True, slots=True)
 class CompileError:
-    """An error of javac."""
+    """An error that javac reports."""
 
     path: str
     line: int
     text: str
-    """The message in one line, including the name of a missing symbol and its package."""
+    """The message in one line. It includes the name of a missing symbol and the symbol's package."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.text}"
@@ -68,7 +68,7 @@ def _with_detail(error: CompileError, line: str) -> CompileError:
 
 
 def summary(errors: Sequence[CompileError]) -> str:
-    """Return the number of errors, and the first distinct ones, in one line."""
+    """Summarize compile errors in one line: how many there are, and the first errors with different messages."""
     different: dict[str, CompileError] = {}
     for error in errors:
         different.setdefault(error.text, error)
@@ -124,7 +124,7 @@ class Build:
 
 
 def sources(tests: TestSuite, tree: Mapping[str, bytes], build: Build | None = None) -> Environment:
-    """Return the environment that compiles the repository, or with `build` runs its whole suite."""
+    """Return the environment that compiles the repository or, with `build`, runs the repository's tests."""
     return Environment(
         name="java",
         programs=(*PROGRAMS, *tests.requirements),
@@ -146,11 +146,11 @@ def built(
     sandbox: Sandbox | None,
     report: Report,
 ) -> Build:
-    """Return the repository's classes, from the cache or compiled in `sandbox`.
+    """Return the repository's classes, either cached or compiled in `sandbox`.
 
     Raises:
         InputFault: if the repository does not compile.
-        MachineFault: if it must be compiled but there is no sandbox.
+        MachineFault: if the repository must be compiled but there is no sandbox.
     """
     environment = sources(tests, tree)
     key = [environment.digest, where.main, where.test, where.compiling()]
@@ -190,10 +190,10 @@ def _uncompiled(messages: str, log: Path, where: Layout) -> InputFault:
 
 
 def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
-    """Return the result of a job that compiles or measures a repository.
+    """Check and return the result of a job that compiles a repository or measures coverage.
 
     Raises:
-        InputFault: if the repository's code or the call failed.
+        InputFault: if the job failed; `what` says in the message what the job did.
         MachineFault: if the box lacks a program.
     """
     result = outcome.result if isinstance(outcome.result, dict) else {}

@@ -1,4 +1,4 @@
-"""The source folders, class path and settings of a Java repository, from its manifest and ``pom.xml``."""
+"""Finds a Java repository's source folders and compiler settings in its manifest and ``pom.xml`` files."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Layout:
     """A repository's folders and compiler settings."""
 
     folder: str
-    """The tested module, which is the tests' working directory; "" for the repository's root."""
+    """Folder of the tested module, in which the tests run; "" for the repository's root."""
     main: tuple[str, ...]
-    """Source folders of the module and of modules that it needs."""
+    """Source folders of the module and of the modules that it depends on."""
     test: tuple[str, ...]
     resources: tuple[str, ...]
     encoding: str
@@ -54,7 +54,7 @@ class Layout:
         return {"encoding": self.encoding, "release": self.release, "jars": list(self.jars)}
 
     def running(self) -> dict[str, Any]:
-        """Return the arguments that calls need if they run tests."""
+        """Return the arguments that every call that runs tests needs."""
         resources, flags = list(self.resources), list(self.flags)
         return {"folder": self.folder, "resources": resources, "flags": flags, **self.compiling()}
 
@@ -117,7 +117,7 @@ def _resources(tree: Mapping[str, bytes], folder: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """An artifact that a module needs."""
+    """An artifact that a module depends on."""
 
     artifact: str
     test: bool
@@ -127,7 +127,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pom:
-    """A ``pom.xml``."""
+    """The relevant contents of a ``pom.xml`` file."""
 
     artifact: str
     settings: Mapping[str, str]
@@ -143,7 +143,7 @@ class Poms:
         self._of = {folder: pom for folder, pom in poms.items() if pom is not None}
 
     def setting(self, folder: str, *names: str) -> str:
-        """Return the first of these settings that a module or an enclosing folder defines; empty if undefined."""
+        """Return the first of these settings that a module or an enclosing folder defines; empty if none is defined."""
         value = next(filter(None, (self._setting(folder, name) for name in names)), "")
         for _ in range(_DEPTH):
             value = _PLACEHOLDER.sub(lambda match: self._setting(folder, match.group(1)), _BASE.sub("", value))
@@ -159,7 +159,7 @@ class Poms:
         return tuple(dict.fromkeys(dependency for pom in around for dependency in pom.dependencies))
 
     def siblings(self, folder: str) -> tuple[tuple[str, Dependency], ...]:
-        """Return the folders of the repository's modules that a module needs, directly or not."""
+        """Return the folder and dependency of each other module that a module needs, directly or indirectly."""
         folders = {pom.artifact: place for place, pom in self._of.items()}
         needed: dict[tuple[str, bool], Dependency] = {}
         # Dependencies of the code come first: a module that code and tests need counts as code.
@@ -224,5 +224,5 @@ def _text(element: ET.Element | None) -> str:
 
 
 def inside(folder: str, path: str) -> str:
-    """Return a module's path as a path in the repository."""
+    """Convert a path in the module `folder` to a path in the repository."""
     return normpath(f"{folder}/{path}").lstrip("/")

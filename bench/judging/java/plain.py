@@ -1,4 +1,4 @@
-"""Checks a Java completion for unusual code, by its syntax tree (docs/verdicts.md explains why)."""
+"""Finds unusual code in the syntax tree of a Java completion (docs/verdicts.md explains why)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctxbench.bench.languages.syntax import Source
 
 _WORD = re.compile(rb"[A-Za-z_$][\w$]*")
 _ESCAPE = re.compile(r"\\u+00[0-7][0-9A-Fa-f]")
-"""An escaped ASCII character. Java decodes it before it parses strings and comments."""
+"""Matches an escaped ASCII character. Java decodes such escapes before it parses strings and comments."""
 _TEST = re.compile(r"(^|/)(src/)?tests?/|Tests?\.java$")
 _LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _REACHING, _PURE, _OBLIGING, _CHANGING = (
@@ -23,7 +23,7 @@ _REACHING, _PURE, _OBLIGING, _CHANGING = (
 
 
 def words(tree: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the words of a repository's Java sources, without tests."""
+    """Return the words in a repository's Java sources, except in tests."""
     found: set[bytes] = set()
     for path, content in tree.items():
         if path.endswith(".java") and not _TEST.search(path):
@@ -32,7 +32,7 @@ def words(tree: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def remarks(known: frozenset[str], text: str, reference: str = "") -> tuple[str, ...]:
-    """Return a completion's unusual parts, each with its first line. Code in `reference` is allowed."""
+    """Describe a completion's unusual code, each time with the first line. Code in `reference` is allowed."""
     usual = {reason for _, reason in _read(known, reference)} if reference else set()
     found: dict[str, int] = {}
     for line, reason in sorted(_read(known, text)):

@@ -14,7 +14,7 @@ from ctxbench.bench.languages.syntax import Source, named_descendants, rows
 
 _ZEROS = {"boolean": "false", **dict.fromkeys(("byte", "short", "int", "long", "char", "float", "double"), "0")}
 _BLANKS = " \t\f\r"
-"""White space that Java strips from text blocks. Python would strip more, including letters in Java."""
+"""White space that Java strips from text blocks. Python's `strip` would remove more characters."""
 _CURE = "return the whole method, from its first modifier to its closing brace"
 
 
@@ -80,13 +80,13 @@ def _leading(node: Node) -> int:
 def shift(lines: list[str], to: str) -> list[str]:
     """Move lines so that the first nonblank line has the indentation `to`. Trailing spaces are removed.
 
-    Text blocks keep their value. Lines with less indentation than the first lose it.
+    Text blocks keep their value. Lines that are indented less than the first line lose their own indentation.
     """
     return _moved(lines, indentation(next((line for line in lines if line.strip(_BLANKS)), "")), to)
 
 
 def shift_code(lines: list[str], to: str) -> list[str]:
-    """Move lines like `shift`, but by the least indented line of code, ignoring comments."""
+    """Move lines like `shift`, but so that the least indented line of code (not comments) gets the indentation `to`."""
     source = Source("\n".join(lines), JAVA)
     others = {row for string in source.find("string_literal") for row in rows(string)[1:]}
     for comment in (node for kind in COMMENTS for node in source.find(kind)):
@@ -117,7 +117,7 @@ def _shallow_blocks(lines: list[str], away: str) -> set[int]:
 
 
 def blank(head: str) -> str:
-    """Return a method that does nothing and compiles. `head` is its text up to the opening brace.
+    """Return a method that does nothing and compiles. `head` is the method's text up to and including the brace.
 
     Raises:
         InputFault: if `head` is not a method's head.

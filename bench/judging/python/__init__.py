@@ -1,4 +1,4 @@
-"""Judges a changed file by the repository's pytest suite."""
+"""Judges a changed file with the repository's pytest tests."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from ctxbench.sandbox.types import MIB, Call, Environment, Job, Limits, Outcome,
 PYTEST = "pytest>=9,<10"
 COVERAGE = "coverage>=7.10,<8"
 CPU_SECONDS = 20
-"""Processor seconds for a judgement. Selected tests are few and fast, so only loops need more."""
+"""Maximum processor seconds for a judgement. Selected tests are few and fast, so only endless loops need more."""
 TRIAL_SECONDS = 8
-"""Processor seconds for one phase of a test in a trial run. Usable tests need at most half."""
+"""Maximum processor seconds for one phase of a test in a trial run. Usable tests need at most half of it."""
 TRIAL_TOGETHER = 60
-"""Processor seconds for a trial run. Tests that it does not reach count as passed."""
+"""Maximum processor seconds for a trial run. Tests that the run does not reach count as passed."""
 IDLE_SECONDS = 20.0
-"""Seconds that a test in a trial run may wait. The run is then repeated, alone."""
+"""Maximum seconds that a test in a trial run may wait. A test that waits longer ends the run."""
 SECONDS = 120.0
 TRIAL_WALL = 900.0
-"""Wall-clock limit of a trial run. The machine may be busy."""
+"""Wall-clock limit of a trial run in seconds. It is long because the machine may be busy."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
@@ -48,7 +48,7 @@ _VERSION = 1
 
 
 def requirements(tests: TestSuite) -> tuple[str, ...]:
-    """Return a suite's requirements, with pytest and coverage if missing."""
+    """Return a suite's requirements. pytest and coverage are added if they are missing."""
     names = {
         re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0].lower() for requirement in tests.requirements
     }
@@ -96,11 +96,11 @@ class PythonSuite:
         self._repository: RepositoryWords | None = None
 
     def blank(self, sample: Sample) -> str:
-        """Return the function with its docstring and no body."""
+        """Return the function with its docstring and `pass` as its body."""
         return blank(sample)
 
     def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that runs the reference's tests on the file with `text` in it.
+        """Return a job that runs the reference's tests on the file with `text` in it.
 
         Raises:
             InputFault: if `text` does not define the sample's function, or the file's encoding cannot represent it.
@@ -127,13 +127,13 @@ class PythonSuite:
         return Job(action=call, files={sample.path: changed}, seconds=SECONDS)
 
     def compiling(self, tests: Collection[str]) -> Job:
-        """Return the job that compiles these tests' modules and their imports."""
+        """Return a job that compiles the modules of these tests and the modules that they import."""
         paths = sorted({test.partition("::")[0] for test in tests})
         call = Call(function=COMPILE, arguments={"paths": paths, "arguments": list(self._arguments)})
         return Job(action=call, seconds=SECONDS)
 
     def cover(self, tests: TestSuite, seconds: float, *, only: Collection[str] = ()) -> Job:
-        """Return the job that runs the unchanged repository's suite, or `only` some tests, under coverage."""
+        """Return a job that runs the unchanged repository's suite or, with `only`, just these tests under coverage."""
         call = Call(
             function=COVER,
             arguments={
@@ -145,11 +145,11 @@ class PythonSuite:
         return Job(action=call, seconds=seconds)
 
     def judge(self, reference: Reference, outcome: Outcome, secret: str) -> Judgement:
-        """Return the judgement on the outcome of a job from `job`."""
+        """Return the judgement on the outcome of a job that `job` created."""
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return remarks on code outside the allow-list. Code that the reference uses is allowed."""
+        """Return remarks on code outside the allow-list. Remarks that also apply to the reference are left out."""
         if self._repository is None:
             self._repository = RepositoryWords.of(self.environment.tree)
         source = self.environment.tree[sample.path]
@@ -157,7 +157,7 @@ class PythonSuite:
         return tuple(map(str, found))
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job for `failing`. It stops endless loops sooner than `job`."""
+        """Return a job whose outcome `failing` reads. Each test has its own limit, so endless loops stop sooner."""
         job = self.job(sample, reference, text, secret)
         assert isinstance(job.action, Call)
         limits = {"seconds": TRIAL_TOGETHER, "each": TRIAL_SECONDS, "idle": IDLE_SECONDS}
@@ -165,12 +165,12 @@ class PythonSuite:
         return replace(job, action=action, seconds=TRIAL_WALL)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that did not pass in a job from `trial`; None if unknown."""
+        """Return the reference's tests that detected a fault in a job that `trial` created; None if unknown."""
         return failing(reference.tests, outcome)
 
 
 def blank(sample: Sample) -> str:
-    """Return a sample's function with its docstring and no body."""
+    """Return a sample's function with its docstring and `pass` as its body."""
     start, _ = span_of(sample)
     lines = sample.prefix.split("\n")[start:]
     first = indentation(lines[0])
@@ -194,18 +194,18 @@ def library() -> Mapping[str, bytes]:
 
 @runtime_checkable
 class Compiling(Protocol):
-    """A `Suite` whose tests Python compiles on import."""
+    """A `Suite` with tests that Python compiles when it imports them."""
 
     def compiling(self, tests: Collection[str]) -> Job:
-        """Return the job that compiles these tests' modules and their imports."""
+        """Return a job that compiles the modules of these tests and the modules that they import."""
         ...
 
 
 def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, home: Home) -> Mapping[str, bytes]:
-    """Return the tests' bytecode files (path -> content), cached. Without them, a judgement takes twice as long.
+    """Return the tests' bytecode by path, from the cache if possible. Without it, a judgement takes twice as long.
 
     Args:
-        image: key of the boxes' content.
+        image: key for the contents of the boxes.
 
     Raises:
         SandboxLost: if the machine failed.
@@ -223,13 +223,13 @@ def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, h
 
 
 def with_bytecode(job: Job, files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Return a job's files with the tests' bytecode. The changed file's is left out, since it contains the answer."""
+    """Return a job's files and the tests' bytecode, without the changed file's bytecode, which contains the answer."""
     own = {(str(path.parent), path.stem) for path in map(PurePosixPath, job.files)}
     return {**{path: content for path, content in files.items() if _source(path) not in own}, **job.files}
 
 
 def read_bytecode(result: object) -> dict[str, bytes]:
-    """Return path -> content from the result of ``ctxbench_pytest:compiled``. Invalid entries are skipped."""
+    """Return the bytecode by path from the result of ``ctxbench_pytest:compiled``. Invalid entries are skipped."""
     files: dict[str, bytes] = {}
     for path, text in result.items() if isinstance(result, dict) else ():
         if PurePosixPath(path).parent.name != "__pycache__" or PurePosixPath(path).suffix != ".pyc":

@@ -15,13 +15,13 @@ from ctxbench.bench.judging.types import TAMPERED, Finding, Judgement, Verdict, 
 from ctxbench.sandbox.types import Outcome
 
 _FAILED_STATUS = 1
-"""pytest's exit status after a failed test. It is the only correct one: the canaries must fail."""
+"""pytest's exit status after a failed test. Only this status is valid, because the canaries must fail."""
 _NO_TESTS_STATUS = (4, 5)
-"""pytest's exit statuses if it did not find the tests, or collected nothing."""
+"""pytest's exit statuses if the tests were not found, or nothing was collected."""
 
 
 def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome: Outcome) -> Judgement:
-    """Return the judgement on a run of ``ctxbench_pytest:run_tests``. Canaries must fail, `nonce` must come back."""
+    """Judge a run of ``ctxbench_pytest:run_tests``. The canaries must fail, and the result must contain `nonce`."""
     try:
         report = None if outcome.result is None else read_run(outcome.result)
         finding = _verdict(tests, canaries, nonce, outcome, report)
@@ -33,8 +33,8 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
     """Return the tests that detected a fault; None if unknown.
 
-    If the run was cut short, tests that did not run detected nothing. The running test did, unless the total limit
-    stopped it.
+    If the run was cut short, tests that did not run detected nothing. The interrupted test counts as detecting a
+    fault, unless the run reached its total processor limit.
     """
     try:
         report = read_run(outcome.result) if outcome.result is not None else None
@@ -158,17 +158,17 @@ class Canary:
 
     name: str
     unittest: bool
-    """Whether the canary becomes a method of a TestCase, if a real test is one."""
+    """Whether the canary becomes a method of a TestCase, provided that a real test is such a method."""
     place: float
     left: int
     right: int
 
     def argument(self) -> dict[str, Any]:
-        """Return the argument for the runner in the box."""
+        """Return the canary as an argument for the runner in the box."""
         return asdict(self)
 
     def failed_as_it_must(self, phases: Sequence[Phase]) -> bool:
-        """Return whether, in these phases, the canary ran once and failed for its own reason."""
+        """Return whether the phases show that the canary ran once and failed because its numbers differ."""
         if [(phase.phase, phase.outcome) for phase in phases] != [
             ("setup", "passed"),
             ("call", "failed"),

@@ -25,7 +25,7 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A reported phase of a test."""
+    """A phase of a test, as reported from the box."""
 
     test: int
     """Index of the test; -1, -2, ... for canaries."""
@@ -45,7 +45,7 @@ class RunReport:
     exit: int | None
     signal: int | None
     changed: tuple[str, ...] = ()
-    """Files of the repository that were written to."""
+    """Files in the repository that the tests wrote to."""
     collected: tuple[int, ...] = ()
     collections: int = 0
     broken: tuple[tuple[str, str], ...] = ()
@@ -60,7 +60,7 @@ def read_run(result: object) -> RunReport:
     """Parse the result of ``ctxbench_pytest:run_tests``.
 
     Raises:
-        Malformed: if a value has an unexpected type or place.
+        Malformed: if the result does not have the expected format.
     """
     if not isinstance(result, dict) or result.keys() != _KEYS:
         raise Malformed("the result has unexpected keys")
@@ -145,7 +145,7 @@ def _status(value: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveredTest:
-    """A test of a suite, run under coverage."""
+    """The result of one test that ran under coverage."""
 
     id: str
     outcome: str
@@ -161,18 +161,18 @@ class Covered:
     tests: tuple[CoveredTest, ...]
     broken: tuple[tuple[str, str], ...]
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
-    """Path -> 0-based line -> sorted indexes in `tests` of the tests that ran it."""
+    """Tests that ran each line, as sorted indexes into `tests`, by path and 0-based line."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
-    """Path -> 0-based line -> test modules whose import ran it; "" for earlier code."""
+    """Test modules whose import ran each line, by path and 0-based line; "" if the line ran earlier."""
     causes: Mapping[str, str] = field(default_factory=dict)
-    """Failed test -> last line of its error, if known."""
+    """Last line of the error of each failed test, by test id, if known."""
 
 
 def read_coverage(result: object) -> Covered:
     """Parse the result of ``ctxbench_pytest:cover``.
 
     Raises:
-        Malformed: if it does not have the expected format.
+        Malformed: if the result does not have the expected format.
     """
     keys = {"exit", "tests", "broken", "sets", "lines", "modules", "imports"}
     # The host adds the causes; old results lack these.
@@ -200,7 +200,7 @@ def read_coverage(result: object) -> Covered:
 
 
 def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
-    """Return failed test -> last line of its error, from pytest's output with short tracebacks."""
+    """Return the last line of each failed test's error, from pytest's output with short tracebacks."""
     by_title: dict[str, str] = {}
     title = ""
     for line in output.splitlines():
@@ -214,7 +214,7 @@ def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
 
 
 def replaced(covered: Covered, again: Covered, tests: Collection[str]) -> Covered:
-    """Replace some tests' outcome, seconds and lines by those of another run."""
+    """Replace the outcomes, seconds and lines of `tests` with those of the run `again`."""
     repeated = {test.id: test for test in again.tests if test.id in tests}
     places = {test.id: place for place, test in enumerate(covered.tests)}
     moved = {number: places[test.id] for number, test in enumerate(again.tests) if test.id in repeated}

@@ -1,4 +1,4 @@
-"""Replaces a function in its file."""
+"""Replaces a function in a Python file with a completion."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
 
 
 def lift(lines: list[str]) -> str:
-    """Dedent a function's lines in a way that `splice` can undo, with a final newline."""
+    """Dedent a function's lines so that `splice` can restore the indentation. The result ends with a newline."""
     return "\n".join(shift([line.rstrip("\r\n") for line in lines], "")).rstrip() + "\n"
 
 
@@ -82,7 +82,7 @@ def _decorators(lines: list[str], leaf: str) -> set[int] | None:
 def shift(lines: list[str], to: str) -> list[str]:
     """Move lines so that the first nonblank line has the indentation `to`.
 
-    Lines in strings other than docstrings stay. Lines with less indentation than the first lose it.
+    Lines in strings other than docstrings do not move. Lines indented less than the first lose their indentation.
     """
     first = next((line for line in lines if line.strip()), "")
     away = indentation(first)

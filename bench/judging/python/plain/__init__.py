@@ -1,4 +1,4 @@
-"""Checks whether a Python completion uses only code of an allow-list, by its syntax tree (see docs/verdicts.md)."""
+"""Checks with a syntax tree whether a Python completion uses only allow-listed code (see docs/verdicts.md)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Remark(NamedTuple):
 
 
 class CompletionReader:
-    """Checks one completion."""
+    """Checks one completion against the allow-list."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class CompletionReader:
         ownership: Ownership,
         own: str,
     ) -> None:
-        """Store a completion.
+        """Store a completion's syntax tree and the names that the completion may use.
 
         Args:
             names: names that the completion and its file bind.
@@ -75,7 +75,7 @@ class CompletionReader:
         self._ownership, self._own = ownership, own
         nodes = list(ast.walk(tree))
         self._holders = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
-        """Expression -> the attribute that is read from it."""
+        """Attributes by the id of the expression before the dot."""
         self._called = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
         self._functions = {node.name for node in nodes if isinstance(node, asts.FunctionNode)}
         self._decorating = {id(part) for node in nodes for part in decorators(node)}
@@ -86,7 +86,7 @@ class CompletionReader:
                 self._attributes.update(members(node))
 
     def remarks(self) -> Iterator[Remark]:
-        """Yield all remarks."""
+        """Yield a remark for each part of the completion that is outside the allow-list."""
         for node, reason in self._findings():
             yield Remark(getattr(node, "lineno", 1), reason)
 
@@ -366,12 +366,12 @@ def _is_standard(module: str) -> bool:
 def remarks(
     repository: RepositoryWords, source: bytes, name: str, text: str, reference: str = ""
 ) -> tuple[Remark, ...]:
-    """Return why parts of a completion are outside the allow-list, each with its first line.
+    """Return why parts of a completion are outside the allow-list. Each reason has the line where it first applies.
 
     Args:
         source: the file with the reference in it.
         name: name of the function (``Class.method`` for a method).
-        reference: code that is allowed.
+        reference: code whose remarks are left out.
     """
     usual = {remark.reason for remark in _read(repository, source, name, reference)} if reference else set()
     found: dict[str, Remark] = {}

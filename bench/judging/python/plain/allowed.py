@@ -1,4 +1,4 @@
-"""The allow-lists in `allowed.toml`, and attributes of plain values."""
+"""The allow-lists in `allowed.toml`, and the attributes of built-in and other plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks what a completion defines besides its function."""
+"""Checks what a completion defines in addition to its function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def decorators(node: ast.AST) -> list[ast.expr]:
 
 
 def dropped(tree: ast.Module, own: str) -> Iterator[ast.AST]:
-    """Yield the decorators of the function itself, which `splice` removes, and docstrings."""
+    """Yield code without effect: the function's own decorators, which `splice` removes, and docstrings."""
     for node in tree.body:
         if isinstance(node, asts.FunctionNode) and node.name == own.rpartition(".")[2]:
             yield from node.decorator_list
@@ -45,7 +45,7 @@ def _is_read(node: ast.Name) -> bool:
 
 
 def written_annotations(node: ast.AST) -> Iterator[ast.Constant]:
-    """Yield annotations that are strings, because some libraries evaluate them."""
+    """Yield the strings in annotations. Some libraries evaluate such strings as code."""
     found: list[ast.expr | None] = []
     if isinstance(node, ast.arg | ast.AnnAssign):
         found = [node.annotation]
@@ -63,7 +63,7 @@ def shown(node: ast.expr) -> str:
 
 
 _COMMON = frozenset(["name", "value", "key", "text", "data", "count", "index"])
-"""Attributes that tests read everywhere. A completion may define them."""
+"""Names that are common in tests. A completion's classes may define them as attributes."""
 
 Findings = Iterator[tuple[ast.AST, str]]
 
@@ -113,7 +113,7 @@ def _imports(node: ast.Import | ast.ImportFrom, file: BoundNames, repository: Re
 
 
 def classes(tree: ast.Module, names: BoundNames, repository: RepositoryWords) -> Findings:
-    """Yield features of classes that go beyond a record with methods."""
+    """Yield the features of a completion's classes that a plain record with methods does not need."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             yield from _class(node, names, repository)

@@ -1,4 +1,4 @@
-"""What names refer to in a file, its repository and a completion."""
+"""Finds what names refer to in a file, the file's repository and a completion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RepositoryWords:
 
     @classmethod
     def of(cls, tree: Mapping[str, bytes]) -> RepositoryWords:
-        """Read the words of all files."""
+        """Read the words in all Python files of a repository."""
         sources: set[bytes] = set()
         tests: set[bytes] = set()
         for path, content in tree.items():
@@ -44,18 +44,18 @@ def _decoded(words: set[bytes]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class BoundNames:
-    """The names that some statements bind."""
+    """The names that a file or a completion binds, and what they refer to."""
 
     modules: dict[str, str] = field(default_factory=dict)
     members: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Name -> module that it comes from, and its name there."""
+    """Module of each imported name, and the name in that module."""
     imports: set[str] = field(default_factory=set)
     defined: dict[str, str] = field(default_factory=dict)
-    """Name -> text of its function or class; empty for other values."""
+    """Dump of the syntax tree of each function or class, by name; empty for other values."""
     starred: list[str] = field(default_factory=list)
 
     def add_import(self, node: ast.Import | ast.ImportFrom) -> None:
-        """Add the names that an import binds."""
+        """Add the names that an import statement binds."""
         if isinstance(node, ast.Import):
             for name in node.names:
                 self.imports.add(name.name)
@@ -103,7 +103,7 @@ class BoundNames:
 
 @lru_cache(maxsize=32)
 def of_file(source: bytes) -> BoundNames:
-    """Return the names that a file binds at top level; none if it cannot be parsed."""
+    """Return the names that a file binds at top level; no names if the file cannot be parsed."""
     names = BoundNames()
     tree = asts.parse(source)
     for node in _top(tree) if tree else ():
@@ -112,7 +112,7 @@ def of_file(source: bytes) -> BoundNames:
 
 
 def of_text(tree: ast.Module) -> BoundNames:
-    """Return the names that a completion imports anywhere, or defines at top level."""
+    """Return the names that a completion imports anywhere or defines at top level."""
     names = BoundNames()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -142,7 +142,7 @@ def _bind(names: BoundNames, node: ast.AST) -> None:
 
 
 def is_reaching(name: str) -> bool:
-    """Return whether code can reach the interpreter, the tests or files through a name."""
+    """Return whether code can use a name to reach the interpreter, the tests or files."""
     return name in allowed.REACHING or name.strip("_") in allowed.REACHING
 
 
@@ -152,7 +152,7 @@ def is_of_tests(module: str) -> bool:
 
 
 def is_dunder(name: str) -> bool:
-    """Return whether a name has two underscores at both ends."""
+    """Return whether a name begins and ends with two underscores."""
     return name.startswith("__") and name.endswith("__")
 
 

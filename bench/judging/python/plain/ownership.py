@@ -1,4 +1,4 @@
-"""Finds the objects that a completion created and therefore may change. All its scopes count as one."""
+"""Finds the objects that a completion created and therefore may change. All scopes count as one scope."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ctxbench.bench.languages.python import asts
 _OLD = frozenset(
     ["next", "getattr", "min", "max", "sum", "super", "property", "map", "filter", "zip", "reversed", "type"]
 )
-"""Built-ins that may return an existing object."""
+"""Built-in functions that may return an existing object."""
 _ELEMENTS = frozenset(["split", "rsplit", "splitlines"])
 _NEW = ast.Constant(None)
 _DISPLAYS = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _VALUES = ast.Constant | ast.JoinedStr | ast.Lambda | ast.BinOp | ast.Compare | ast.UnaryOp
 _UNKNOWN = ast.Name("", ast.Load())
 _NEW_SHELL = ast.Call(ast.Name("list", ast.Load()), [_UNKNOWN], [])
-"""A new container of existing objects."""
+"""An expression that stands for a new container of existing objects."""
 
 
 class Ownership:
-    """The values bound to each name, and the values put into its object."""
+    """The values that a completion binds to each name or puts into the name's object."""
 
     def __init__(self, tree: ast.Module, names: BoundNames, own: str) -> None:
-        """Read a completion. `names` are bound by it or its file; `own` is the function's name."""
+        """Read a completion. The completion or its file binds `names`; `own` is the function's name."""
         self._names = names
         self.bindings: dict[str, list[ast.expr | None]] = {}
         self._contents: dict[str, list[ast.expr]] = {}
@@ -151,7 +151,7 @@ def _object(method: asts.FunctionNode) -> list[ast.arg]:
 def _selves(tree: ast.Module, own: str) -> Iterator[int]:
     """Yield the ids of names that refer to a method's own object, if the method may change it.
 
-    In the completion's own classes, only methods that the interpreter calls count: others accept any object.
+    In the completion's own classes, only special methods count, because others may be called with any object.
     """
     for method in _methods(tree, own):
         if (is_dunder(method.name) and not method.decorator_list) or method in tree.body:
