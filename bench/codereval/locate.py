@@ -56,7 +56,7 @@ def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
 
 
 def parameters_of(signature: str, language: Language) -> tuple[str, ...] | None:
-    """Return a signature's parameter names (Python) or types and names (Java); None if it is invalid."""
+    """Return a signature's parameter names (Python) or types and names (Java); None if the signature is invalid."""
     bare = signature.strip().rstrip(":{").rstrip()
     whole = f"{bare}:\n    pass\n" if language == PYTHON else f"class X {{\n{bare} {{ }}\n}}\n"
     parsed = language.outline(whole).functions
@@ -144,8 +144,8 @@ _Candidate = tuple[str, SourceFunction]
 def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> Located | Missed:
     """Locate a task's function, or return why the function was not found.
 
-    The function must have the recorded name, parameters and docstring. Other files are searched if the recorded file
-    has none. The recorded code and line decide between several functions; otherwise, differences only cause a remark.
+    The function must have the recorded name, parameters and docstring. If the recorded file has no such function, other
+    files are searched. The recorded code and line are only used to choose between several functions, and for remarks.
     """
     parameters = parameters_of(record.signature, language) if record.signature else None
     return _Search(record, texts, language, parameters).located(_paths(record, texts, language))
@@ -289,7 +289,7 @@ def location_of(record: TaskRecord, path: str, text: str, function: SourceFuncti
 
 
 def lacks_message(name: str, *, unread: bool) -> str:
-    """Return a message that a file has no function `name`; `unread` tells that Python cannot parse the file."""
+    """Return a message that a file has no function `name`; `unread` means that Python cannot parse the file."""
     return f"cannot be parsed by this Python, so {name} was not looked for" if unread else f"has no function {name}"
 
 

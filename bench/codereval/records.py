@@ -20,7 +20,7 @@ EXACT = "exact"
 INHERITED = "inherited-docstring"
 """Like `EXACT`, except that the record has an inherited docstring (``inspect.getdoc``)."""
 OTHER_FILE = "other-file"
-"""The record names another file, but exactly one file contains the function."""
+"""The recorded file does not contain the function, but exactly one other file does."""
 NO_REFERENCE = "no_reference"
 """Key of `Reference.fields`, present if the benchmark's files contain no answer."""
 CONTRADICTION = "told"
@@ -173,7 +173,7 @@ SUITE_FAILED = "suite_failed"
 NO_COVERING_TEST = "no_covering_test"
 """No usable test runs the function."""
 TOO_SLOW = "too_slow"
-"""All tests that run the function take too long together."""
+"""The tests that were selected for the function take too long together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""Mining of function samples from repositories with tests."""
+"""Mines function samples from repositories with tests."""

@@ -214,7 +214,7 @@ BROKEN, VACUOUS = "broken", "vacuous"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Verdicts on a sample's reference and its empty body."""
+    """Verdicts on a sample's reference and on an empty body."""
 
     id: str
     reference: Judgement

@@ -38,7 +38,7 @@ class Declaration:
     owners: tuple[str, ...]
     """Enclosing classes, outermost first."""
     code: str
-    """Body without docstring, comments and layout, for comparison."""
+    """Body without docstring, comments or layout, for comparisons with other bodies."""
 
 
 D = TypeVar("D", bound=Declaration)
@@ -55,7 +55,7 @@ class Names(Protocol[D_contra]):
 
 @dataclass(frozen=True, slots=True)
 class Definitions(Generic[D]):
-    """A file's functions."""
+    """A file's functions that may become samples, and counts of all functions in the file."""
 
     functions: int
     """Number of functions and methods, without nested functions."""
@@ -137,7 +137,7 @@ def candidates(
     importing: Callable[[ListedFunction[D]], Collection[str]] = lambda _: (),
     uncovered: Callable[[Collection[str]], str] = lambda _: "not_covered",
 ) -> tuple[list[Candidate], Counter[str]]:
-    """Return the functions that usable tests run, in a test or on import, and count the others by reason.
+    """Return the functions that usable tests run, directly or on import, and count the other functions by reason.
 
     `covering` returns which lines of a function each test runs, and `importing` returns the tests in modules whose
     import runs the function. `uncovered` takes the failed tests that run a function, and returns the reason to drop it.
@@ -192,7 +192,7 @@ def _candidate(
 
 
 def outcomes(states: Iterable[str]) -> dict[str, int]:
-    """Count tests by state, with the prefix ``tests_``."""
+    """Return the number of tests in each state, with keys such as ``tests_passed``."""
     return {f"tests_{state}": count for state, count in sorted(Counter(states).items())}
 
 

@@ -19,7 +19,7 @@ from ctxbench.bench.judging.types import Judgement, Verdict
 from ctxbench.bench.types import Reference, Sample
 
 RUNS = 3
-"""Number of times the reference must pass."""
+"""Number of runs in which the reference must pass."""
 PATIENCE = 2
 """Number of runs that may time out. Each is replaced by another run."""
 ROUNDS = 3
@@ -238,7 +238,7 @@ def _unbroken(sample: Sample, judgement: Judgement) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Samples that pass on a busy machine."""
+    """Samples whose references pass on a busy machine."""
 
     samples: tuple[Sample, ...]
     left_out: frozenset[str]

@@ -116,7 +116,7 @@ class TestRun:
     breadth: int
     """Number of project lines (Python) or method blocks (Java) that the test runs. A narrow test runs few."""
     clock: bool = False
-    """Whether the test reads or waits for a clock. Such a test may fail on a busy machine."""
+    """Whether the test reads a clock or waits. Such a test may fail on a busy machine."""
 
 
 Report = Callable[[str], None]

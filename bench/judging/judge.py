@@ -151,7 +151,7 @@ class Judge:
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.
-            MachineFault: if no box can be started, or it was lost.
+            MachineFault: if no box can be started, or the box was lost.
         """
         room = self._room(sample.repo)
         try:

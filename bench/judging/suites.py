@@ -62,7 +62,7 @@ def run_job(
     """Run one job in its own box, for example to compile a repository or run a whole suite.
 
     Raises:
-        MachineFault: if no box can be started, or it was lost.
+        MachineFault: if no box can be started, or the box was lost.
     """
     try:
         sandbox.prepare(environment, report)
@@ -166,7 +166,7 @@ def _wrong(what: str, repo: str) -> InputFault:
 
 
 def read_tree(root: Path) -> dict[str, bytes]:
-    """Return the contents of the regular files below `root` by path, sorted. Bytecode and tools' folders are skipped.
+    """Return the contents of the regular files below `root` by path, sorted. Folders such as ``.git`` are skipped.
 
     Raises:
         InputFault: if the files are too large for a box.

@@ -53,7 +53,7 @@ class InternalLoad:
     column: int
     name: str
     uses: tuple[Use, ...]
-    """The binding and, for a module or class, the member that is reached through it."""
+    """The imported name and, for a module or class, the member that is reached through the name."""
     near: tuple[Use, ...]
     """The uses that are written on this line. The member may be on the next line."""
     statements: tuple[Span, ...]
@@ -107,12 +107,12 @@ class ApiStyle(Protocol):
     """Selects and formats a language's APIs, as in the InferCom paper."""
 
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
-    """Two functions with summaries, for the prompt that asks for a summary."""
+    """Two example functions with their summaries, for the prompt that asks for a summary."""
     REMARK: re.Pattern[str]
-    """Strings and comments. The groups ``remark`` and ``comment`` may be documentation."""
+    """Matches strings and comments. The groups ``remark`` and ``comment`` may contain documentation."""
 
     def takes(self, function: Function, *, quirks: bool) -> bool:
-        """Return whether a function is an API record."""
+        """Return whether a function gets an API entry."""
         ...
 
     def text(self, function: Function) -> str:
@@ -144,7 +144,7 @@ class Lexing:
     """Patterns that split a text into code, strings and comments."""
 
     token: re.Pattern[str]
-    """Matches a token. Groups: ``comment``, ``block`` (its start), ``prefix`` and ``quote`` of a string, ``name``."""
+    """Matches a token. Groups: ``comment``, ``block`` (``/*``), ``prefix`` and ``quote`` of a string, and ``name``."""
     plain: re.Pattern[str]
     """Matches text that opens no string or comment."""
 
@@ -170,11 +170,11 @@ class Language(str):
     qualified_types = False
     """Whether `Use.module` is the qualified name of a class, possibly a nested class, instead of a module's name."""
     indented = False
-    """Whether indentation ends blocks, instead of braces."""
+    """Whether blocks end by indentation instead of braces."""
     reserved: frozenset[str] = frozenset()
     """Reserved words and literals, except words that can also be names (``match``, ``record``)."""
     import_line = re.compile(r"\s*import\s")
-    """Start of an import statement or package declaration."""
+    """Matches the start of an import statement or package declaration."""
     lexing = _BRACES
     """Patterns of the language's tokens; by default, those of languages with braces."""
 
@@ -250,11 +250,11 @@ class Language(str):
         return False
 
     def module_of(self, path: str) -> str:
-        """Return the dotted module name of a file, from the repository's root."""
+        """Return a file's dotted module name, relative to the repository's root."""
         return path.removesuffix(self.suffix).replace("/", ".")
 
     def defining_files(self, module: str, files: Iterable[str]) -> list[str]:
-        """Return the files that may contain a module or qualified class, as in `bench.types.Use`."""
+        """Return the files that may define a module or qualified class, as named by `bench.types.Use.module`."""
         names = {self.module_of(path): path for path in files}
         parts = module.split(".")
         for end in range(len(parts), 0 if self.qualified_types else len(parts) - 1, -1):
@@ -273,7 +273,7 @@ class Language(str):
         return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield definitions that a file refers to, up to a 0-based line. Some may not exist."""
+        """Yield definitions that a file refers to, up to a 0-based line. Some of these may not exist."""
         return ()
 
     @property

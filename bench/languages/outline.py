@@ -21,7 +21,7 @@ class FunctionParameter:
     default_name: str = ""
     """Default value if it is a name (``rate=DEFAULT``); otherwise empty."""
     starred: bool = False
-    """Whether the parameter is ``*args``, ``**kwargs``, or Java's ``String... tags``."""
+    """Whether the parameter collects several arguments: ``*args``, ``**kwargs``, or Java's ``String... tags``."""
     annotated: bool = False
 
 
@@ -55,7 +55,7 @@ class Function:
     decorators: tuple[str, ...]
     """Python's decorators as written, with ``@``, or Java's annotations."""
     modifiers: tuple[str, ...]
-    """Java: ``public``, ``static``, …; Python: ``async`` if present."""
+    """Modifiers as written: ``public``, ``static``, … in Java; ``async`` in Python."""
     parameters: tuple[FunctionParameter, ...]
     """Parameters in order, including ``self`` and ``cls`` but not bare ``*`` and ``/``."""
     parameters_text: str
@@ -64,7 +64,7 @@ class Function:
     throws: str
     """Java's ``throws`` clause as written, or empty."""
     docstring: str
-    """Python's docstring, cleaned, or Javadoc without comment marks; empty if missing."""
+    """Python's docstring without indentation, or Javadoc without comment marks; empty if missing."""
     constructor: bool
     """Whether the function is a class's ``__init__``, or a Java constructor."""
     has_body: bool

@@ -16,7 +16,7 @@ from ctxbench.bench.types import Use
 
 _STRINGS = frozenset({"string", "string_literal", "character_literal", "template_string"})
 _STRING_CONTENT = "string_content"
-"""Type of the node with a Python string's content. The node counts as a leaf, although it may contain escapes."""
+"""Node type of a Python string's content. Such a node counts as a leaf, although it may contain escapes."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 

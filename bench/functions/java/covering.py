@@ -1,4 +1,4 @@
-"""Measures, with probes in a box, which blocks each test of a Java suite runs, and whether it reads a clock."""
+"""Measures with probes, in a box, which blocks each Java test runs, and whether the test reads a clock."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OF_TYPES = {
     "Clock": "system systemDefaultZone systemUTC",
     "Timeout": "builder millis seconds",
 }
-"""Methods that read or wait for a clock, by type. The key "" stands for any type."""
+"""Methods that read a clock, wait or limit the time, by type. The key "" stands for any type."""
 _READS = frozenset((owner, name) for owner, names in _OF_TYPES.items() for name in names.split())
 _WITH_UNITS = """
     acquire atMost await awaitTermination completeOnTimeout get invokeAll invokeAny offer orTimeout poll tryAcquire

@@ -213,7 +213,7 @@ class FileNames:
                 continue
             if node.type in ("this", "super"):
                 return Level.CLASS
-            # In an anonymous class, both refer to another object.
+            # In an anonymous class, `this` and `super` refer to another object.
             stack.extend(child for child in node.children if child.type != "class_body")
         return Level.SELF_CONTAINED
 

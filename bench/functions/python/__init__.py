@@ -89,7 +89,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
-    """Run the suite under coverage, and return which tests run a function."""
+    """Run the suite under coverage, and return a lookup of the tests that run a function."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     hidden = hidden_of(project, _test_files(covered, project.tests))

@@ -1,4 +1,4 @@
-"""Measures, under coverage in a box, which lines each test of a Python suite runs, and whether it reads a clock."""
+"""Measures with coverage, in a box, which lines each Python test runs, and whether the test reads a clock."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CLOCKS = frozenset(f"{module}.{name}" for module, names in _OF_MODULES.items() 
 _MARKS = frozenset(("pytest.mark.timeout", "pytest.mark.benchmark"))
 _FIXTURES = frozenset(("benchmark", "benchmark_weave"))
 _WAITS = frozenset(("wait", "join", "acquire"))
-"""Methods of threads, processes and locks. A single number as the argument is the seconds to wait."""
+"""Methods of threads, processes and locks that wait for the number of seconds in their only argument."""
 _TIMERS = frozenset(("call_at", "call_later"))
 _LOOP = re.compile(r"loop(\(\))?$", re.IGNORECASE)
 _WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|loop")
@@ -111,7 +111,7 @@ class Uncollected(InputFault):
     """No test ran because test files cannot be imported."""
 
     broken: tuple[tuple[str, str], ...] = ()
-    """Test files or packages, each with pytest's message. Not pickled."""
+    """Test files or packages, each with pytest's message. This field is not pickled."""
 
     @classmethod
     def of(cls, name: str, broken: tuple[tuple[str, str], ...]) -> Uncollected:
@@ -151,7 +151,7 @@ def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def clock_lines(source: bytes) -> frozenset[int]:
-    """Return the 0-based lines that read or wait for a clock, or are in a timed test; none on a syntax error."""
+    """Return the 0-based lines that read a clock, wait, or are in a timed test; none on a syntax error."""
     tree = asts.parse(source)
     if tree is None:
         return frozenset()

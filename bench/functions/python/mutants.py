@@ -1,4 +1,4 @@
-"""Creates faulty versions of a Python function to evaluate its tests. No version should loop forever."""
+"""Creates faulty versions of a Python function to evaluate the function's tests. No version should loop forever."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ctxbench.bench.functions.choose import faulty_versions
 from ctxbench.bench.languages.python import asts
 
 _Change = Callable[[ast.AST], ast.AST | None]
-"""Takes a copy of a node, which it may change, and returns the replacement."""
+"""A function that takes a copy of a node, which the function may change, and returns the replacement."""
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,

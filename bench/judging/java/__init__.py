@@ -25,7 +25,7 @@ from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 SECONDS = 180.0
 """Wall-clock limit in seconds, for tests that wait or sleep. Endless loops reach the processor limit first."""
 PROCESSOR_SECONDS = 20
-"""Maximum processor seconds for javac, and for the tests. Together they normally need 1 second."""
+"""Maximum processor seconds, for javac and for the tests each. Together they normally need 1 second."""
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
 """JUnit's exit status after a failed test. Only this status is valid, because the canary must fail."""
@@ -68,7 +68,7 @@ class JavaSuite:
         return java_text.blank("\n".join(sample.prefix.split("\n")[start:]))
 
     def job(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return the job that compiles the file with `text` in it and runs the reference's tests.
+        """Return a job that compiles the file with `text` in it and runs the reference's tests.
 
         Raises:
             InputFault: if `text` is not the sample's method, or the file's encoding cannot represent it.
@@ -102,7 +102,7 @@ class JavaSuite:
         return plain.remarks(self._words, text, reference.target)
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
-        """Return a job whose outcome `failing` reads. It is the same job as for judging."""
+        """Return a job whose outcome `failing` reads. This job is the same as for judging."""
         return self.job(sample, reference, text, secret)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
@@ -123,7 +123,7 @@ class JavaSuite:
 
 
 def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
-    """Return the judgement on a run of `tests` by ``ctxbench_java:judge``. The canary must report `secret`."""
+    """Judge a run of `tests` by ``ctxbench_java:judge``. The canary must report `secret`."""
     return _verdict(tests, outcome, secret).judgement(outcome, _output(outcome))
 
 

@@ -40,7 +40,7 @@ class Layout:
     folder: str
     """Folder of the tested module, in which the tests run; "" for the repository's root."""
     main: tuple[str, ...]
-    """Source folders of the module and of the modules that it depends on."""
+    """Source folders of the tested module and of the modules that it depends on."""
     test: tuple[str, ...]
     resources: tuple[str, ...]
     encoding: str
@@ -54,7 +54,7 @@ class Layout:
         return {"encoding": self.encoding, "release": self.release, "jars": list(self.jars)}
 
     def running(self) -> dict[str, Any]:
-        """Return the arguments that every call that runs tests needs."""
+        """Return the arguments of calls to `ctxbench_java` that run tests."""
         resources, flags = list(self.resources), list(self.flags)
         return {"folder": self.folder, "resources": resources, "flags": flags, **self.compiling()}
 

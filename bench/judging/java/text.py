@@ -19,7 +19,7 @@ _CURE = "return the whole method, from its first modifier to its closing brace"
 
 
 def leaf(name: str) -> str:
-    """Return the bare name in ``Outer.method(int)``."""
+    """Return a method's bare name: ``method`` for ``Outer.method(int)``."""
     return name.partition("(")[0].rpartition(".")[2]
 
 

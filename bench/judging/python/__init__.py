@@ -32,7 +32,7 @@ COVERAGE = "coverage>=7.10,<8"
 CPU_SECONDS = 20
 """Maximum processor seconds for a judgement. Selected tests are few and fast, so only endless loops need more."""
 TRIAL_SECONDS = 8
-"""Maximum processor seconds for one phase of a test in a trial run. Usable tests need at most half of it."""
+"""Maximum processor seconds for one phase of a test in a trial run. Usable tests need at most half of that."""
 TRIAL_TOGETHER = 60
 """Maximum processor seconds for a trial run. Tests that the run does not reach count as passed."""
 IDLE_SECONDS = 20.0

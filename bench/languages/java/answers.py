@@ -36,7 +36,7 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
 
 
 def body(text: str) -> str | None:
-    """Return the text between a method's braces; None if they do not match."""
+    """Return the text between a method's braces; None if the braces do not match."""
     hidden = _braces(text)
     end, start = _end(hidden, 0), hidden.find("{")
     return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]

@@ -39,7 +39,7 @@ _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Return whether a method is an API record. All methods in types are; with `quirks`, only methods in classes."""
+    """Return whether a method gets an API entry. All methods in types do; with `quirks`, only methods in classes."""
     return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
 
 
@@ -111,7 +111,7 @@ def _prefixed(outer: str, forms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def class_type(returns: str, *, quirks: bool = False) -> str:
-    """Return a return type's unqualified name if it is a class; empty for primitives, ``void`` and arrays."""
+    """Return the unqualified name of a return type that is a class; empty for primitives, ``void`` and arrays."""
     bare, before = _ANNOTATIONS.sub("", returns), ""
     while bare != before:
         bare, before = _ARGUMENTS.sub("", bare), bare

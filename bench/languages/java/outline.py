@@ -226,7 +226,7 @@ def body_start(source: Source, body: Node) -> Cursor:
 
 
 def body_end(source: Source, body: Node) -> Cursor:
-    """Return where the body ends: before its closing brace, or before the brace's line if only spaces precede it."""
+    """Return where the body ends: before its closing brace, or at the start of a line that begins with the brace."""
     row, byte = body.end_point
     line = source.data.rfind(b"\n", 0, body.end_byte) + 1
     blank = not source.data[line : body.end_byte - 1].strip()

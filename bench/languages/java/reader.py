@@ -41,7 +41,7 @@ class JavaType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaLoad:
-    """A name that is read but not declared in its file, and the names that follow it."""
+    """A name that a file reads but does not declare, with the names that follow after dots."""
 
     name: str
     role: str

@@ -74,7 +74,7 @@ class Python(Language):
         return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
 
     def module_of(self, path: str) -> str:
-        """Return the dotted module name of a file, from the repository's root."""
+        """Return a file's dotted module name, relative to the repository's root."""
         return super().module_of(path.removesuffix("/__init__.py"))
 
     def outline(self, text: str) -> Outline:

@@ -18,7 +18,7 @@ _ACTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the function with the file's indentation, and whether it parses (see `AnswerReader.function`)."""
+    """Return the function with the file's indentation, and whether its syntax is valid (see `AnswerReader.function`)."""
     if not wrapped:
         readers = (_continuation, _moved) if _is_deeper(head, answer) else (_moved, _continuation)
         for reader in readers:
@@ -26,7 +26,7 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
             if continued is not None and not _is_whole(head, answer, continued):
                 return continued, True
     blocks = [answer] if wrapped else fenced(answer)
-    # An example of its use often follows the function.
+    # Code that shows how to call the function often follows in its own fence.
     named = [block for block in blocks if _declares(head.name).search(block)]
     code = (named or blocks or [answer])[-1]
     # The fence may be in the docstring, with no fence around the function.

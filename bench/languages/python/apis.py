@@ -40,12 +40,12 @@ _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Return True: every function is an API record."""
+    """Return True, because every function gets an API entry."""
     return True
 
 
 def text(function: Function) -> str:
-    """Return a function's API entry. As in the release, a line of four spaces precedes a method without decorators."""
+    """Return a function's API entry. A line of spaces precedes a method without decorators, as in the released code."""
     signature = f"def {function.name}({function.parameters_text})"
     if function.returns:
         signature += f" -> {function.returns}"

@@ -13,7 +13,7 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 
 
 def parse(text: str | bytes) -> ast.Module | None:
-    """Return a text's syntax tree; None if this Python cannot parse it."""
+    """Return a text's syntax tree; None if the running Python cannot parse the text."""
     with TREE_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these warnings, for example about invalid escapes, concern only the text
         try:
@@ -38,7 +38,7 @@ def all_functions(tree: ast.AST) -> Iterator[FunctionNode]:
 
 
 def called(call: ast.Call) -> str:
-    """Return the last part of the called name (``b`` for ``a.b()``); "" if a call has no name."""
+    """Return the last part of the called name (``b`` for ``a.b()``); "" if the called expression has no name."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 

@@ -174,7 +174,7 @@ class Hierarchy:
         return self._classes[path]
 
     def path(self, module: str) -> str | None:
-        """Return the file of a dotted module; None unless exactly one exists."""
+        """Return the file of a dotted module; None unless exactly one file has this module name."""
         if self._modules is None:
             self._modules = {}
             for path in self._texts:

@@ -61,7 +61,7 @@ class _Code:
 
 
 class PythonProject:
-    """The names of a Python project.
+    """Finds the names of a Python project that code reads.
 
     Special names (``__name__``) and attributes that other code of the project assigns are never checked.
     """
@@ -225,7 +225,7 @@ _WORD = re.compile(r"\w+")
 
 
 def referred(path: str, line: int, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
-    """Yield the definitions to which a file's imports, and names up to a line, refer. Types are not inferred."""
+    """Yield the definitions that a file's imports, and its names up to a line, refer to. Types are not inferred."""
     files = ProjectFiles(texts)
     file = analyse(path, texts[path])
     # Imports distinguish a namespace package from a source root; only the target's own imports are considered.

@@ -105,7 +105,7 @@ class ModuleIndex:
     """Finds a repository's modules by dotted name."""
 
     def __init__(self, paths: Iterable[str], imported: Iterable[str]) -> None:
-        """Find the folders where imports start. `imported` names the modules that the repository imports absolutely."""
+        """Find the folders where imports start. `imported` lists the modules that absolute imports name."""
         self._files = frozenset(paths)
         self._folders = frozenset(folder for path in self._files for folder in _parents(path))
         self._dotted = frozenset(part for name in imported for part in _tails(name))
@@ -133,7 +133,7 @@ class ModuleIndex:
         return root
 
     def relative(self, path: str, level: int, module: str) -> str | None:
-        """Return the place that ``from <level dots><module> import …`` in `path` names; None if it does not exist."""
+        """Return the place that ``from <level dots><module> import …`` in `path` names; None if there is no place."""
         folder = dirname(path)
         for _ in range(level - 1):
             if not folder:
@@ -144,7 +144,7 @@ class ModuleIndex:
         return _join(folder, _INIT) if self._is_package(folder) else folder
 
     def absolute(self, path: str, module: str) -> str | None:
-        """Return the place of an absolute import in `path`; None if outside the repository."""
+        """Return the place of a module that `path` imports absolutely; None if outside the repository."""
         if not module or module.partition(".")[0] in _STANDARD:
             return None
         for root in dict.fromkeys([self._own[path], dirname(path), *self._roots]):

@@ -1,4 +1,4 @@
-"""Outlines a Python file, which may end at the cursor: its functions and classes."""
+"""Outlines the functions and classes of a Python file, which may end at the cursor."""
 
 from __future__ import annotations
 

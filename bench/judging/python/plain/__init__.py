@@ -64,7 +64,7 @@ class CompletionReader:
         ownership: Ownership,
         own: str,
     ) -> None:
-        """Store a completion's syntax tree and the names that the completion may use.
+        """Store a completion's syntax tree and what is known about the names in it.
 
         Args:
             names: names that the completion and its file bind.
@@ -75,7 +75,7 @@ class CompletionReader:
         self._ownership, self._own = ownership, own
         nodes = list(ast.walk(tree))
         self._holders = {id(node.value): node for node in nodes if isinstance(node, ast.Attribute)}
-        """Attributes by the id of the expression before the dot."""
+        """Attribute nodes, by the id of the node before the dot."""
         self._called = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
         self._functions = {node.name for node in nodes if isinstance(node, asts.FunctionNode)}
         self._decorating = {id(part) for node in nodes for part in decorators(node)}
