@@ -33,7 +33,7 @@ _ANNOTATION = re.compile(r"@\w+(?:\.\w+)*(?:\([^()]*\))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFunction:
-    """A function in a file. Lines are 0-based, ends exclusive."""
+    """A function in a file. Lines are 0-based, and ends are exclusive."""
 
     declaration: Declaration
     first: int

@@ -52,7 +52,7 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """Location of a task's function. Lines are 0-based, ends exclusive."""
+    """Location of a task's function. Lines are 0-based, and ends are exclusive."""
 
     path: str
     declaration: Declaration

@@ -23,7 +23,7 @@ BENCHMARK = "ctxbench"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """A function that may become a sample. Lines are 0-based, ends exclusive."""
+    """A function that may become a sample. Lines are 0-based, and ends are exclusive."""
 
     name: str
     """Name with classes: ``Outer.Inner.method``. Java overloads include parameter types."""
@@ -284,7 +284,7 @@ def hidden_for(places: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
 
 
 def ordered(candidates: Iterable[Candidate], *, repo: str, seed: int) -> list[Candidate]:
-    """Return the candidates in the order in which to try them. The order depends on `seed`.
+    """Return the candidates in the order in which to try them. The order depends on `repo` and `seed`.
 
     Levels take turns. Within a level, shuffled files take turns. Functions that run only on import come last.
     """

@@ -62,7 +62,7 @@ def certify(  # noqa: PLR0913 - each is used once, here
     """Certify samples in order until `most` are certified. The result does not depend on `workers`.
 
     Args:
-        references: references by sample id. Their tests are replaced by the selected tests.
+        references: references by sample id, which receive the selected tests.
         boxes: judge that runs the tests. The judge shares `references`.
         earlier: cached certificates.
         jobs: number of references judged at once to simulate a busy machine.

@@ -38,7 +38,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A documented function that tests cover. Lines are 0-based, ends exclusive."""
+    """A documented function that tests cover. Lines are 0-based, and ends are exclusive."""
 
     path: str
     name: str
@@ -66,7 +66,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What a miner finds in a repository. It is the same on every machine."""
+    """What a miner finds in a repository. The findings are the same on every machine."""
 
     candidates: tuple[Candidate, ...]
     """Candidates, sorted by path and line. Names are unique within a file."""
@@ -84,7 +84,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Location of a function. Lines are 0-based, ends exclusive."""
+    """Location of a function. Lines are 0-based, and ends are exclusive."""
 
     path: str
     name: str

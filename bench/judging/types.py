@@ -1,4 +1,4 @@
-"""Verdicts and findings for all languages, and the protocol `Suite`."""
+"""Verdicts and findings for all languages, and the protocol `Suite` of a repository's tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Judgement:
 
     verdict: Verdict
     reason: str = ""
-    """One short line; empty if the completion passed."""
+    """Reason for the verdict, in one short line; empty if the completion passed."""
     tests_run: int = 0
     failed: tuple[str, ...] = ()
     """Tests that did not pass; empty if there is other evidence against the completion."""
@@ -130,7 +130,7 @@ class Suite(Protocol):
         """Return a job that judges `text` as the sample's function. Only the target file changes.
 
         Args:
-            secret: random text, new for each job, that binds the outcome to it.
+            secret: random text, new for each job, that ties the outcome to the job.
 
         Raises:
             InputFault: if `text` is not exactly one function.

@@ -96,10 +96,10 @@ class AnswerReader(Protocol):
     """Extracts functions in one language from a model's answers."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-        """Return the function with the file's indentation, and whether its syntax is valid.
+        """Return the function, indented as in the file, and whether its syntax is valid.
 
         Args:
-            wrapped: whether `answer` was between tags, so that it contains only code.
+            wrapped: whether `answer` was between tags and therefore contains only code.
         """
         ...
 
@@ -113,7 +113,7 @@ def _open_braces(text: str) -> int:
 
 
 class PlainAnswerReader:
-    """The default reader, which does not change code."""
+    """The default reader, which returns code unchanged."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the code in the last fence, or the head followed by the answer.

@@ -27,7 +27,7 @@ class FunctionParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Type:
-    """A class; in Java also an interface, enum, record or annotation."""
+    """A class or, in Java, an interface, enum, record or annotation."""
 
     name: str
     header: str

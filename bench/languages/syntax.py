@@ -1,4 +1,4 @@
-"""Parsed source text, tree walks, and a default search for uses of imports."""
+"""Parses source text, walks syntax trees, and provides a default search for uses of imports."""
 
 from __future__ import annotations
 

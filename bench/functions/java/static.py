@@ -301,7 +301,7 @@ def _binder_depth(load: JavaRawLoad) -> int | None:
 
 
 def read_functions(project: Project, main: tuple[str, ...], test: tuple[str, ...] = ()) -> Static[Definition]:
-    """List the documented methods in the source folders `main` that can become samples. `test` are test folders."""
+    """List the documented methods that can become samples. `main` are source folders, and `test` are test folders."""
     texts = project.snapshot.texts
     suite = project.manifest.tests
     apart = [folder for folder in test if not any(f"{source}/".startswith(f"{folder}/") for source in main)]

@@ -193,7 +193,7 @@ def checked_result(outcome: Outcome, what: str) -> dict[str, Any]:
     """Check and return the result of a job that compiles a repository or measures coverage.
 
     Raises:
-        InputFault: if the job failed; `what` says in the message what the job did.
+        InputFault: if the job failed. The message begins with `what`, the job's purpose.
         MachineFault: if the box lacks a program.
     """
     result = outcome.result if isinstance(outcome.result, dict) else {}

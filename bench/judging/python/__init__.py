@@ -57,7 +57,7 @@ def requirements(tests: TestSuite) -> tuple[str, ...]:
 
 
 def environment(tests: TestSuite, lock: tuple[str, ...], project: str, tree: Mapping[str, bytes]) -> Environment:
-    """Return the environment of a suite's boxes.
+    """Return the environment for the boxes in which a suite runs.
 
     Args:
         lock: installed packages, as ``name==version``.

@@ -113,14 +113,14 @@ class Java(Language):
 
     @property
     def apis(self) -> ApiStyle:
-        """The `ApiStyle` of Java."""
+        """The `ApiStyle` for Java."""
         from ctxbench.bench.languages.java import apis
 
         return apis
 
     @property
     def answers(self) -> AnswerReader:
-        """The `AnswerReader` of Java."""
+        """The `AnswerReader` for Java."""
         from ctxbench.bench.languages.java import answers
 
         return answers

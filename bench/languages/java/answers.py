@@ -18,7 +18,7 @@ _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the method with the file's indentation, and whether its braces match (see `AnswerReader.function`)."""
+    """Return the method, indented as in the file, and whether its braces match (see `AnswerReader.function`)."""
     if wrapped:
         blocks, before = [answer], ""
     else:

@@ -97,14 +97,14 @@ class Python(Language):
 
     @property
     def apis(self) -> ApiStyle:
-        """The `ApiStyle` of Python."""
+        """The `ApiStyle` for Python."""
         from ctxbench.bench.languages.python import apis
 
         return apis
 
     @property
     def answers(self) -> AnswerReader:
-        """The `AnswerReader` of Python."""
+        """The `AnswerReader` for Python."""
         from ctxbench.bench.languages.python import answers
 
         return answers

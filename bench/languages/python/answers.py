@@ -18,7 +18,7 @@ _ACTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the function with the file's indentation, and whether its syntax is valid (see `AnswerReader.function`)."""
+    """Return the function, indented as in the file, and whether its syntax is valid (see `AnswerReader.function`)."""
     if not wrapped:
         readers = (_continuation, _moved) if _is_deeper(head, answer) else (_moved, _continuation)
         for reader in readers:

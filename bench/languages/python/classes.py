@@ -1,4 +1,4 @@
-"""The classes of a Python project: bases, own members and inherited members."""
+"""Reads the classes of a Python project, with their bases, own members and inherited members."""
 
 from __future__ import annotations
 
