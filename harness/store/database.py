@@ -1,4 +1,4 @@
-"""Database connections with the settings of SQLite and PostgreSQL, one-line faults for their errors, and run locks."""
+"""Opens SQLite and PostgreSQL connections, turns their errors into one-line faults, and locks runs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _BUSY_MS = 60_000
 _PRAGMAS = (
     f"busy_timeout={_BUSY_MS}",
     "foreign_keys=ON",
-    # With WAL, NORMAL never damages the file, and a killed process loses nothing. A power cut may lose the last
-    # samples, and the next run repeats them. FULL costs a disk flush per sample.
+    # In WAL mode, NORMAL never corrupts the file, and a killed process loses nothing. A power cut may lose the last
+    # samples, which the next run repeats. FULL would flush the disk for every sample.
     "synchronous=NORMAL",
 )
 _CONNECT_S = 20
@@ -69,7 +69,7 @@ def reading_engine(url: URL) -> Engine:
     """
     if url.get_backend_name() == "postgresql":
         engine = _postgresql(url)
-        # Not the server's default: the pool would reset `for_reading` to reading and writing.
+        # Set this for each transaction, because the pool resets what `for_reading` sets on a connection.
         event.listen(engine, "begin", _only_read)
         return engine
     path = _file_of(url)
@@ -92,8 +92,8 @@ def _file_of(url: URL) -> Path:
 def _open_to_read(path: Path) -> sqlite3.Connection:
     """Open a SQLite file for reading, even in a folder without write permission.
 
-    To read, SQLite creates its log beside the file. If it cannot, there is usually no log: the file is complete and no
-    process writes to it.
+    To read a database, SQLite creates a log beside the file. If SQLite cannot create the log, usually no process is
+    writing to the database, and the file is complete.
     """
     name = f"file:{quote(str(path))}"
     # SQLAlchemy passes a connection between threads, but only one thread uses it at a time.
@@ -121,14 +121,14 @@ def _postgresql(url: URL) -> Engine:
     if url.get_driver_name() == "psycopg":
         # Without a timeout, a host that drops packets would block for minutes; PGCLIENTENCODING may name any encoding.
         url = url.update_query_dict({"connect_timeout": str(_CONNECT_S), **url.query, "client_encoding": "utf8"})
-    # Not the server's default: after the lock, each statement must see what other processes have committed.
+    # Do not rely on the server's default: after locking, a statement must see what other processes have committed.
     engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
     event.listen(engine, "begin", _lock)
     return engine
 
 
 def for_reading(connection: Connection) -> Connection:
-    """Return the connection in read-only mode, in which all reads see one state."""
+    """Return the connection in read-only mode, in which all reads see the same state of the database."""
     options: dict[str, Any] = {_READS: True}
     if connection.dialect.name == "postgresql":
         options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -136,7 +136,7 @@ def for_reading(connection: Connection) -> Connection:
 
 
 def with_others(connection: Connection) -> Connection:
-    """Return the connection in the mode for appending while other processes append."""
+    """Return the connection in the mode that lets several processes append at the same time."""
     return connection.execution_options(**{_WITH_OTHERS: True})
 
 
@@ -165,14 +165,14 @@ def name_of(url: URL) -> str:
 
 
 def _set_up(connection: Any, _: object) -> None:
-    # Python's driver would begin a transaction by itself, too late for a lock.
+    # Otherwise Python's driver would begin transactions itself, too late for `_begin` to take the lock.
     connection.isolation_level = None
     cursor = connection.cursor()
     try:
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")
     except sqlite3.Error:
-        connection.close()  # SQLAlchemy leaves it open
+        connection.close()  # SQLAlchemy would leave the connection open
         raise
     cursor.close()
 
@@ -180,7 +180,7 @@ def _set_up(connection: Any, _: object) -> None:
 def use_wal(engine: Engine) -> None:
     """Switch a SQLite file to write-ahead logging, so that readers and the writer do not block each other.
 
-    The file keeps this mode, so call this after the check of the schema: another program's file must not be changed.
+    The file keeps this mode. Check the schema first, so that no other program's file is changed.
     """
     if engine.dialect.name != "sqlite":
         return
@@ -207,7 +207,7 @@ def _only_read(connection: Connection) -> None:
 
 
 def _lock(connection: Connection) -> None:
-    """Take PostgreSQL's write lock, so that writers cannot deadlock. Processes that append together share it."""
+    """Take PostgreSQL's write lock, so that writers cannot deadlock. Processes that append together share the lock."""
     options = connection.get_execution_options()
     if not options.get(_READS, False):
         shared = "_shared" if options.get(_WITH_OTHERS, False) else ""
@@ -223,7 +223,7 @@ _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
 _AGAIN = "then run the same command again; finished samples are kept"
 _SERVER = "check the host and port, and that the server runs"
 _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
-    # A pattern of the database's message, in lower case.
+    # A pattern for the database's message in lower case, then the fault's class, message and cure.
     (
         "file is not a database",
         InputFault,
@@ -308,7 +308,7 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
 
 
 def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
-    """Return all rows as plain tuples, which is faster than SQLAlchemy's rows. For texts, integers and floats only."""
+    """Return all rows as plain tuples, faster than SQLAlchemy's rows. Columns must be texts, integers or floats."""
     result = connection.execute(query, parameters)
     cursor: Any = result.cursor
     rows: list[tuple[Any, ...]] = cursor.fetchall()
@@ -318,7 +318,7 @@ def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> li
 
 @contextlib.contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Pause garbage collection: a million rows trigger it often, and rows contain no cycles."""
+    """Pause garbage collection inside the context. It runs often while a million rows are read, but finds no cycles."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -329,7 +329,7 @@ def garbage_collection_paused() -> Iterator[None]:
 
 
 _TRIES, _PAUSE = 5, 0.1
-"""Attempts to take a file lock, and seconds between them. Readers that check a lock hold it for a moment."""
+"""Number of attempts to take a file lock, and seconds between them. A process that checks a lock holds it briefly."""
 _KEEP_ALIVE = ("tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3")
 """Settings that make PostgreSQL drop a vanished machine's locks after one minute instead of hours."""
 _HOLDERS = """
@@ -342,10 +342,10 @@ _HOLDERS = """
 
 @contextlib.contextmanager
 def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
-    """Hold the lock of a run inside the context. Yields False if the file system has no locks, otherwise True.
+    """Hold the lock of a run inside the context. Yields True, or False if the file system does not support locks.
 
     Raises:
-        InputFault: if another process holds the lock; names the process.
+        InputFault: if another process holds the lock; the message names that process.
         MachineFault: if the server does not answer.
     """
     with contextlib.ExitStack() as stack:
@@ -364,7 +364,7 @@ def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
 def locked(engine: Engine, connection: Connection, runs: Collection[str]) -> set[str] | None:
     """Return the ids of the locked runs, or None if locks cannot be read.
 
-    This is the case on a PostgreSQL standby, in a copy of a SQLite database without its lock folder, and on a file
+    Locks cannot be read on a PostgreSQL standby, in a copy of a SQLite database without its lock folder, or on a file
     system without locks.
     """
     if engine.dialect.name == "postgresql":
@@ -456,5 +456,5 @@ def _own_name() -> str:
 
 
 def _number(run: str) -> int:
-    """Return the number of a run's lock, from a range so large that two runs never share a number."""
+    """Return the number of a run's lock: 62 bits of a hash, so that two runs practically never share a number."""
     return int.from_bytes(hashlib.sha256(run.encode()).digest()[:8]) >> 2

@@ -1,4 +1,4 @@
-"""Reads one sample of one run by key; or all rows of a run."""
+"""Reads one sample of a run by its key, or all rows of a run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def detail(store: Store, run: str, sample: str) -> Detail:
 
 
 def call_texts(store: Store, run: str, sample: str, ordinal: int) -> CallTexts | None:
-    """Return prompt and answer of a model call; None if it does not exist."""
+    """Return the prompt and the answer of a model call; None if the call does not exist."""
     c, g, q = t.CALL_FACT.c, t.GENERATION_FACT.c, t.PROMPT.c
     joined = t.CALL_FACT.join(t.GENERATION_FACT, c.generation == g.number).join(t.PROMPT, g.prompt == q.number)
     query = select(q.digest, g.text).select_from(joined)
@@ -95,7 +95,7 @@ def _marks(connection: Connection, set_digest: str, sample: str) -> tuple[tuple[
 
 def _faults(connection: Connection, run: str, sample: str) -> tuple[str, ...]:
     f = t.FAULT.c
-    # Attempts are few, so look them up first. In a join, a database may start with the faults of all runs.
+    # A run has few attempts, so look them up first. With a join, the database might scan the faults of all runs.
     attempts = connection.scalars(select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)).all()
     query = select(f.message).where(f.attempt_id.in_(attempts), f.sample_id == sample)
     return tuple(connection.scalars(query.order_by(f.attempt_id, f.ordinal)))
@@ -134,7 +134,7 @@ def _calls(connection: Connection, run: str, sample: str) -> tuple[StoredCall, .
 
 
 def _completions(connection: Connection, run: str, sample: str, status: str | None) -> tuple[CompletionFacts, ...]:
-    """Return a sample's completions. For reference results, which have only scores, `status` is used."""
+    """Return a sample's completions. Those of reference results have only scores, and get the result's `status`."""
     c, g, j, v = t.COMPLETION_FACT.c, t.GENERATION_FACT.c, t.JUDGED_FACT.c, t.VERDICT.c
     joined = (
         t.COMPLETION_FACT.join(t.GENERATION_FACT, c.generation == g.number)
@@ -184,7 +184,7 @@ def _scores(connection: Connection, run: str, sample: str) -> dict[int, Kinds]:
 
 
 Kinds = Mapping[tuple[str, str], float | None]
-"""(profile, metric) -> value in the scale of the profile."""
+"""(profile, metric) -> value on the profile's scale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,10 +198,10 @@ class BlockFacts:
     state: str
     reason: str
     start: int | None
-    """First character in the prompt, as part of [start, end); None for a dropped block."""
+    """Index of the block's first character in the prompt; `end` is exclusive. Both are None for a dropped block."""
     end: int | None
     gain: float | None
-    """Gain in bits, if `ctxbench diagnose` measured the block; the run's coder takes precedence over later coders."""
+    """Gain in bits, preferably by the run's coder; None unless `ctxbench diagnose` measured the block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +221,7 @@ class StoredCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionFacts:
-    """A completion of a sample."""
+    """A completion of a sample, with its scores and verdict."""
 
     idx: int
     status: Status
@@ -230,13 +230,13 @@ class CompletionFacts:
     text: str | None
     """None for a reference result, which has only scores."""
     raw: str
-    """The model's answer, from which the text was extracted."""
+    """The model's whole answer, from which `text` was extracted."""
     judged: StoredVerdict | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """One sample of one run. If the sample is missing, there is no prompt, block, call or completion."""
+    """One sample of one run. A sample without a result has no prompt, blocks, calls or completions."""
 
     run: str
     sample: str
@@ -247,7 +247,7 @@ class Detail:
     repo: str
     path: str
     line: int
-    """Line of the cursor, from 0; `column` counts from 0 too."""
+    """Line of the cursor. `line` and `column` are counted from 0."""
     column: int
     status: Status
     marks: tuple[tuple[str, str], ...]
@@ -267,7 +267,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTexts:
-    """Prompt and raw answer of a model call."""
+    """The prompt and the raw answer of a model call."""
 
     prompt: str
     answer: str
@@ -334,20 +334,20 @@ def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """The rows of one run: sample -> its result, and its calls and completions in order, each with its answer."""
+    """The rows of one run, by sample id. Each call and completion is paired with its answer, in order."""
 
     results: Mapping[str, Any]
     calls: Mapping[str, list[tuple[Any, Any]]]
     completions: Mapping[str, list[tuple[Any, Any]]]
     scores: Mapping[tuple[str, int], dict[str, dict[str, float | None]]]
-    """Sample and index -> profile -> metric -> value."""
+    """(sample, completion index) -> profile -> metric -> value."""
     verdicts: Mapping[tuple[str, int], Any]
     answers: Mapping[str, Any]
-    """Id -> answer."""
+    """Id of an answer -> its row."""
 
 
 def rows_of(store: Store, run: str) -> RunRows:
-    """Return the rows of a run."""
+    """Return all rows of a run, grouped by sample."""
     scores: dict[tuple[str, int], dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
     judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT.c.verdict).select_from(
         t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)

@@ -1,4 +1,4 @@
-"""Appends finished samples in bulk, and stores their prompts. Similar prompts are compressed together, in packs."""
+"""Appends finished samples in bulk and stores their prompts. Similar prompts are compressed together in packs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def append_finished(
         ((keys[id_], sample) for id_, sample in samples.items() if id_ in keys and id_ not in stored_ids),
         key=itemgetter(0),
     )
-    # All prompts first: writers of the same prompts then wait for each other in the same order.
+    # Add all prompts first. Concurrent writers of equal prompts then wait for each other in the same order.
     texts = {sample.prompt_digest: sample.prompt for _, sample in new}
     texts |= {cost.prompt_digest: cost.prompt for _, sample in new for cost in sample.bits}
     texts |= {answer.prompt_digest: answer.prompt for answer in answers}
@@ -149,7 +149,7 @@ def _append_scores(connection: Connection, run: int | None, finished: Sequence[t
         for idx, scores in enumerate(sample.all_scores)
         for kind, value in scores.items()
     ]
-    # In the order of the table, so that neighbouring rows are written together.
+    # Sort the rows in the order of the table, so that neighbouring rows are written together.
     rows.sort(key=itemgetter(1, 2, 3))
     load(connection, t.SCORE_FACT, rows)
 
@@ -173,11 +173,11 @@ def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished
 
 
 _PACK_BYTES = 1 << 20
-"""Bytes of a pack before compression. Reading a prompt decompresses its pack, in about three milliseconds."""
+"""Maximum bytes of a pack before compression. To read a prompt, its whole pack is decompressed in about 3 ms."""
 _PACKS_KEPT = 8
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": _PACK_BYTES}]
-"""LZMA settings. A higher preset makes a pack 5% smaller but takes far longer. zlib's window is smaller than the
-distance between similar prompts."""
+"""LZMA settings. A higher preset makes a pack 5% smaller but takes far longer. zlib is unsuitable, because similar
+prompts are farther apart than its window."""
 
 
 def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, int]:

@@ -36,7 +36,7 @@ def marks_of(store: Store, set_digest: str) -> list[Mark]:
 
 
 def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
-    """Add remarks that boards show beside a run's numbers; return the number of new remarks."""
+    """Add remarks that boards show beside a run's values; return the number of new remarks."""
 
     def append(connection: Connection) -> int:
         stored_texts = list(connection.scalars(select(t.REMARK.c.text).where(t.REMARK.c.run_id == run)))
@@ -66,7 +66,7 @@ def add_cutoff(store: Store, generator: str, day: str) -> bool:
 
 
 def cutoffs(connection: Connection) -> dict[str, str]:
-    """Return generator -> its last training day, for generators with a stored day."""
+    """Return generator -> its stored last training day, for generators that have one."""
     c = t.CUTOFF.c
     return dict(connection.execute(select(c.generator, c.day).order_by(c.ordinal)).all())
 
@@ -81,7 +81,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 
 
 def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return run -> its remarks. The last remark counts passes with flags, which `strict` excludes."""
+    """Return run -> its remarks. A last remark counts the passes with flags, which `strict` treats as failed."""
     ids = list(runs)
     m = t.REMARK.c
     remarks_by_run: dict[str, tuple[str, ...]] = defaultdict(tuple)

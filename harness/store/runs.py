@@ -1,4 +1,4 @@
-"""Queries on stored runs, with a number of statements that does not depend on the number of samples."""
+"""Queries on stored runs. The number of SQL statements does not depend on the number of samples."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from ctxbench.strategies.registry import is_control
 
 SET_BACK = "restore the set as it was at the time of the run"
 _GIVE_SET = "give --samples the set of the run, unchanged since then"
-"""Advice for a changed sample set: for commands without --samples, and with it."""
+"""Advice for a changed sample set, for commands with --samples. `SET_BACK` is the advice for commands without it."""
 _FIELDS = ("context_tokens", "calls")
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
 CONTEXT = "context"
-"""Profile of context gain, bits and diagnostics. Its metrics are part of every table."""
+"""Profile of context gain, bits and diagnostics. Every table contains its metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
 
 
 def whole_id(run_id: str, ids: Collection[str]) -> str:
-    """Return the id in `ids` that equals `run_id`, or the only one that begins with it; raises like `find_run`."""
+    """Return the id in `ids` that equals `run_id`, or the only id that begins with `run_id`; raises like `find_run`."""
     matches = [id_ for id_ in ids if id_ == run_id] or [id_ for id_ in ids if id_.startswith(run_id)]
     if not matches:
         raise UnknownName("stored run", run_id, ids, command="ctxbench runs")
@@ -108,7 +108,7 @@ def whole_id(run_id: str, ids: Collection[str]) -> str:
 
 
 def check_set(run: str, digest: str, sample_set: SampleSet, *, cure: str = _GIVE_SET) -> None:
-    """Check that a sample set is the one that a run used.
+    """Check that a sample set equals the set that a run used.
 
     Raises:
         InputFault: if the digests differ.
@@ -126,7 +126,7 @@ def _sorted(runs: Iterable[Any]) -> list[Any]:
 
 
 def _begun(connection: Connection) -> dict[str, float]:
-    """Return run -> start of its latest attempt in seconds since 1970. Attempts that only ran tests do not count."""
+    """Return run -> start of its latest attempt, in seconds since 1970. Attempts that only ran tests are ignored."""
     a = t.ATTEMPT.c
     query = select(a.run_id, func.max(a.started)).where(~a.isolation.startswith(JUDGING)).group_by(a.run_id)
     return dict(connection.execute(query).all())
@@ -134,7 +134,7 @@ def _begun(connection: Connection) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """Selects runs and samples; None means all."""
+    """Selects runs and samples. A field with the value None restricts nothing."""
 
     id: str | None = None
 
@@ -165,7 +165,7 @@ def run_tables(
     prices: Prices | None = None,
     selection: RunFilter | None = None,
 ) -> list[RunTable]:
-    """Return the stored runs as columns: one table per run and language, a strategy's latest run last.
+    """Return the stored runs as tables of columns, one per run and language, a strategy's latest run last.
 
     A function counts as infra-failed until all its completions have verdicts. For imported runs, prompt, calls and time
     are unknown; for reference results, only the time.
@@ -174,9 +174,9 @@ def run_tables(
         samples: name of a sample set, including its limited runs; None for all.
         profile: the profile of the metrics. Metrics of `CONTEXT` and pass@k are always included. Several completions of
             a sample are averaged.
-        ks: values of k in addition to `KS`, for runs with at least k completions.
-        invalid: whether invalid samples (broken or vacuous) count; their values are in the columns in any case.
-        prices: rates for the stored tokens; None for the prices at the time of the run.
+        ks: values of k in addition to `KS`, used for runs with at least k completions per sample.
+        invalid: whether invalid samples (broken or vacuous) count. The columns always contain their values.
+        prices: rates to apply to the stored tokens; None for the prices at the time of the run.
         selection: the runs and samples to read; None for all.
     """
     run_filter = selection or RunFilter()
@@ -184,7 +184,7 @@ def run_tables(
         query = select(t.RUN) if samples is None else select(t.RUN).where(t.RUN.c.samples == samples)
         run_rows = [run for run in _sorted(connection.execute(query)) if run_filter.has(run)]
         begun = _begun(connection)
-        # The id is a digest, so it does not show which of two runs is newer.
+        # A run's id is a digest, so ids do not show which of two runs is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
         costs = costs_of(connection, run_rows, prices)
         columns = _run_columns(connection, run_rows, costs, profile, ks, run_filter, exclude=invalid == "exclude")
@@ -328,7 +328,7 @@ class RunColumns:
         return {name: column if name in stored_names else (None,) * len(samples.id) for name, column in costs.items()}
 
     def _test_seconds(self, samples: PlannedSamples) -> tuple[float | None, ...]:
-        """Return the test seconds per sample: 0 if all completions are blank."""
+        """Return the test seconds of each sample: 0 if all completions are blank; None without tests or a result."""
         return tuple(
             self.costs.test_seconds.get(id_, 0.0 if facts.tested and stored else None)
             for id_, facts, stored in zip(samples.id, samples.facts, samples.stored, strict=True)

@@ -1,4 +1,4 @@
-"""Reads a run's planned samples, with status and scores, as columns; and lists the sample sets of all runs."""
+"""Reads a run's planned samples with their status and scores as columns, and lists the sample sets of all runs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _NUMBERS: dict[str, ColumnElement[Any]] = {
     for column in t.RESULT_FACT.c
     if isinstance(column.type, Integer | Float) and column.name not in ("key", "prompt")
 } | {name: t.ACCESS_FACT.c[name] for name in ACCESS}
-"""Numeric columns of results and of strategies' accesses. Those without a `RunTable` field are costs."""
+"""Numeric columns of results and of strategies' accesses. Columns without a `RunTable` field are costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Properties of a sample, equal in all runs."""
+    """Properties of a sample that are the same in all runs."""
 
     benchmark: str
     kind: str
@@ -60,13 +60,13 @@ class PlannedSamples:
     key: tuple[int, ...]
     facts: tuple[Facts, ...]
     stored: tuple[str | None, ...]
-    """Status of each result; None without a result."""
+    """Status of each sample's result; None for a sample without a result."""
     numbers: Mapping[str, tuple[float | None, ...]]
-    """Column of the result -> its values; None without a result."""
+    """Column of the results -> its values; the value of a sample without a result is None."""
     kinds: tuple[Facts, ...]
 
     def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
-        """Return the status of each sample, as `status_of` does."""
+        """Return the status of each sample, as determined by `status_of`."""
         if not excluded and not any(facts.tested for facts in self.kinds):
             alike = {stored: status_of(self.kinds[0], stored, 0, n, excluded=False) for stored in set(self.stored)}
             return tuple([alike[stored] for stored in self.stored])
@@ -76,11 +76,11 @@ class PlannedSamples:
         )
 
     def all_in(self, language: str | None) -> bool:
-        """Return whether all samples are in `language`; True for None."""
+        """Return whether all samples are in `language`; True if `language` is None."""
         return language is None or {facts.language for facts in self.kinds} <= {language}
 
     def among(self, language: str) -> PlannedSamples:
-        """Return the samples in one language."""
+        """Return the columns of the samples in one language."""
         if self.all_in(language):
             return self
         keep = [place for place, facts in enumerate(self.facts) if facts.language == language]
@@ -135,7 +135,7 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
-    """Return the status of a sample. One with tests is missing until all its `n` completions have verdicts.
+    """Return the status of a sample. A sample with tests is missing until all its `n` completions have verdicts.
 
     Args:
         facts: the sample.
@@ -160,7 +160,7 @@ def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
     dated = t.SAMPLE.outerjoin(t.DATED, (s.set_digest == d.set_digest) & (s.id == d.sample_id))
     columns = (s.id, s.benchmark, s.kind, s.language, s.repo, s.path, s.subkind, d.day)
     query = select(*columns).select_from(dated).where(s.set_digest == digest)
-    # Equal facts become one object: a file has few distinct ones.
+    # Share one object among samples with equal facts: a file has few distinct facts.
     distinct: dict[tuple[str | None, ...], Facts] = {}
     return {id_: distinct.setdefault(tuple(facts), Facts(*facts)) for id_, *facts in fetched(connection, query)}
 
@@ -225,15 +225,15 @@ class StoredSet:
     name: str
     digest: str
     languages: tuple[str, ...]
-    """Ordered by number of samples, the largest first."""
+    """Languages of the samples, the language with the most samples first."""
     generators: tuple[str, ...]
-    """Ordered by number of runs, the largest first; language models come before the copy model."""
+    """Generators of the runs: language models before the copy model, then the generator with the most runs first."""
     runs: int
     size: int
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sample sets with runs: the user's first, then those with a language model, then larger sets."""
+    """Return the sets with runs. The user's own sets come first, then sets with a language model, then larger sets."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):

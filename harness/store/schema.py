@@ -7,17 +7,17 @@
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     pack 1─* prompt                                  (prompts that were stored together, compressed)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
-    run 1─0..1 imported, 1─* remark                  (its import file; remarks for its readers)
+    run 1─0..1 imported, 1─* remark                  (the run's import file; remarks shown with it)
     result 1─* engine_use                            (what context engines did for a sample)
-    result 1─0..1 access                             (what its strategy read)
+    result 1─0..1 access                             (what the strategy read)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
     mark                                             (samples excluded from scores, by set)
-    dated                                            (the days of samples' code, by set)
-    run 1─* named                                    (names that users give it)
+    dated                                            (dates of the samples' code, by set)
+    run 1─* named                                    (names that users give to the run)
     cutoff                                           (last day of a generator's training data, from its spec)
 
-A planned sample without a result row is missing. A result row is written in one transaction with all rows below it. Its
-key prevents a second one.
+A planned sample without a result row is missing. A result row is written in one transaction with all rows below it. The
+row's key prevents a second result of the sample.
 
 Narrow tables, `…_fact`, store millions of rows and refer to everything by number: a run, a sample, both together
 (`key`), a profile with a metric (`measure`), a model with its sampling (`source`), a prompt, an answer. Views replace
@@ -55,7 +55,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import ForeignKeyConstraint, SchemaItem
 
 SCHEMA_NUMBER = 28
-"""Version of the tables and views, increased with each change. A database with another number is refused."""
+"""Version of the tables and views, increased with each change. ctxbench refuses a database with another number."""
 METADATA = MetaData()
 VIEWS = MetaData()
 VIEW_QUERIES: dict[str, Select[Any]] = {}
@@ -125,7 +125,7 @@ SAMPLE = Table(
 DATED = Table(
     "dated",
     METADATA,
-    # Not a column of the samples: their dates may become known after a run has stored them.
+    # Dates have their own table, because they may become known after a run has stored the samples.
     Column("set_digest", _KEY, primary_key=True),
     Column("sample_id", String(500), primary_key=True),
     # YYYY-MM-DD, in UTC.
@@ -134,7 +134,7 @@ DATED = Table(
 CUTOFF = Table(
     "cutoff",
     METADATA,
-    # A canonical spec; of several days the one stored last counts.
+    # A canonical spec. If several days are stored for it, the last stored day counts.
     Column("generator", Text, primary_key=True),
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("day", String(10), nullable=False),
@@ -168,7 +168,7 @@ PROMPT = Table(
 SOURCE = Table(
     "source",
     METADATA,
-    # Two writers may number the same entry at once; it then has two numbers.
+    # If two writers number the same entry at once, the entry gets two numbers.
     Column("number", Integer, primary_key=True),
     *_texts("generator", "version", "sampling"),
 )
@@ -259,7 +259,7 @@ GAIN_FACT = _fact(
     "block_gain",
     Column("key", Integer, primary_key=True, autoincrement=False),
     _number("ordinal"),
-    # The coder that measured it; another version of the coder may measure it again.
+    # The coder that measured the gain. Another version of the coder may measure it again.
     Column("coder", String(500), primary_key=True),
     Column("gain", Float, nullable=False),
     ForeignKeyConstraint(["key", "ordinal"], ["block_fact.key", "block_fact.ordinal"]),
@@ -304,7 +304,7 @@ VERDICT = Table(
     Column("seconds", Float, nullable=False),
     Column("peak_bytes", BigInteger, nullable=False),
     Column("flags", Text, nullable=False),
-    # Verdict and reason of the first test run, if the tests were repeated at once; empty otherwise.
+    # Verdict and reason of the first test run, if the tests were repeated at once; otherwise empty.
     Column("earlier", Text, nullable=False),
     # The only run that a verdict from a merged shard counts for; empty for other verdicts.
     Column("run", Text, nullable=False),
@@ -323,7 +323,7 @@ ATTEMPT = Table(
     Column("run_id", ForeignKey("run.id"), nullable=False),
     Column("started", Float, nullable=False),
     Column("isolation", Text, nullable=False),
-    # Whether its process held the lock on the run until the attempt ended.
+    # Whether the attempt's process held the lock on the run until the attempt ended.
     Column("locked", Integer, nullable=False, server_default="0"),
     # Concurrency of the attempt; null if not recorded.
     Column("workers", Integer),
@@ -372,7 +372,7 @@ IMPORTED = Table(
 MARK = Table(
     "mark",
     METADATA,
-    # Samples are marked when their set is built, before any run has stored them here.
+    # No foreign key: samples are marked when their set is built, before a run has stored them.
     Column("set_digest", _KEY, primary_key=True),
     Column("sample_id", String(500), primary_key=True),
     Column("mark", String(32), primary_key=True),
@@ -404,7 +404,7 @@ _NUMBERED: Mapping[str, tuple[Table, Sequence[ColumnElement[Any]]]] = {
     "coder": (CODER, [CODER.c.coder, CODER.c.language]),
     "measure": (MEASURE, [MEASURE.c.profile, MEASURE.c.metric]),
 }
-"""Number column -> the table that it refers to, and the columns that a view shows instead."""
+"""Number column -> the table to which it refers, and the columns that a view shows instead of the number."""
 
 
 def _view(facts: Table, *others: ColumnElement[Any]) -> Table:
@@ -434,7 +434,7 @@ SCORE, JUDGED = _view(SCORE_FACT), _view(JUDGED_FACT)
 
 
 def key_of(run: str, sample: str) -> ScalarSelect[int]:
-    """Return a subquery for the key of a run's sample. It does not read the run's other samples."""
+    """Return a subquery for the key of a run's sample, which does not read the run's other samples."""
     f, s = PLANNED_FACT.c, SAMPLE.c
     of_name = f.sample.in_(select(s.number).where(s.id == sample))
     return select(f.key).where(f.run == run_number(run), of_name).scalar_subquery()

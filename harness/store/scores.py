@@ -33,7 +33,7 @@ _SECONDS, _DOLLARS = 9, 15
 
 
 def kinds_of(run: str) -> Select[Any]:
-    """Return the query for a run's (profile, metric) pairs. It looks up each measure, not each score."""
+    """Return the query for a run's (profile, metric) pairs. The query looks up each measure instead of each score."""
     s, m = t.SCORE_FACT.c, t.MEASURE.c
     return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
 
@@ -100,7 +100,7 @@ def add_scores(
 def verdict_counts(
     connection: Connection, runs: Iterable[str], *, strict: bool = False
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return run -> sample -> (verdicts, passes). With `strict`, only plain completions can pass."""
+    """Return run -> sample -> (verdicts, passes). With `strict`, passes with flags count as failures."""
     s = t.SCORE.c
     runs = list(runs)
     doubted = passes_not_plain(connection, runs) if strict else {}
@@ -127,7 +127,7 @@ def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs of a run per sample, for samples with a result."""
+    """Costs of each sample of a run that has a result, as sample -> cost."""
 
     tokens_in: dict[str, float | None] = field(default_factory=dict)
     tokens_out: dict[str, float | None] = field(default_factory=dict)
@@ -136,13 +136,13 @@ class Costs:
     calls: dict[str, float | None] = field(default_factory=dict)
     test_seconds: dict[str, float | None] = field(default_factory=dict)
     summaries: Costs | None = None
-    """Costs of a separate summariser, which the other fields exclude; None without a summariser."""
+    """Costs of a separate summariser, which the other fields do not include; None without a summariser."""
     offline: dict[str, float | None] = field(default_factory=dict)
     """Name in `OFFLINE_COSTS` -> total cost of API summaries; empty without summaries."""
 
 
 def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None = None) -> dict[str, Costs]:
-    """Return run -> costs of its samples over all their calls."""
+    """Return run -> costs of its samples, summed over their calls."""
     costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
     for run, offline in _offline(connection, costs_by_run, prices).items():
         costs_by_run[run].offline.update(offline)
@@ -179,7 +179,7 @@ class RunCosts:
 
 
 def costs_of_run(connection: Connection, run: str) -> RunCosts:
-    """Return the costs of a run so far, as if no call were shared with another run."""
+    """Return the costs of a run so far. Answers that other runs share are counted in full."""
     p, c, g, r = t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c, t.RESULT.c
     joined = t.PLANNED_FACT.join(t.CALL_FACT, c.key == p.key).join(t.GENERATION_FACT, c.generation == g.number)
     calls = select(*_sums()).select_from(joined).where(p.run == t.run_number(run))
@@ -231,7 +231,7 @@ def _of_run(connection: Connection, run: Any, prices: Prices | None) -> Costs:
 
 
 def _sums() -> tuple[Any, ...]:
-    """Return the sums over answers. The second last column counts answers without a price."""
+    """Return the SQL sums over answers. The last two columns count the answers without a price and all answers."""
     g = t.GENERATION_FACT.c
     lacking = func.count() - func.count(g.price)
     return *map(func.sum, (g.tokens_in, g.tokens_out, g.cached, g.seconds, g.price)), lacking, func.count()
@@ -279,7 +279,7 @@ def _of_calls(rows: Sequence[tuple[Any, ...]], rate: Rate | None) -> Costs:
     else:
         prices = [_priced(rate, *row) for row in zip(tokens_in, tokens_out, cached, seconds, strict=True)]
     rounded = [None if price is None else round(price, _DOLLARS) for price in prices]
-    # Some databases return sums of integers as another type.
+    # Some databases return a sum of integers as another type, such as Decimal.
     numbers: list[list[float | None]] = [
         list(map(float, map(int, sums))) for sums in (tokens_in, tokens_out, cached, calls)
     ]
@@ -333,7 +333,7 @@ def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
 
 
 def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
-    """Return run -> sample -> mean block gain in bits. The run's coder takes precedence over later coders."""
+    """Return run -> sample -> mean block gain in bits. The run's coder has precedence over later coders."""
     g, r = t.BLOCK_GAIN.c, t.RUN.c
     query = (
         select(g.run_id, g.sample_id, g.coder, r.coder, g.gain)

@@ -1,4 +1,4 @@
-"""Searches a run's samples by the rules of `harness.results`."""
+"""Searches a run's samples. The rules in `harness.results` decide which samples have a value."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ NOT_PLAIN = "not plain"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """The metric for searching and comparing samples."""
+    """The metric by which samples are searched and compared."""
 
     profile: str
     metric: str
     worst: float | None = None
-    """Value of a model-failed sample, in the scale of the profile; None to use its stored value."""
+    """Value of a model-failed sample on the profile's scale; None to use its stored value."""
     lower_is_better: bool = False
 
 
@@ -44,7 +44,7 @@ class SampleFilter:
     run: str
     measure: Measure
     words: str = ""
-    """Part of the id, path or repository, ignoring case."""
+    """Text that the id, path or repository contains, ignoring case."""
     language: str = ""
     repo: str = ""
     level: str = ""
@@ -53,10 +53,10 @@ class SampleFilter:
     flag: str = ""
     other: str = ""
     differs: Differs = ""
-    """``any``: samples that count in both runs with different values; ``first``, ``second``: that run is better."""
+    """``any``: only samples that count in both runs with different values; ``first`` or ``second``: that run is better."""
 
     def fits(self, sample: FoundSample) -> bool:
-        """Return whether a sample matches all conditions except on its language, verdicts and flags."""
+        """Return whether a sample matches all conditions except those on language, verdict and flag."""
         words, texts = self.words.casefold(), (sample.id, sample.path, sample.repo)
         exact = ((self.repo, sample.repo), (self.level, sample.level), (self.status, sample.status))
         return (
@@ -86,12 +86,12 @@ class FoundSample:
     level: str
     status: Status
     value: float | None
-    """Mean over the completions, in the scale of the profile; None if the sample does not count."""
+    """Mean over the completions, on the profile's scale; None if the sample does not count."""
     other: float | None = None
 
 
 def search(store: Store, sample_filter: SampleFilter, *, order: Order = "plan") -> list[FoundSample]:
-    """Return the matching samples. ``difference`` needs the filter's `other`. Samples without a value come last."""
+    """Return the matching samples, those without a value last. The order ``difference`` needs `sample_filter.other`."""
     run, measure = sample_filter.run, sample_filter.measure
     with garbage_collection_paused(), store.reading() as connection:
         others = {id_: value for id_, _, _, value in _counted(connection, sample_filter.other, measure)}
@@ -130,7 +130,7 @@ def is_planned(store: Store, run: str, sample: str) -> bool:
 
 
 def _counted(connection: Connection, run: str, measure: Measure) -> Iterator[tuple[str, Facts, Status, float | None]]:
-    """Yield id, facts, status and value of each planned sample, in the plan's order; nothing without such a run."""
+    """Yield id, facts, status and value of each planned sample, in the plan's order; nothing for an unknown run."""
     row = connection.execute(select(t.RUN).where(t.RUN.c.id == run)).first()
     if row is None:
         return
@@ -156,7 +156,7 @@ def _lines(connection: Connection, run: str) -> dict[str, int]:
 
 
 def _among(connection: Connection, sample_filter: SampleFilter) -> Iterator[set[str]]:
-    """Yield the samples with the verdict, and those with the flag, if the filter asks for them."""
+    """Yield a set of sample ids for the filter's verdict, and one for its flag, unless they are empty."""
     j, v, run = t.JUDGED.c, t.VERDICT.c, sample_filter.run
     judged = select(j.sample_id).select_from(t.JUDGED.join(t.VERDICT, j.verdict_key == v.key)).where(j.run_id == run)
     if sample_filter.verdict:
@@ -172,7 +172,7 @@ def _among(connection: Connection, sample_filter: SampleFilter) -> Iterator[set[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """The values that can filter a run's samples, each field sorted."""
+    """Values by which a run's samples can be filtered, each field sorted."""
 
     repos: tuple[str, ...]
     levels: tuple[str, ...]
@@ -182,7 +182,7 @@ class Facets:
 
 
 def facets(store: Store, run: str) -> Facets:
-    """Return the values that can filter a run's samples."""
+    """Return the values by which a run's samples can be filtered."""
     p, s, j, v = t.PLANNED.c, t.SAMPLE.c, t.JUDGED.c, t.VERDICT.c
     planned = t.PLANNED.join(t.SAMPLE, (p.set_digest == s.set_digest) & (p.sample_id == s.id))
     places = select(s.repo, s.subkind).select_from(planned).where(p.run_id == run)

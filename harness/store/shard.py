@@ -2,7 +2,7 @@
 
 A shard is gzipped JSON Lines: a manifest with the digests of run and sample set; then, sorted, prompts, answers,
 verdicts and finished samples; last, values that vary between repetitions (seconds, bytes of memory, test output). The
-file name contains a digest of all other lines, so repeating a unit of work writes the same name.
+file name contains a digest of all lines but those values, so repeating a unit of work gives the same file name.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class AttemptLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Finished samples of a run with all data that they refer to; or only verdicts; or an attempt."""
+    """Finished samples of a run with all data that they refer to, or only verdicts, or only the log of an attempt."""
 
     spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -96,7 +96,7 @@ def encode(shard: Shard) -> tuple[str, bytes]:
 
 
 def write(folder: Path, shard: Shard) -> None:
-    """Write a shard into a folder atomically. A file with its name already has the same results."""
+    """Write a shard into a folder atomically. An existing file of this name has the same results."""
     name, content = encode(shard)
     write_atomic(folder / name, content)
 
@@ -116,7 +116,7 @@ def read(path: Path) -> Shard:
     """Read a shard and check its content against its name.
 
     Raises:
-        InputFault: if the file is not a shard or was changed; names file and line.
+        InputFault: if the file is not a shard or was changed; the message names file and line.
     """
     where = str(path)
     facts: list[str] = []

@@ -39,7 +39,7 @@ from ctxbench.harness.store.write import (
 )
 
 Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
-"""(run, its samples) -> units of this process."""
+"""(run, its samples) -> the units of work for this process."""
 Deliver = Callable[[Shard], None]
 """Writes or sends a shard."""
 Earlier = Callable[[str, Collection[str]], Iterable[Shard]]
@@ -56,7 +56,7 @@ class _OpenUnit:
 
 
 class ShardStore(Store):
-    """A process's own database, and the shards that it delivers; thread-safe."""
+    """A process's own database, which also delivers finished samples as shards; thread-safe."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ShardStore(Store):
         self._specs: dict[str, RunSpec] = {}
         self._open_units: dict[str, list[_OpenUnit]] = {}
         self._unlinked: dict[str, list[tuple[str, Mapping[int, StoredVerdict]]]] = defaultdict(list)
-        """Run -> (sample, its verdicts), for samples whose earlier shard lacks these verdicts."""
+        """Run -> (sample, its verdicts), for samples that were delivered in a shard without these verdicts."""
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
         """Record a run, its samples and the units of this process; return the run's id."""
@@ -103,7 +103,7 @@ class ShardStore(Store):
             super().add_all_finished(run, spec.coder, finished, generations=shard.generations, verdicts=shard.verdicts)
         if not in_shards or not any(sample.tested for sample in mine):
             return
-        # A verdict that followed its sample is in a shard without samples.
+        # Verdicts that were computed after their sample's delivery are in shards without samples.
         judged = {key for sample, key in verdicts.judged(self, run) if sample in in_shards}
         if judged - delivered:
             self._deliver(self._of_verdicts(run, verdicts.find(self, judged - delivered).values()))
@@ -135,7 +135,7 @@ class ShardStore(Store):
         return len(finished)
 
     def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-        """Record verdicts on a delivered sample. They are delivered in a later shard, and linked when it is merged."""
+        """Record verdicts on a delivered sample. A later shard delivers them, and its merge links them to the sample."""
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 
@@ -235,7 +235,7 @@ def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[
     ids: set[str] = set()
     with store.reading() as connection:
         for part in parts([sample.id for sample in samples]):
-            # Nested queries, so that no table is read completely.
+            # Nest the queries, so that the database reads no table completely.
             keys = select(p.key).where(p.run.in_(runs), p.sample.in_(select(s.number).where(s.id.in_(part))))
             answers = select(c.generation).where(c.key.in_(keys))
             ids.update(connection.scalars(select(g.id).where(g.number.in_(answers))))

@@ -92,8 +92,8 @@ class Store:
 
     @contextlib.contextmanager
     def _writing(self, *, together: bool = False) -> Iterator[Connection]:
-        """Yield a connection in a write transaction. With `together`, PostgreSQL allows other writers meanwhile."""
-        # A Python lock passes on at once; SQLite's lock is polled, with growing pauses.
+        """Yield a connection in a write transaction. With `together`, other processes may append to PostgreSQL too."""
+        # Waiting threads get a Python lock at once. They would poll SQLite's lock with growing pauses.
         turn = contextlib.nullcontext() if together and self._engine.dialect.name == "postgresql" else self._turn
         with turn, explained(self.where), self._engine.connect() as plain:
             connection = with_others(plain) if together else plain
@@ -108,7 +108,7 @@ class Store:
                     raise
 
     def run_lock(self, run: str) -> AbstractContextManager[bool]:
-        """Hold the lock of a run inside the context; yields as `database.run_lock`.
+        """Hold the lock of a run inside the context; yields the same value as `database.run_lock`.
 
         Raises:
             InputFault: if another process holds the lock.
@@ -276,7 +276,7 @@ class Store:
         return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
-        """Run `append` in a transaction; retry if another process stored an equal row. `together`: as in `_writing`."""
+        """Run `append` in a transaction; retry if another process stored an equal row. See `_writing` for `together`."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
                 return append(connection)
@@ -343,7 +343,7 @@ def _check(engine: Engine, where: str) -> None:
 
 
 def exists(url: str) -> bool:
-    """Return whether a SQLite file exists. For servers always True."""
+    """Return whether the file of a SQLite database exists; always True for servers."""
     parsed = read_url(url)
     return parsed.get_backend_name() != "sqlite" or Path(str(parsed.database)).is_file()
 
@@ -356,12 +356,12 @@ def which(url: str) -> str:
 
 
 def version(store: Store, url: str) -> str:
-    """Return a text that changes when rows are added. It takes equally long for databases of any size.
+    """Return a text that changes when rows are added. The call takes equally long for databases of any size.
 
-    On a PostgreSQL server, other databases may change it too.
+    On a PostgreSQL server, changes in other databases may also change the text.
 
     Raises:
-        InputFault: if the file is gone.
+        InputFault: if the database file no longer exists.
     """
     parsed = read_url(url)
     if parsed.get_backend_name() == "sqlite":

@@ -1,4 +1,4 @@
-"""Creates the tables, protects rows from changes, and deletes runs and verdicts."""
+"""Creates the tables, protects their rows from changes, and deletes runs and verdicts."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def delete_run(store: Store, run: str) -> int:
         number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
         keys = select(t.PLANNED_FACT.c.key).where(t.PLANNED_FACT.c.run == number)
         count = 0
-        # In reverse order, children before their parents.
+        # Delete in reverse order, so that referring rows go before the rows to which they refer.
         for table in reversed(t.METADATA.sorted_tables):
             if "run_id" in table.c:
                 rows = table.c.run_id == run
@@ -137,7 +137,7 @@ def delete_run(store: Store, run: str) -> int:
 
 
 def forget_unbegun(store: Store, run: str) -> None:
-    """Delete a run if no attempt has stored anything for it."""
+    """Delete a run for which no attempt has stored anything."""
     attempts = select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)
     with store.reading() as connection:
         is_begun = connection.scalar(

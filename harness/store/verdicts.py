@@ -43,7 +43,7 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
 
 
 def find_by_text(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
-    """Return (sample digest, text digest) -> verdict, for those of `contents` that are stored, for any image.
+    """Return (sample digest, text digest) -> verdict, for stored `contents`, judged in any image.
 
     Verdicts from merged shards are included only for their own run.
     """
@@ -99,7 +99,7 @@ def passed(verdict: StoredVerdict) -> float:
 
 
 def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
-    """Return run -> sample -> number of passes with flags, where there are any."""
+    """Return run -> sample -> number of passes with flags, for samples with such passes."""
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
         select(j.run_id, j.sample_id, func.count())
@@ -114,7 +114,7 @@ def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, C
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnscoredCompletion]:
-    """Return a run's function completions without a score, in the plan's order. `among` limits the sample ids."""
+    """Return a run's function completions without a score, in the plan's order; with `among`, only of these samples."""
     c, p, m, s, n = t.COMPLETION_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c, t.SCORE_FACT.c, t.MEASURE.c
     number = t.run_number(run)
     measure = select(n.number).where(n.profile == PROFILE, n.metric == PASS).scalar_subquery()
@@ -144,7 +144,7 @@ def judged(store: Store, run: str) -> list[tuple[str, str]]:
 
 
 def all_equal(store: Store, run: str) -> bool:
-    """Return whether a run has samples with several completions, and all completions of each sample are equal."""
+    """Return whether a run has samples with several completions, and each sample's completions are equal."""
     c = t.COMPLETION.c
     per_sample = (
         select(func.count().label("made"), func.count(c.text.distinct()).label("texts"))

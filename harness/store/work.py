@@ -22,7 +22,7 @@ from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Imported, read_flags, spec_of
 
 JUDGING = "tests "
-"""Prefix of an attempt's isolation if it only ran tests."""
+"""Prefix of the isolation of an attempt that only ran tests."""
 _TESTS = ", tests in "
 """Separator before the back end's name in an attempt's isolation."""
 _NODES = " Ray nodes"
@@ -36,9 +36,9 @@ class RunWork:
 
     id: str
     choices: RunSpec
-    """Without secrets."""
+    """The choices of the run, without secrets."""
     sandbox: str
-    """Value of ``--sandbox``; empty if it makes no difference."""
+    """Value of ``--sandbox``; empty if the option makes no difference."""
     planned: int
     statuses: Mapping[str, int]
     unjudged: int
@@ -50,13 +50,13 @@ class RunWork:
     file: ImportedFile | None
     """The import file with its options; None for a run made here."""
     alive: bool | None = None
-    """Whether a process is working on the run. False if its process ended without recording the attempt's end; None if
+    """Whether a process is working on the run. False if the process ended without recording the attempt's end; None if
     no attempt is open, or locks cannot be read."""
     name: str = ""
 
     @property
     def origin(self) -> Origin:
-        """Where the run's numbers come from."""
+        """Origin of the run's results: run here, imported, or reference results."""
         return Origin.RUN if self.imported is None else self.imported.origin
 
     @property
@@ -142,7 +142,7 @@ def _alive(work: RunWork, locked: Collection[str] | None) -> bool | None:
         return None
     if work.id in locked:
         return True
-    # A killed earlier attempt says nothing about a later one.
+    # If an earlier attempt was killed, that does not show whether a later attempt is alive.
     return False if _begun(work.attempts[-1]) else None
 
 
@@ -152,7 +152,7 @@ def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, i
 
 
 def status_counts(connection: Connection, runs: Collection[str]) -> dict[str, dict[str, int]]:
-    """Return run -> status -> number of finished samples, statuses sorted."""
+    """Return run -> status -> number of finished samples, sorted by status."""
     r = t.RESULT.c
     query = select(r.run_id, r.status, func.count()).where(r.run_id.in_(runs)).group_by(r.run_id, r.status)
     statuses_by_run: dict[str, dict[str, int]] = defaultdict(dict)
@@ -207,10 +207,10 @@ def _siblings(connection: Connection, files: Iterable[Imported]) -> dict[str, li
 
 
 def _sandbox(attempts: Sequence[Attempted], functions: bool, *, imported: bool) -> str:
-    """Return the value of ``--sandbox`` that the attempts used; empty if it makes no difference."""
+    """Return the value of ``--sandbox`` that the attempts used; empty if the option makes no difference."""
     if imported or not functions or not attempts:
         return ""
-    # Every attempt runs tests unless told not to. Each node may have chosen its own back end.
+    # An attempt without a recorded back end ran no tests, except on a cluster, where each node chooses its back end.
     unsaid = "" if any(attempt.isolation.endswith(_NODES) for attempt in attempts) else "none"
     return next((attempt.sandbox for attempt in reversed(attempts) if attempt.sandbox), unsaid)
 
@@ -221,7 +221,7 @@ def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[st
     return ImportedFile(
         format=source.format,
         source=source.source,
-        # Empty if the file itself describes its samples: then no version of ctxbench decided its scores.
+        # `code` is empty if the file itself describes its samples, because no version of ctxbench computed the scores.
         has_sample_set=bool(run.code),
         language=languages[0] if len(languages) == 1 else "",
         labels=tuple(label for label, values in shared.items() if len(values) == 1),
@@ -238,9 +238,9 @@ class Attempted:
     isolation: str
     """How strategies were isolated, and where tests ran."""
     ended: float | None
-    """End in seconds since 1970; None if the attempt still runs or its process was killed."""
+    """End in seconds since 1970; None if the attempt is still running or its process was killed."""
     reason: str
-    """``done``, ``faults``, ``interrupted`` or ``failed``; empty without an end."""
+    """``done``, ``faults``, ``interrupted`` or ``failed``; empty if no end is recorded."""
     finished: int | None
     missing: int | None
     faults: int
@@ -265,7 +265,7 @@ class FaultGroup:
     count: int
     attempt: int
     started: float
-    """Start of that attempt in seconds since 1970; faults have no time of their own."""
+    """Start, in seconds since 1970, of the last attempt with such a fault. Faults have no time of their own."""
     samples: tuple[str, ...]
     detail: str
 
@@ -282,7 +282,7 @@ class ConstructionTime:
 
 
 def faults_of(store: Store, run: str) -> list[FaultGroup]:
-    """Return a run's faults, grouped by kind and message, the latest attempt first, then the most frequent."""
+    """Return a run's faults, grouped by kind and message. Latest attempts come first, then the most frequent faults."""
     f, a = t.FAULT.c, t.ATTEMPT.c
     rows = (
         select(f.kind, f.message, f.attempt_id, f.ordinal, f.sample_id, a.started)
@@ -384,7 +384,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
 
 
 def loads_of(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[Load | None, ...]]:
-    """Return run -> distinct loads under which its stored samples were made; see `RunInfo.loads`."""
+    """Return run -> distinct loads under which its samples were completed; see `RunInfo.loads`."""
     return {
         run: tuple(
             dict.fromkeys(

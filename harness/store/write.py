@@ -26,7 +26,7 @@ _PLAIN_CHOICES = (
     *("seed", "tokenizer", "code", "summariser_version", "summarises_tests"),
 )
 _MANY = 500
-"""Keys per lookup, because databases limit the number of parameters."""
+"""Maximum number of keys per lookup. Databases limit the number of parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class StoredGeneration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBits:
-    """The bits that a target costs after a prompt."""
+    """The cost of a target after a prompt, in bits."""
 
     language: str
     prompt_digest: str
@@ -110,9 +110,9 @@ class StoredCompletion:
     text: str
     flags: tuple[str, ...]
     scores: Mapping[tuple[str, str], float | None]
-    """(profile, metric) -> value in the scale of the profile."""
+    """(profile, metric) -> value on the profile's scale."""
     verdict: str | None = None
-    """Key of the verdict; None for lines, empty completions and completions that are not judged yet."""
+    """Key of the verdict; None for lines, blank completions and completions that are not judged yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +124,12 @@ class StoredAccess:
     characters: int
     explored_files: int
     explored_recall: float | None
-    """Share (0 to 1) of the answer's definitions in the received text; None if no definition is known."""
+    """Share (0 to 1) of the answer's definitions that the received text contains; None if no definition is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A finished sample of a run with all its data; stored completely or not at all."""
+    """A finished sample of a run with all its data. It is stored completely or not at all."""
 
     sample_id: str
     status: Status
@@ -145,7 +145,7 @@ class Finished:
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
     scores: Mapping[tuple[str, str], float | None] = dataclasses.field(default_factory=dict)
-    """(profile, metric) -> value of the prompt, for runs without completions."""
+    """(profile, metric) -> value for the prompt, for runs without completions."""
     engines: tuple[EngineUse, ...] = ()
     access: StoredAccess | None = None
     """What the strategy read; None if no strategy ran or the record is missing."""
@@ -204,12 +204,12 @@ class Imported:
 
 
 def read_flags(stored: str | None) -> tuple[str, ...]:
-    """Parse stored flags; empty for None."""
+    """Parse stored flags; None gives an empty tuple."""
     return tuple(json.loads(stored)) if stored else ()
 
 
 def spec_of(run: Any) -> RunSpec:
-    """Return the choices of a run from its database row, without secrets. Their `id` is then not that of the run."""
+    """Return the choices of a run from its database row, without secrets. The result's `id` may not be the run's id."""
     sampling = json.loads(run.sampling)
     return RunSpec(
         **{name: getattr(run, name) for name in _PLAIN_CHOICES},
@@ -222,7 +222,7 @@ def spec_of(run: Any) -> RunSpec:
 
 
 def clean(value: V) -> V:
-    """Return a value that all databases accept: None for NaN and infinity, texts without lone surrogates and NUL."""
+    """Return a value that all databases accept: None for NaN and infinity, texts without lone surrogates or NUL."""
     if isinstance(value, str):
         # "replace" writes a question mark for each lone surrogate.
         return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")  # type: ignore[return-value]
@@ -233,20 +233,20 @@ def clean(value: V) -> V:
 
 @functools.cache
 def _columns(table: Table) -> tuple[str, ...]:
-    """Return the columns that a row gives. The database numbers the rows of some tables itself."""
+    """Return the columns to write, without `number` where the database numbers the rows itself."""
     return tuple(column.name for column in table.c if not (column.name == "number" and column.primary_key))
 
 
 def row_of(table: Table, record: object, **others: Any) -> tuple[Any, ...]:
-    """Return a row from the fields of a record that are named like the columns, and from `others`."""
+    """Return a row built from `others` and from the fields of a record that have the names of the columns."""
     return tuple(clean(others[name] if name in others else getattr(record, name)) for name in _columns(table))
 
 
 def load(connection: Connection, table: Table, rows: Rows) -> None:
-    """Append rows, as of `row_of`.
+    """Append rows that were built by `row_of`.
 
     Raises:
-        IntegrityError: if a row exists.
+        IntegrityError: if a row is already stored.
     """
     if rows:
         connection.exec_driver_sql(_insert(connection, table), list(rows))
@@ -264,7 +264,7 @@ def merge(connection: Connection, table: Table, rows: Rows) -> int:
 
 
 def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]) -> dict[str, int]:
-    """Return key -> row number, for keys that are stored. `name` is the column of the keys."""
+    """Return key -> row number, for the stored keys. `name` is the column that contains the keys."""
     column, number = table.c[name], table.c.number
     stored: dict[str, int] = {}
     for part in parts(keys):
@@ -291,7 +291,7 @@ def name_numbers(connection: Connection, table: Table, keys: Set[tuple[str, ...]
 
 
 def parts(keys: Sequence[V]) -> Iterator[Sequence[V]]:
-    """Split keys into lookups of a size that all databases accept."""
+    """Split keys into parts that all databases accept in one lookup."""
     for start in range(0, len(keys), _MANY):
         yield keys[start : start + _MANY]
 
