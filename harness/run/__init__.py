@@ -12,7 +12,7 @@ The modules, in the order in which a sample passes through them:
 * `batching`: batches the requests of many threads and stores every answer;
 * `execution`: the sandbox for function tests and strategies' programs;
 * `scoring`: metrics, costs in bits and diagnostics of a completed sample;
-* `stored`: verdicts, scores and block gains that are added after a run;
+* `stored`: adds verdicts, scores and block gains to stored runs;
 * `merging`: merges other processes' shards into the store;
-* `cluster`, `node`: units on the nodes of a Ray cluster.
+* `cluster`, `node`: complete units of samples on the nodes of a Ray cluster.
 """

@@ -1,4 +1,4 @@
-"""`Attempt`: completes, scores and stores the missing samples of one run and records the faults."""
+"""`Attempt`: completes, scores and stores the missing samples of one run, and records faults."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Make = Callable[[str, Sample, Sampling, int], AnsweredSample]
 """(strategy, sample, decoding, number of completions) -> answered sample."""
 Answers = Callable[[Sequence[Sample]], Sequence[StoredGeneration]]
 GIVE_UP_AFTER = 5
-"""Number of equal failures in a row after which a strategy is stopped, because it would fail again."""
+"""Number of equal failures in a row after which a strategy is stopped, because more samples would fail alike."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -70,18 +70,18 @@ class RunSummary:
     passes: tuple[int, ...] = ()
     """Number of passed completions per sample, for samples whose completions all have verdicts."""
     all_equal: bool = False
-    """Whether every sample has several completions and each sample's completions are equal."""
+    """Whether the run has samples with several completions, and each sample's completions are equal."""
     seed: int = 0
     repeats: bool = False
-    """Whether the answers equal those of the previous seed, so that further repetitions add no information."""
+    """Whether the answers equal those of the previous repetition, so that further repetitions add no information."""
     gave_up: bool = False
-    """Whether the attempt stopped early because the strategy repeated one failure."""
+    """Whether the attempt stopped early because the strategy failed repeatedly with the same fault."""
     costs: RunCosts | None = None
     """Cost of all calls in all attempts; None if unknown."""
     spent: float | None = None
-    """US dollars spent when the cost limit stopped the run; None if it did not."""
+    """US dollars spent when the cost limit stopped the run; None if the limit did not stop the run."""
     remark: str = ""
-    """Sentence about model requests outside the samples, such as API summaries."""
+    """Sentence about model requests that belong to no sample, such as API summaries."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOutcome:
-    """The results of a unit that another machine completed."""
+    """The results of a unit of samples that another machine completed."""
 
     samples: Sequence[Sample]
     shards: Sequence[Shard] = ()
@@ -131,7 +131,7 @@ class Attempt:
         scorer: SampleScorer,
         card: StrategyCard,
     ) -> None:
-        """Prepare an attempt at the stored run `spec` for the samples `planned`. `snapshots` loads the repositories."""
+        """Prepare an attempt at the stored run `spec` over the samples `planned`. `snapshots` loads the repositories."""
         self._store, self._snapshots, self._resources = store, snapshots, resources
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = spec.n > 0 and any(sample.tested for sample in planned)
@@ -141,9 +141,9 @@ class Attempt:
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
     def run(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
-        """Complete the missing samples, here or on a cluster's nodes; record the attempt's end even if interrupted.
+        """Complete the missing samples, here or on a cluster's nodes. Record the attempt's end even if interrupted.
 
-        A run that an `InputFault` stops before anything is stored, for example a missing key, is deleted.
+        If an `InputFault`, such as a missing key, stops the run before anything is stored, the run is deleted.
 
         Raises:
             InputFault: if another process is working on the run, or the user must correct something first.
@@ -212,7 +212,7 @@ class Attempt:
         load = Load(workers=resources.workers, requests=resources.batcher.requests, cores=os.cpu_count() or 1)
         with self._recorded(isolation, load, len(missing)):
             for language in sorted({sample.language for sample in missing}):
-                # Start the coder while the model writes the first answers, so that scoring need not wait for it.
+                # Start the coder while the model writes the first answers, so that scoring need not wait for the coder.
                 self._scorer.wake(language)
             with progress(self._spec.strategy, len(missing) + len(lacking)) as tick:
                 if executor is not None:
@@ -279,7 +279,7 @@ class Attempt:
         try:
             self._tally.new += merger.merge(shard, "a node").new
         except InputFault as fault:
-            # Another node got another answer. Only this machine has the answers of all nodes.
+            # Two nodes got different answers to one request. Only this machine has the answers of all nodes.
             cure = "run the same command again without --engine ray"
             for sample in shard.finished:
                 self._note(sample.sample_id, MachineFault(fault.what, cure=cure))
@@ -317,7 +317,7 @@ class Attempt:
                     resources.engines.withdraw(sample)
                     left.append(sample)
             else:
-                # Queue twice as many samples as threads, so that no thread idles while this one scores and stores.
+                # Queue twice as many samples as threads, so that no thread idles while this thread scores and stores.
                 while left and len(under_way) < 2 * resources.width:
                     sample = left.popleft()
                     if engines is not None:
@@ -350,7 +350,7 @@ class Attempt:
         return None
 
     def _store_all(self, answered: Sequence[AnsweredSample]) -> None:
-        # A model that also measures bits does so between its batches, so pass all samples at once.
+        # A model that also measures bits measures between its batches, so pass all samples at once.
         parts = [answered] if self._resources.likelihood.aside is None else self._pace.parts(answered)
         for part in parts:
             works = functools.partial(self._scorer.can_measure, part)

@@ -24,19 +24,19 @@ from ctxbench.harness.store.write import StoredGeneration, clean
 LINGER = 0.5
 """Seconds without a new request after which a batch is sent although it is not full."""
 FIRST = 8
-"""Maximum size of the first batch. Each next batch may be twice as large. The first answers then arrive early, and are
+"""Maximum size of the first batch. Each further batch may be twice as large. So the first answers arrive early, and are
 stored even if the run stops in its first seconds."""
 GIVE_UP = 3
-"""Number of batches in a row without any answer after which the generator counts as lost."""
+"""Number of consecutive batches without an answer after which the generator counts as lost."""
 _MOMENT = 0.05
-"""Seconds that lookups and answers wait for more. A database takes about as long for many as for one."""
+"""Seconds to collect further lookups and answers before using the database, which handles many as fast as one."""
 
 _CLOSE_SECONDS = 10.0
 Outcome = Response | MachineFault
 
 
 class AnswerStore(Protocol):
-    """Storage of answers, as the batcher needs it."""
+    """The storage of answers that a batcher needs."""
 
     def generations(self, ids: Sequence[str]) -> dict[str, Response]:
         """Return id -> answer, for those of `ids` that are stored."""
@@ -47,14 +47,14 @@ class AnswerStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A model's response and its key in the store."""
+    """A model's response and the key under which it is stored."""
 
     id: str
     response: Response
 
 
 class Stopped(MachineFault):
-    """Raised in a thread that asks the model after the run was stopped."""
+    """Raised in threads that wait for the model or the tests of a run that was stopped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,27 +81,27 @@ class Batcher:
         store: AnswerStore,
         prices: Prices | None = None,
     ) -> None:
-        """Prepare; threads start with the first request.
+        """Prepare to send requests. The batcher's threads start with the first request.
 
         `spec` is the generator's canonical spec, which is part of each answer's key.
         """
         self.generator, self.spec, self._store = generator, spec, store
         self.spent = 0.0
         """US dollars for new answers whose price is known. Stored answers cost nothing."""
-        self.rate = (prices or Prices()).rate(spec)  # None if unknown
+        self.rate = (prices or Prices()).rate(spec)  # None if the price is unknown
         able = generator.capabilities
-        self.requests = max(1, able.batch_size)  # limit of requests sent at once
+        self.requests = max(1, able.batch_size)  # maximum number of requests sent at once
         self.lanes, self._full = (self.requests, 1) if able.concurrent else (1, self.requests)
-        self._size = min(FIRST, self._full)  # limit of the next batch
+        self._size = min(FIRST, self._full)  # maximum size of the next batch
         self._starting = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._lock = threading.RLock()
         self._books, self._work = threading.Condition(self._lock), threading.Condition(self._lock)
-        self._slots: dict[str, _Slot] = {}  # requests that are not settled
+        self._slots: dict[str, _Slot] = {}  # requests that are not settled yet
         self._asked: list[_Slot] = []
         self._pending: list[_Slot] = []
         self._answered: list[tuple[_Slot, Outcome]] = []
-        self._unknown = self._under_way = 0  # requests not looked up yet; batches
+        self._unknown = self._under_way = 0  # number of requests to look up; number of batches being answered
         self._members = self._waiting = self._failures = 0
         self._newest, self._gathers = 0.0, False
         self._fatal: BaseException | None = None
@@ -114,7 +114,7 @@ class Batcher:
 
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
-        """Count the calling thread, inside the context, among those whose requests a batch waits for."""
+        """Make batches wait for requests of the calling thread while it is inside the context."""
         with self._lock:
             self._members += 1
         try:
@@ -129,7 +129,7 @@ class Batcher:
         """Wait for the answers to `requests`, and return them in the same order.
 
         Raises:
-            MachineFault: the fault of a request, or the last fault of a lost generator; `Stopped` after `close`.
+            MachineFault: if a request failed or the generator is lost; `Stopped` after `close`.
         """
         if not requests:
             return []
@@ -141,7 +141,7 @@ class Batcher:
             if isinstance(slot.result, BaseException):
                 raise slot.result
         return [
-            # An equal request may have had another reference to measure.
+            # The stored answer may belong to an equal request that measured another reference.
             Answer(id_, result if slots[id_].request.reference == reference else dataclasses.replace(result, bits=None))
             for id_, reference in zip(ids, (request.reference for request in requests), strict=True)
             if isinstance(result := slots[id_].result, Response)
@@ -164,7 +164,7 @@ class Batcher:
         return sha256("\n".join(map(str, parts)))
 
     def price(self, response: Response) -> float | None:
-        """Return the price of an answer in US dollars; None if the rate is unknown."""
+        """Return the price of an answer in US dollars; None if the model's rate is unknown."""
         if self.rate is None:
             return None
         return self.rate.price(
@@ -181,7 +181,7 @@ class Batcher:
         return [request for id_, request in by_id.items() if id_ not in stored]
 
     def close(self) -> None:
-        """Stop: every waiting and every later call raises `Stopped`. Answers under way get a few seconds to arrive."""
+        """Stop: every waiting or later call raises `Stopped`. Answers under way get a few seconds to arrive."""
         self._fail(Stopped("the run was stopped", cure="run the same command again to continue"))
         until = time.monotonic() + _CLOSE_SECONDS
         while self._threads:
@@ -239,7 +239,7 @@ class Batcher:
             for waiter in slot.waiters:
                 waiter.missing -= 1
                 if not waiter.missing:
-                    # Count here and not in the woken thread, or a half-filled batch would be sent before it runs.
+                    # Count here, not in the woken thread. A half-filled batch could be sent before that thread runs.
                     self._waiting -= 1
                     waiter.done.set()
 
@@ -257,7 +257,7 @@ class Batcher:
     def _to_book(self) -> tuple[list[_Slot], list[tuple[_Slot, Outcome]]] | None:
         with self._lock:
             while not self._asked and not self._answered:
-                # At the end, answers under way are stored too.
+                # Before the thread ends, answers under way are stored too.
                 if self._fatal is not None and not self._under_way:
                     return None
                 self._books.wait()
@@ -269,11 +269,11 @@ class Batcher:
             return work
 
     def _all_there(self) -> bool:
-        """Return whether no further work can arrive before the current work is stored."""
+        """Return whether no more work can arrive until the current work is stored."""
         return self._fatal is not None or (self._waiting >= self._members and not self._under_way)
 
     def _tell_books(self) -> None:
-        """Wake the bookkeeper, unless more work may arrive soon. Call with the lock held."""
+        """Wake the thread that uses the store, unless more work may arrive soon. Call with the lock held."""
         if not self._gathers or self._all_there():
             self._books.notify()
 
@@ -282,14 +282,14 @@ class Batcher:
         with self._lock:
             self._unknown -= len(slots)
             self._settle({slot: answers[slot.id] for slot in slots if slot.id in answers})
-            # Skip requests that a general fault has settled.
+            # Skip requests that a fault of the whole batcher has settled.
             self._pending += [slot for slot in slots if slot.id in self._slots]
             if not self._under_way:
                 self._drop_pending()
             self._work.notify(max(1, len(self._pending)))
 
     def _keep(self, answered: Sequence[tuple[_Slot, Outcome]]) -> list[tuple[_Slot, Outcome]]:
-        """Store answers. Return the stored ones, which may come from another run's equal request."""
+        """Store answers, and return the stored answers. An equal request of another run may have stored one first."""
         generations = [self._row(slot, answer) for slot, answer in answered if isinstance(answer, Response)]
         if not generations:
             return list(answered)
@@ -323,7 +323,7 @@ class Batcher:
         )
 
     def _drop_pending(self) -> None:
-        """Settle the pending requests of a lost generator, which would only fail. Call with the lock held."""
+        """Settle pending requests of a lost generator, because they would fail. Call with the lock held."""
         if self._gone is not None:
             self._settle(dict.fromkeys(self._pending, self._gone))
             self._pending.clear()
@@ -376,7 +376,7 @@ class Batcher:
                     self._work.notify_all()
             elif failures := [fault for fault in faults if not isinstance(fault, TooLong)]:
                 self._failures += 1
-                # With several lanes, concurrent calls fail together and count as one failure.
+                # With several lanes, concurrent calls fail together, so one failure per lane counts as one batch.
                 if self._failures >= GIVE_UP * self.lanes:
                     self._gone = failures[-1]
             self._tell_books()

@@ -25,16 +25,16 @@ from ctxbench.harness.run.scheduling import WorkUnit, most_of, units
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec
 
 AHEAD = 2
-"""Units assigned to a node at a time, so that the next can start at once."""
+"""Number of units assigned to a node at a time, so that the next unit can start at once."""
 TURNS = 6
-"""Minimum number of units per node, so that nodes finish at nearly the same time."""
+"""Minimum number of units per node. With several units, all nodes finish at nearly the same time."""
 TRIES = 5
-"""Number of lost workers after which this attempt skips a unit's samples."""
+"""Number of workers lost on a unit after which the attempt skips the unit's samples."""
 _MOMENT = 1.0
 _CLOSING = 60.0
-"""Seconds that idle workers get to end their cells and sandboxes before they are killed."""
+"""Seconds for idle workers to end their cells and sandboxes before the workers are killed."""
 _PATIENCE = 120.0
-"""Seconds without any node after which the run ends."""
+"""Seconds without an available node after which the run ends."""
 T = TypeVar("T")
 Say = Callable[[str], None]
 
@@ -73,7 +73,7 @@ class Cluster:
 
     @property
     def load(self) -> Load:
-        """Maximum number of parallel tasks: one strategy per core, and one unit per node."""
+        """Concurrency of the cluster: at most one strategy per core and one unit per node."""
         cores = [int(node["Resources"]["CPU"]) for node in _alive(self._ray)]
         return Load(workers=sum(cores), requests=len(cores), cores=sum(cores))
 
@@ -92,7 +92,7 @@ class Cluster:
         most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, len(_alive(self._ray)))))))
         waiting = units(spec.id, missing, most)
         losses: Counter[str] = Counter()
-        self._units.clear()  # left from a run that ended early
+        self._units.clear()  # units may be left from a run that ended early
         while waiting or self._units:
             self._look()
             for node in self._free():
@@ -140,7 +140,7 @@ class Cluster:
         cores = max(1, int(node["Resources"]["CPU"]))
         options = {"num_cpus": cores, "max_restarts": 0, "max_task_retries": 0, **_on(id_)}
         actor = self._ray.remote(NodeWorker).options(**options).remote(self._job, cores)
-        # If one machine runs several Ray nodes, their ids differ.
+        # If one machine runs several Ray nodes, only their ids differ.
         return _Node(id=id_, name=_name(node), actor=actor, greeting=actor.check.remote())
 
     def _greet(self, node: _Node) -> None:
@@ -165,7 +165,7 @@ class Cluster:
             self._ray.kill(node.actor)
 
     def _free(self) -> Iterator[_Node]:
-        """Yield a node for each unit that can be assigned, the nodes with the fewest units first."""
+        """Yield a node for each unit that can be assigned, nodes with the fewest units first."""
         at_work = Counter(id_ for id_, _ in self._units.values())
         for number in range(AHEAD):
             for node in list(self._nodes.values()):

@@ -31,9 +31,9 @@ from ctxbench.strategies.api import Execute, Execution
 
 T = TypeVar("T")
 GIVE_UP = 3
-"""Number of broken jobs in a row after which a repository is skipped."""
+"""Number of consecutive broken jobs after which a repository is skipped."""
 RULES = "1"
-"""Version of the rules that turn test outcomes into verdicts. A new version judges everything again."""
+"""Version of the rules that turn test outcomes into verdicts. After a change, all completions are judged again."""
 OUTPUT_KEPT = 16_384
 """Maximum stored characters of a job's output: half from its start, half from its end."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
@@ -54,7 +54,7 @@ class SampleJudge(Protocol):
     """Runs the tests of samples."""
 
     def image(self, sample: Sample) -> str:
-        """Return the digest of the sandbox image for a sample's tests. Builds the image if it is missing."""
+        """Return the digest of the sandbox image for a sample's tests. A missing image is built."""
         ...
 
     def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
@@ -104,7 +104,7 @@ class Executor:
             raise _stopped() from None
 
     def submit(self, sample: Sample, text: str) -> Future[StoredVerdict]:
-        """Start to judge a whole function. Equal work that is already running is shared."""
+        """Start to judge a whole function. If an equal function is already being judged, return its future."""
         text = clean(text)
         key = (sample.id, sha256(text))
         with self._lock:
@@ -116,16 +116,16 @@ class Executor:
             except RuntimeError:  # the thread pool was shut down
                 raise _stopped() from None
             self._under_way[key] = future
-        # Outside the lock: a finished future calls back at once.
+        # Add the callback outside the lock, because a finished future calls back at once.
         future.add_done_callback(lambda _: self._forget(key))
         return future
 
     def close(self) -> None:
-        """Drop waiting tests. Running tests end when the judge is closed."""
+        """Drop the waiting tests. Running tests end when the judge is closed."""
         self._closed = True
         with self._lock:
             waiting = list(self._under_way.values())
-        # `shutdown` must not cancel them: it calls back with its lock held, and `submit` waits for that lock.
+        # `shutdown` must not cancel the futures: it would call back with its lock held, for which `submit` waits.
         self._threads.shutdown(wait=False)
         for future in waiting:
             future.cancel()
@@ -187,7 +187,7 @@ class Executor:
 
 @contextlib.contextmanager
 def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, SampleJudge]]:
-    """Open a sandbox and a judge with at most `width` parallel tests. `sandbox` None means the default.
+    """Open a sandbox and a judge with at most `width` parallel tests. If `sandbox` is None, the default is used.
 
     Raises:
         SandboxUnavailable: if the back end is not available.
@@ -212,13 +212,13 @@ def open_executor(
 ) -> Iterator[Executor]:
     """Provide an executor of at most `width` parallel tests. On exit, end every sandbox and drop waiting tests.
 
-    `sandbox` names a back end; None for the default. Tests replace `judges`.
+    `sandbox` names a back end; None uses the default. Tests replace `judges`.
 
     Raises:
         SandboxUnavailable: if the back end is not available.
     """
     with contextlib.ExitStack() as stack:
-        # Entered first, so closed last: running tests end when the judge's boxes are closed.
+        # Enter the threads first, so that they close last: running tests end when the judge's boxes are closed.
         threads = stack.enter_context(ThreadPoolExecutor(max(1, width), thread_name_prefix="verdict"))
         name, judge = stack.enter_context(judges(home, sample_set, sandbox, width))
         executor = Executor(judge, store, sample_set, sandbox=name, threads=threads)
@@ -231,7 +231,7 @@ def _stopped() -> Stopped:
 
 
 def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
-    """Return an answered sample with verdicts on its completions. Empty completions need none.
+    """Return an answered sample with verdicts on its completions. Blank completions need no verdict.
 
     Raises:
         MachineFault: if judging a completion fails. The other verdicts are stored.
@@ -252,7 +252,7 @@ def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
 def judge_stored(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Iterator[tuple[UnscoredCompletion, StoredVerdict | MachineFault]]:
-    """Judge completions of a stored run, in order. Each score is stored at once."""
+    """Judge completions of a stored run in order, and store the score of each at once."""
     samples = {sample.id: sample for sample in sample_set.samples}
     futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
     for completion, future in futures:
@@ -266,7 +266,7 @@ def judge_stored(
 
 
 def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
-    """Return a digest of a sample, its reference and tests, and its repository's test command."""
+    """Return a digest of a sample, its reference, its tests and its repository's test command."""
     entry = sample_set.manifest["repositories"].get(sample.repo, {})
     parts = [
         records.from_sample(sample),
@@ -311,7 +311,7 @@ class Programs:
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
         """Run a Python program, for at most `SECONDS`."""
-        # Not `min`: a strategy may pass a value that is not a number.
+        # `min` would accept NaN, which a strategy may pass.
         seconds = seconds if 0 < seconds < SECONDS else SECONDS
         source = program.encode("utf-8", "replace")
         if len(source) > _LONGEST:
@@ -352,7 +352,7 @@ def back_end(home: Home, name: str | None) -> Sandbox:
 def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
     """Provide a function that runs strategies' programs, at most `width` in parallel.
 
-    The sandboxes end with the context. `sandbox` names a back end; None for the default. Tests replace `opens`.
+    The sandboxes end with the context. `sandbox` names a back end; None uses the default. Tests replace `opens`.
 
     Raises:
         SandboxUnavailable: if the back end is not available.

@@ -1,6 +1,6 @@
-"""Merges shards (results of other processes) into a store, each checked and added in one transaction.
+"""Merges shards, which are results of other processes, into a store. Each shard is merged in one transaction.
 
-A shard that contradicts a stored value is refused; its answers, prompts and scores are not checked otherwise.
+A shard that contradicts a stored value is refused. Otherwise its answers, prompts and scores are not checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ctxbench.harness.store.verdicts import PASS, PROFILE
 from ctxbench.harness.store.write import Finished, clean, load, parts, row_of
 
 _NEAR = 1e-9
-"""Allowed relative difference between costs in bits from two machines, which may add in different orders."""
+"""Allowed relative difference between costs in bits from two machines, which may sum in different orders."""
 REMARK = "Results were merged from shards: answers and verdicts are as the shards' author states."
 _CURE = "the stored value stays; remove this shard, and repeat its samples with `ctxbench run` without --shard"
 _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
@@ -46,18 +46,18 @@ _SAMPLE_FACTS = ("status", "prompt_digest", "context_tokens", "calls", "flags")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """The effect of merging a shard."""
+    """The result of merging a shard, as numbers of samples, verdicts and faults."""
 
     run: str
     new: int
     judged: int
     again: int
-    """Samples whose equal results were already stored."""
+    """Number of samples whose results were already stored."""
     faults: int
 
 
 def shard_files(places: Iterable[Path]) -> list[Path]:
-    """Return the shard files in folders and among files, sorted by name.
+    """Return the shard files in `places`, which may be files or folders, sorted by name.
 
     Raises:
         InputFault: if a place contains no shard.
@@ -82,7 +82,7 @@ class Merger:
     """Merges shards into one store."""
 
     def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None, own: bool = False) -> None:
-        """Accept shards of these sets, and of the sets in a home folder. `own`: verdicts count as computed here."""
+        """Accept shards of these sets and of a home folder's sets. With `own`, verdicts count as computed here."""
         self._home, self._store, self._own = home, store, own
         self._sets = {sample_set.digest: (sample_set, dates_of(sample_set)) for sample_set in sample_sets}
         self._plans: dict[str, dict[str, Sample]] = {}
@@ -118,7 +118,7 @@ class Merger:
                 _append_attempt(connection, spec.id, shard.attempt)
             return append_finished(connection, spec.id, spec.coder, new, shard.generations)
 
-        # No other process may append the same attempt after the check for it.
+        # After the check for this attempt, no other process may append the same attempt.
         count = self._store.settle(added, together=shard.attempt is None)
         judged = self._link(sample_set, shard) if any(sample.tested for sample in planned.values()) else 0
         if not self._own and (count or judged):
@@ -151,7 +151,7 @@ class Merger:
         return self._plans[spec.id]
 
     def _check_shared(self, shard: Shard, where: str) -> None:
-        """Refuse an answer, verdict or cost in bits that differs from the stored one with the same key."""
+        """Raise `InputFault` if an answer, verdict or cost in bits differs from the stored one with the same key."""
         stored = self._store.generations([answer.id for answer in shard.generations])
         for answer in shard.generations:
             other = stored.get(answer.id)
@@ -196,7 +196,7 @@ class Merger:
 
 
 def _bound(shard: Shard) -> Shard:
-    """Return a shard whose verdicts have keys of its own run, which differ from keys of verdicts computed here."""
+    """Return a shard whose verdict keys include its run, so that they differ from keys of verdicts computed here."""
     run = shard.spec.id
 
     def key(original: str) -> str:
@@ -319,7 +319,7 @@ def _first_difference(stored: _Facts, mine: _Facts) -> tuple[str, str] | None:
         idx, profile, metric = key
         old, new = old_scores[key], new_scores[key]
         if profile == CONTEXT and metric in GAINS and None not in (old, new):
-            # A gain is the difference of two costs in bits, so it is as inexact as those.
+            # A gain is the difference of two costs in bits, and has the same absolute error as the costs.
             same = _near(old, new, max(abs(old), old_scores.get((idx, CONTEXT, "bits")) or 0.0))
         else:
             same = old == new

@@ -1,4 +1,4 @@
-"""`NodeWorker`: completes units of runs on a cluster node that has nothing but ctxbench."""
+"""`NodeWorker`: completes units of runs on a cluster node that needs only an installed ctxbench."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NodeJob:
     version: str
     samples: str
     files: Mapping[str, bytes]
-    """Path in the home folder -> content: the sample set, and prices of models."""
+    """Path in the home folder -> content, for the files of the sample set and of the models' prices."""
     generator: str
     choices: RunOptions
     tokenizer: bytes | None
@@ -90,20 +90,20 @@ class NodeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUnit:
-    """Names of samples of one run, for one node to complete."""
+    """Ids of samples of one run that one node completes."""
 
     run: str
-    """Id of the run. A node with another version of the strategy or generator computes another id."""
+    """Id of the run. A node that has another version of the strategy or generator computes another id."""
     strategy: str
     repetition: int
     repo: str
     samples: tuple[str, ...]
     answers: tuple[StoredGeneration, ...] = ()
-    """Stored answers for these samples from all strategies. A new request might get another answer."""
+    """Stored answers to all strategies' requests for these samples, because a new request might get another answer."""
 
 
 class NodeWorker:
-    """Completes units one after the other, in its own process."""
+    """Completes units one after another in its own process."""
 
     def __init__(self, job: NodeJob, workers: int) -> None:
         self._job, self._workers = job, workers
@@ -119,7 +119,7 @@ class NodeWorker:
             (self._home.root / name).write_bytes(content)
 
     def check(self) -> str:
-        """Return why this node cannot do the job's units; empty if it can."""
+        """Return why this node cannot complete the job's units; empty if it can."""
         if (mine := version("ctxbench")) != self._job.version:
             return f"it has ctxbench {mine} instead of {self._job.version}"
         if self._job.tested:
@@ -138,7 +138,7 @@ class NodeWorker:
             InputFault: if the user must correct something first.
             MachineFault: if the machine failed.
         """
-        # ctxbench's own faults can be pickled. A library's exception would need that library on the other machine.
+        # Raise only ctxbench's faults. To unpickle a library's exception, the other machine would need that library.
         try:
             return self._do(unit, parts)
         except SandboxError as error:
@@ -222,7 +222,7 @@ def _unpack(content: bytes, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if content:
         with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-            # The process that started this node packed the file and is trusted. Pythons before 3.11.4 have no filters.
+            # The archive comes from the trusted process that started this node. Python before 3.11.4 has no filters.
             filtered = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
             tar.extractall(folder, **filtered)  # type: ignore[arg-type]  # noqa: S202
 

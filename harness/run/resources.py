@@ -1,4 +1,4 @@
-"""`Resources`: cells, model, coder, indices and sandbox of runs, opened and closed together or on first use."""
+"""`Resources`: cells, model, coder, indices and sandbox of runs, opened on first use and closed together."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _MOST_THREADS = 128
 _MANY_SUMMARIES = 200
-"""Number of summaries without a stored answer above which a message announces their cost."""
+"""Number of summaries without stored answers above which a message announces how many requests are needed."""
 
 OpenCells = Callable[[Sequence[Path], int], AbstractContextManager[Cells]]
 OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
 
 
 class ConstructionLog:
-    """Records the stages of building indices; thread-safe. Implements `bench.retrieval.units.Built`."""
+    """Records how long each stage of building an index takes; thread-safe. Implements `bench.retrieval.units.Built`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,7 +84,7 @@ class ConstructionLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What runs use while they work, such as cells and the model."""
+    """The cells, model, coder, indices and sandboxes that runs share."""
 
     cells: Cells
     batcher: Batcher
@@ -92,7 +92,7 @@ class Resources:
     threads: ThreadPoolExecutor
     width: int
     workers: int
-    """Maximum number of strategies, and of function tests, that run in parallel."""
+    """Maximum number of strategies that run in parallel, and of function tests."""
     judges: bool
     has_sandbox: bool
     retrieval: Retrieval
@@ -141,7 +141,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """How to open the resources. Tests replace some."""
+    """Functions that open the resources. Tests replace some of them."""
 
     judges: OpenJudge = open_judge
     cells: OpenCells | None = None
@@ -152,7 +152,7 @@ class RunParts:
     """Opens the back end for context engines; None for the back end in the run's options."""
 
     def in_sandbox(self, home: Home, choices: RunOptions) -> RunParts:
-        """Return these parts, with the sandbox of the run's options filled in if the options allow a sandbox."""
+        """Return these parts with the sandbox that the run's options choose, unless the options forbid a sandbox."""
         if choices.sandbox == NO_SANDBOX:
             return self
         tools = self.tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
@@ -190,12 +190,12 @@ def open_resources(
     workers = choices.workers or os.cpu_count() or 1
     apis.ask_with(choices.summary_templates)
     with contextlib.ExitStack() as stack:
-        # The spec as written: the canonical spec lacks settings that affect only speed and access.
+        # Use the spec as written: the canonical spec lacks settings that affect only speed and access.
         model = opens.resolve(generator)
         stack.callback(model.close)
-        # Twice the batch, so that strategies can work while the model answers a full batch.
+        # Use twice the batch size, so that strategies can work while the model answers a full batch.
         width = min(_MOST_THREADS, max(workers, 2 * model.capabilities.batch_size))
-        # Entered early to end late: its threads end only after cells and batcher have released them.
+        # Enter the pool early, so that it ends late: cells and batcher must release its threads first.
         threads = stack.enter_context(ThreadPoolExecutor(width, thread_name_prefix="sample"))
         batcher = Batcher(model, spec, store, prices.of_home(home))
         stack.callback(batcher.close)
@@ -239,7 +239,7 @@ def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> li
     """
     if not home.cache.is_relative_to(home.root):
         with explained(home.cache):
-            # Create it now: only existing paths can be hidden.
+            # Create the cache folder now, because only existing paths can be hidden.
             home.cache.mkdir(parents=True, exist_ok=True)
     paths = [home.root.absolute(), home.cache, Path(database).absolute()]
     paths += copies(sample.path for sample in sample_set.samples)
@@ -304,7 +304,7 @@ def _likelihood_model(
     coder = resolve(COPY_MODEL)
     stack.callback(coder.close)
     aside = ThreadPoolExecutor(1, thread_name_prefix="bits")
-    # Registered to run before the coder is closed, or remaining work would start it again.
+    # Register this to run before the coder is closed. Otherwise remaining work would start the coder again.
     stack.callback(aside.shutdown, wait=True, cancel_futures=True)
     return LikelihoodModel(name=f"{COPY_MODEL} {coder.version}", coder=coder, aside=aside)
 
@@ -312,15 +312,15 @@ def _likelihood_model(
 class Summaries:
     """Writes API summaries with a model that follows instructions, or as plain text; thread-safe.
 
-    Requests belong to no sample, so `remark` counts them separately, as in the InferCom paper, which builds its API
-    base offline. Implements `bench.retrieval.units.Summarise`.
+    The requests belong to no sample, so `remark` counts them separately. The InferCom paper also builds its API base
+    offline. Implements `bench.retrieval.units.Summarise`.
     """
 
     def __init__(self, batcher: Batcher, *, tests: bool = True) -> None:
         """Use the batcher of the run's summariser. Without `tests`, test and vendored APIs get plain summaries."""
         self.batcher, self._tests = batcher, tests
         self.planned: Callable[[], Iterable[tuple[Language, Sequence[Unit]]]] | None = None
-        """Yields the units that may need summaries, in parts. They are counted before the first request."""
+        """Yields, in parts, the units that may need summaries. The units are counted before the first request."""
         self._lock, self._announcing = threading.Lock(), threading.Lock()
         self._costs: dict[str, tuple[int, int, float | None]] = {}
 
@@ -337,7 +337,7 @@ class Summaries:
 
     @property
     def remark(self) -> str:
-        """Cost of all summaries so far, stored answers included, as one line; empty if no model was asked."""
+        """Cost of all summaries so far, including stored answers, as one line; empty if no model was asked."""
         with self._lock:
             costs = list(self._costs.values())
         if not costs:

@@ -1,4 +1,4 @@
-"""`run`: run strategies over a sample set with a generator. Stored samples are not repeated."""
+"""`run`: runs strategies over a sample set with a generator. Stored samples are not repeated."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ _LOG = logging.getLogger(__name__)
 _AGAIN = "run the same command again"
 _FAILED = ("a strategy failed", f"correct the strategy, then {_AGAIN}")
 _TOO_LONG = ("the prompt is too long for the model", f"shorten the prompts as described, then {_AGAIN}")
-"""(reason, advice): faults that running the same command again does not fix."""
+"""Pairs of (reason, advice) for faults that running the same command again does not fix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """What one call's runs share, and the attempts at these runs."""
+    """The runs of one call: what they share, and how each is checked, stored and attempted."""
 
     store: Store
     sample_set: SampleSet
@@ -119,12 +119,12 @@ class Runs:
     def attempt(
         self, card: StrategyCard, repetition: int, mine: Sequence[Sample], store: Store | None = None
     ) -> Attempt:
-        """Store a run, unless it is stored already, and return an attempt at it.
+        """Store a run, unless it is already stored, and return an attempt at the run.
 
         Args:
             repetition: index of the run among those with successive seeds, from 0.
-            mine: the run's samples for this process.
-            store: for the results; None for the store of the model's answers.
+            mine: the run's samples that this process completes.
+            store: store for the results; None for the store of the model's answers.
         """
         store = store or self.store
         spec = self.spec(card, repetition)
@@ -278,10 +278,10 @@ def run(  # noqa: PLR0913 - what to run, and the progress of it
         report: called with each strategy's summary when the strategy ends.
         share: the part of the samples for this process; None for all.
         cluster: the machines that do the work; None for this machine.
-        parts: parts of `open_resources` that tests replace.
+        parts: arguments of `open_resources`, which only tests use.
 
     Returns:
-        A summary for each strategy and repetition; `fault_of` returns the fault of incomplete ones.
+        A summary for each strategy and repetition. `fault_of` returns the fault of incomplete runs.
 
     Raises:
         InputFault: if a spec is wrong, a repository is not fetched, a strategy does not accept the samples, or the
@@ -305,7 +305,7 @@ def run_cards(
     share: Share | None = None,
     cluster: Cluster | None = None,
 ) -> list[RunSummary]:
-    """Run strategies that `Runs.check` accepted. Other arguments, result and faults are those of `run`."""
+    """Run strategies that `Runs.check` accepted. The other arguments, the result and the faults are those of `run`."""
     _estimate(runs, cards)
 
     def attempt(card: StrategyCard, repetition: int) -> RunSummary:
@@ -313,13 +313,13 @@ def run_cards(
         work = runs.attempt(card, repetition, mine)
         return work.run(progress, cluster)
 
-    # A share cannot show whether the whole run equals the previous one.
+    # The samples of a share do not show whether the whole run equals the previous run.
     greedy = runs.greedy and share is None
     return _in_turn(runs.store, cards, attempt, repetitions=runs.choices.repeat, greedy=greedy, report=report)
 
 
 def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
-    """Before the first request, log the estimated cost, from stored runs of the same strategies over the set."""
+    """Log the expected cost before the first request, based on stored runs of the same strategies over the set."""
     resources, choices = runs.resources, runs.choices
     unpriced = [batcher.spec for batcher in (resources.batcher, resources.summaries.batcher) if batcher.rate is None]
     if choices.max_cost is not None and unpriced:
@@ -447,6 +447,6 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
     cure = f"{_AGAIN}; it does only what is missing"
     if not faults:
         return MachineFault(f"{samples} missing", cure=cure)
-    # A fault's message ends with its own cure, which comes first.
+    # A fault's message ends with its own cure, which the user must apply first.
     cure = "it does only what is missing" if _AGAIN in faults[0].message else f"then {cure}"
     return MachineFault(f"{samples} missing; the first: {faults[0].message}", cure=cure)

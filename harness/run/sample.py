@@ -30,13 +30,13 @@ from ctxbench.strategies.api import SUMMARY_ROLE, Execute, Execution, Prompt, te
 from ctxbench.strategies.chat import HEADING, Chat, Role
 
 OVERFLOW = "overflow_failed"
-"""Flag of a prompt that exceeds the model's window and must not be truncated."""
+"""Flag of a prompt that exceeds the model's window although everything permitted was removed."""
 STILL_MASKED = "masked_imports"
-"""Flag of a prompt that lacks the masked import lines although the strategy may see them: they were not recorded."""
+"""Flag of a prompt without the masked import lines: the strategy may see them, but they were not recorded."""
 UNMASKED_REMARK = "The strategy saw the import lines that the samples mask; rows without them had the harder task."
 FINAL = "final"
 Ahead = Callable[[Sample, Prompt], str | None]
-"""(sample, final prompt) -> text whose bits the model measures together with its answer, or None. Must not block."""
+"""(sample, final prompt) -> text whose bits the model measures along with its answer, or None. Must not block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class _Programs:
 
 
 class Asker:
-    """Completes samples for many threads. Only `ahead` sees references."""
+    """Completes samples for many threads. Only the function `ahead` sees references."""
 
     def __init__(  # noqa: PLR0913 - the components between a sample and its completions
         self,
@@ -156,7 +156,7 @@ class Asker:
         return turn.enter_context(self._engines.turn(sample, self._snapshots.get(sample.repo)))
 
     def prompt_of(self, strategy: str, sample: Sample, sampling: Sampling) -> Prompt:
-        """Return the exact prompt that the model would complete. Only the strategy's earlier calls are answered.
+        """Return the exact prompt that the model would complete. The model answers only the strategy's own calls.
 
         Raises:
             StrategyFault: if the strategy failed on the sample.
@@ -213,7 +213,7 @@ class Asker:
         return unmasked(sample, snapshot) if self._unmasked and snapshot is not None else sample
 
     def complete(self, sample: Sample, prompt: Prompt, sampling: Sampling, n: int) -> AnsweredSample:
-        """Return the completions of one sample for a given prompt, which did not come from a strategy.
+        """Return the completions of one sample for a prompt that no strategy built.
 
         Raises:
             MachineFault: if the model was lost.
@@ -234,12 +234,12 @@ class Asker:
         request = self._final_request(sample, prompt, sampling)
         prompt = request.prompt
         if OVERFLOW in prompt.flags:
-            # The strategy must not cut its prompt, or no part may be cut: the sample fails without a request to the
-            # model.
+            # The prompt is too long although everything permitted was removed. The sample fails without a request to
+            # the model.
             finals = [unasked_answer(self._store, OVERFLOW, prompt, "")] * n
         else:
             measured = replace(request, reference=self._ahead(sample, prompt))
-            # With `n` 0 no completion is requested.
+            # If `n` is 0, no completion is requested.
             finals = self._batcher.ask([measured, *(replace(request, index=index) for index in range(1, n))][:n])
         return AnsweredSample(
             sample=sample,
@@ -267,7 +267,7 @@ class Asker:
         snapshot = self._snapshots.get(sample.repo)
         if snapshot is not None:
             return view(snapshot, query, sample.masked, sample.hidden, self._retrieval, engines, ledger)
-        # A set that was imported without its repositories has only the stored prefix.
+        # For a set that was imported without repositories, only the stored prefix is known.
         return View(
             name=sample.repo,
             language=sample.language,
@@ -287,19 +287,19 @@ def _request(sample: Sample, prompt: Prompt, sampling: Sampling, *, final: bool 
         language=sample.language,
         kind=sample.kind,
         sampling=sampling,
-        # Strategies read every line of a draft, as in the papers' programs.
+        # Only final answers end after one line. Strategies read every line of a draft, as in the papers' programs.
         one_line=final and sample.subkind in (SINGLE_LINE, NEXT_LINE),
     )
 
 
 def _asked_on_the_way(generator: Generator, sample: Sample, prompt: Prompt | Chat, sampling: Sampling) -> Request:
-    """Return the request for a strategy's call before its prompt; a chat is text if the model has no chat interface."""
+    """Return the request for a call by a strategy. A chat is sent as text if the model does not support `tools`."""
     if not isinstance(prompt, Chat):
         return fitted(generator, _request(sample, fim.of_strategy(prompt), sampling))
     request = _request(sample, Prompt(blocks=(text_block(prompt.text),)), sampling)
     if generator.capabilities.tools:
         return replace(request, chat=prompt)
-    # Stop after the tool call, or the model would invent the result itself.
+    # Stop after a tool call. Otherwise the model would invent the call's result.
     return replace(request, sampling=replace(sampling, stop=(f"\n{HEADING}{Role.TOOL}",)))
 
 

@@ -18,10 +18,10 @@ K = TypeVar("K")
 R = TypeVar("R")
 T = TypeVar("T")
 MOST, MOST_TESTED = 200, 40
-"""Maximum samples per unit without and with tests: 10 to 60 seconds of work."""
+"""Maximum number of samples per unit, without and with tests. A unit then takes 10 to 60 seconds."""
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MOMENT = 0.05
-"""Seconds to wait for more results after the first. Storing fifty takes little longer than storing one."""
+"""Seconds to wait for more results after the first. Storing fifty results takes little longer than storing one."""
 _SECONDS = 0.5
 
 
@@ -60,7 +60,7 @@ class Share:
         return f"{self.index}/{self.count}"
 
     def of(self, samples: Sequence[Sample]) -> tuple[Sample, ...]:
-        """Return the samples of this share, in order of repository, so that few repositories are split.
+        """Return the samples of this share. Sorting by repository keeps most repositories in a single share.
 
         The sizes of the shares differ by at most one, and each sample is in one share.
         """
@@ -93,7 +93,7 @@ def _by_repository(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
 
 
 class PendingWork(Generic[K, R]):
-    """Work submitted to threads whose results have not been collected. For use by a single thread."""
+    """Work that was submitted to threads and whose results were not collected yet. For use by a single thread."""
 
     def __init__(self, threads: Executor, work: Callable[[K], R]) -> None:
         self._threads, self._work = threads, work
@@ -112,7 +112,7 @@ class PendingWork(Generic[K, R]):
         return [self._begun.pop(future) for future in dropped]
 
     def take(self) -> list[tuple[K, Future[R]]]:
-        """Wait for a finished item, and briefly for more. Return the finished items in the order of submission."""
+        """Wait for a finished item, then briefly for more. Return the finished items in the order of submission."""
         wait(self._begun, return_when=FIRST_COMPLETED)
         finished = wait(self._begun, timeout=_MOMENT).done
         return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
@@ -135,13 +135,13 @@ class WorkPace:
             at += len(part)
 
     def took(self, items: int, seconds: float) -> None:
-        """Adapt the size to a batch's duration. A short last batch does not reduce the size."""
+        """Adapt the batch size to the duration of a batch. A small last batch does not reduce the size."""
         fits = int(items * _SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))
 
 
 class NothingWorks(MachineFault):
-    """The fault of items that were not tried separately, because every item would fail now."""
+    """Raised for items that were not tried, because every item would fail now."""
 
 
 def isolate_faults(

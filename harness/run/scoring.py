@@ -39,19 +39,19 @@ from ctxbench.strategies.layout import WHOLE, infile_prompt
 EMPTY, LENGTH = "empty", "length"
 """Flags of a completion that is blank, or truncated at the token limit."""
 Scores = dict[tuple[str, str], float | None]
-"""(profile, metric) -> value in the scale of the profile."""
+"""(profile, metric) -> value on the profile's scale."""
 _CURSOR_CHARACTERS = 40
-"""A prompt ends at the cursor if its last characters, this many, are those before the cursor."""
+"""A prompt ends at the cursor if its end equals this number of characters before the cursor."""
 _FIRST = 16
 _Key = tuple[str, str, str]
 _Pairs = dict[_Key, tuple[Prompt, str]]
 _SMALL = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="total = "),)), "1"
-"""A prompt and a text that any coder can measure."""
+"""A prompt and a text so small that any working coder can measure them."""
 _MOST_NAMED = 5
 
 
 def unmeasured_fault(faults: Mapping[str, MachineFault]) -> MachineFault:
-    """Return a one-line fault about samples whose bits could not be measured while others could."""
+    """Return a one-line fault about the samples whose bits could not be measured, if others could."""
     names = [*list(faults)[:_MOST_NAMED], *([f"{len(faults) - _MOST_NAMED} more"] if len(faults) > _MOST_NAMED else [])]
     first = next(iter(faults.values()))
     what = f"the bits of {', '.join(names)} could not be measured; the first: {first.what}"
@@ -66,7 +66,7 @@ class LikelihoodModel:
     """Spec and version of the coder; the key of its measurements."""
     coder: Generator
     aside: Executor | None = None
-    """Runs the coder while the model writes; None if the coder is the model."""
+    """Threads that run the coder while the model writes; None if the coder is the model itself."""
 
     def wake(self, language: Language) -> None:
         """Start a slow coder in advance. If it fails, the first request raises the fault."""
@@ -104,11 +104,11 @@ class SampleScorer:
             self._bits.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Start measuring a prompt without waiting, or return the text that the model should measure itself."""
+        """Start to measure a prompt in the background, or return the text that the model should measure itself."""
         return self._bits.ahead(sample, prompt) if self._bits is not None else None
 
     def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
-        """Score samples. Their costs in bits are measured together.
+        """Score samples. The costs in bits of all samples are measured together.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -117,7 +117,7 @@ class SampleScorer:
         return [self._finished(sample, costs) for sample, costs in zip(answered, bits, strict=True)]
 
     def can_measure(self, answered: Sequence[AnsweredSample], after: MachineFault) -> bool:
-        """Return whether other samples like these can be scored after a fault."""
+        """Return whether further samples in these languages can be scored after a fault."""
         return self._bits is None or self._bits.can_measure({sample.sample.language for sample in answered}, after)
 
     def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
@@ -189,7 +189,7 @@ class SampleScorer:
 
 
 def gain(bits: Sequence[StoredBits], coder: str) -> Scores:
-    """Return the context gain and bits that follow from a sample's result of `Bits.of`."""
+    """Return the context gain and the bits of one sample, given its result of `Bits.of`."""
     return {(CONTEXT, metrics.gain_of(coder)): bits[0].bits - bits[-1].bits, (CONTEXT, BITS): bits[-1].bits}
 
 
@@ -233,7 +233,7 @@ def text_scores(sample: Sample, reference: Reference, text: str, profiles: Seque
             body, reference_body = answers.body(sample, text), answers.body(sample, reference.target)
             values = metrics.score_body(sample.language, prediction=body, ground_truth=reference_body)
         for metric, value in values.items():
-            # An empty answer gets the metric's worst value, even if the metric is undefined or would accept it: the
+            # An empty answer gets the worst value, even where the metric is undefined or would accept the answer: the
             # reference `1)` has no identifiers either.
             worst = metrics.info(profile, metric).worst
             scores[profile, metric] = value if text.strip() or worst is None else worst
@@ -266,7 +266,7 @@ class Bits:
         self._store, self._references, self._likelihood, self.coder = store, references, likelihood, likelihood.name
         self._lock, self._measuring = threading.Lock(), threading.Lock()
         self._free = threading.Condition(self._lock)
-        self._askers = 0  # calls of `of`, which have priority over measuring ahead
+        self._askers = 0  # number of calls of `of`, which have priority over measuring ahead
         self._pace = WorkPace(_FIRST)
         self._begun: dict[str, tuple[Prompt, _Pairs]] = {}
         self._wanted: _Pairs = {}
@@ -285,7 +285,7 @@ class Bits:
         """
         pairs = self._pairs(sample, prompt)
         if self._likelihood.aside is None:
-            # The last pair is that of the final prompt.
+            # The last pair belongs to the final prompt.
             for key, (_, target) in list(pairs.items())[-1:]:
                 return None if self._store.bits(self._likelihood.name, [key]) else target
             return None
@@ -298,7 +298,7 @@ class Bits:
         return None
 
     def _go_on(self, aside: Executor) -> None:
-        # The executor refuses work at the end of an interrupted run.
+        # At the end of an interrupted run, the executor refuses work.
         with contextlib.suppress(RuntimeError):
             aside.submit(self._measure_wanted, aside)
 
@@ -314,7 +314,7 @@ class Bits:
         return self._costs([self._pairs_of(sample) for sample in answered])
 
     def of_prompts(self, prompts: Sequence[tuple[Sample, Prompt]]) -> list[tuple[StoredBits, ...]]:
-        """Return the same bits as `of`, for stored samples with their prompts.
+        """Return the bits that `of` returns, for stored samples with their prompts.
 
         Raises:
             MachineFault: if the coder was lost.
@@ -345,7 +345,7 @@ class Bits:
         if not (has_answer(reference) and goes_on(sample, prompt) and self._likelihood.coder.knows(sample.language)):
             return {}
         target = target_after_cursor(sample, reference)
-        # The gain measures only the retrieved context, so leave out the text after the cursor.
+        # The gain measures only the retrieved context, so the text after the cursor is left out.
         prompts = infile_prompt(sample.query(), WHOLE), fim.strategy_prompt(prompt)
         return {
             (str(sample.language), shown_prompt.digest, sha256(target)): (shown_prompt, target)
@@ -370,7 +370,7 @@ class Bits:
             with self._lock:
                 part = dict(itertools.islice(self._wanted.items(), self._pace.size))
             began = time.monotonic()
-            # `of` repeats the measurement and raises the fault.
+            # Ignore the fault here: `of` repeats the measurement and raises it.
             with contextlib.suppress(MachineFault):
                 costs = self._measured(part)
                 with self._lock:
@@ -382,7 +382,7 @@ class Bits:
     def _measured(self, pairs: _Pairs) -> dict[_Key, float]:
         """Return the costs of pairs in bits. Call from one thread at a time."""
         with self._lock:
-            # Each cost is needed at most once more. After that it is in the store.
+            # Each cost is needed at most once more, because then it is in the store.
             cost_by_key = {key: self._known.pop(key) for key in pairs.keys() & self._known.keys()}
             for key in pairs:
                 self._wanted.pop(key, None)
@@ -403,7 +403,7 @@ class Bits:
 
 
 def has_answer(reference: Reference) -> bool:
-    """Return whether the reference is known. Tasks imported without their files can only be judged by tests."""
+    """Return whether the reference is known. Without it, as in tasks imported without files, only tests can judge."""
     return not reference.fields.get("no_reference")
 
 
@@ -413,7 +413,7 @@ def goes_on(sample: Sample, prompt: Prompt) -> bool:
 
 
 def target_after_cursor(sample: Sample, reference: Reference) -> str:
-    """Return the reference after the cursor; for a function, its body."""
+    """Return the part of the reference after the cursor: for a function, the body."""
     return reference.target if sample.kind is Kind.LINE else answers.after_cursor(sample, reference.target)
 
 

@@ -1,4 +1,4 @@
-"""`RunSpec`: the choices that identify a run, the samples that it plans, and the command that repeats it."""
+"""`RunSpec`: the choices that identify a run. Also a run's planned samples, and the command that repeats a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROGRAM = "ctxbench"
 GREEDY = (0.0, 1.0)
 """Default temperature and top-p for one completion per sample."""
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
-"""Maximum tokens of a completion, as in the papers."""
+"""Maximum tokens of a completion of a line and of a function, as in the papers."""
 SEVERAL = (0.8, 0.95)
 """Default temperature and top-p for several completions of a function, as in the pass@k literature."""
 NO_SANDBOX = "none"
@@ -64,16 +64,16 @@ class RunSpec:
     tokenizer: str
     code: str
     summariser: str = ""
-    """Spec of the generator that writes summaries; empty if it is the run's generator."""
+    """Spec of the generator that writes summaries; empty if the run's own generator writes them."""
     summariser_version: str = ""
     summarises_tests: bool = False
-    """Whether APIs of tests and vendored files get summaries from the summariser too."""
+    """Whether the summariser also summarises APIs of tests and vendored files."""
 
     @property
     def id(self) -> str:
-        """Id of the run: twelve hexadecimal digits of a digest over every field."""
+        """Id of the run: twelve hexadecimal digits of a digest of all choices, which excludes `set_size`."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
-        # Options that were not chosen are not part of the id.
+        # Options that the user did not choose are not part of the id either.
         del fields["set_size"]
         day = fields.pop("after")
         fields |= {} if day is None else {"after": day.isoformat()}
@@ -127,7 +127,7 @@ def _fields(sampling: Sampling) -> dict[str, Any]:
 
 
 def samples_after(samples: Sequence[Sample], day: date | None, days: Mapping[str, date]) -> Sequence[Sample]:
-    """Return the samples dated after a day, all for None. A sample without a date may be older and is excluded."""
+    """Return the samples dated after `day`; all if `day` is None. Samples without a date may be older: exclude them."""
     return samples if day is None else tuple(s for s in samples if s.id in days and days[s.id] > day)
 
 
@@ -155,7 +155,7 @@ def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sampl
 def unfinished_samples(
     planned: Sequence[Sample], finished: Collection[str], failed: Collection[str] = ()
 ) -> tuple[Sample, ...]:
-    """Return the planned samples without a result. Failed samples are last, because they may fail again."""
+    """Return the planned samples without a result. Samples in `failed` come last, because they may fail again."""
     finished_ids, failed_ids = frozenset(finished), frozenset(failed)
     unfinished = [sample for sample in planned if sample.id not in finished_ids]
     return tuple(sorted(unfinished, key=lambda sample: sample.id in failed_ids))
@@ -171,7 +171,7 @@ class ImportedFile:
     """Whether the run's samples are in a sample set. False if the file itself describes them."""
     language: str = ""
     labels: tuple[str, ...] = ("strategy", "generator")
-    """Labels that the command must contain: all, or those that all runs of the file share."""
+    """Labels that the import command must set: all of them, or those with the same value in all runs of the file."""
 
 
 def repeat_command(
@@ -187,7 +187,7 @@ def place_options(home: Home, url: str, shown_url: str) -> list[str]:
     """Return the command options for home and database. `shown_url` is `url` without its password."""
     words = ["--home", str(home.root)]
     if url != home.database:
-        # The URL of a SQLite file has no password, and --db accepts only the URL.
+        # --db accepts only a URL, and the URL of a SQLite file has no password.
         words += ["--db", url if url.startswith("sqlite:") else shown_url]
     return words
 
@@ -202,9 +202,9 @@ def _run_words(run: RunSpec, options: Sequence[str]) -> list[str]:
     if run.summariser:
         words += ["--summariser", run.summariser, *(["--summarise-tests"] if run.summarises_tests else [])]
     if is_released(run.summariser_version):
-        words += ["--summary-template", "InferCom"]  # the checkout's path is not stored
+        words += ["--summary-template", "InferCom"]  # the path of the user's checkout is not stored
     if run.tokenizer == P50K_BASE:
-        words += ["--tokenizer", f"{run.tokenizer}.tiktoken"]  # the file's path is not stored
+        words += ["--tokenizer", f"{run.tokenizer}.tiktoken"]  # the path of the user's file is not stored
     if run.limit is not None:
         words += ["--limit", str(run.limit)]
     if run.after is not None:
@@ -237,14 +237,14 @@ def _import_words(run: RunSpec, file: ImportedFile, options: Sequence[str]) -> l
         words += [f"--{label}", getattr(run, label)]
     if file.language:
         words += ["--language", file.language]
-    # The file name may look like an option.
+    # A file name that begins with a hyphen would look like an option.
     end = ["--"] if file.source.startswith("-") else []
     return [*words, *options, *end, file.source]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """A user's options for a run, except samples, strategy and generator. Ranges are those of the command line."""
+    """A user's options for a run, except samples, strategy and generator. The command line checks their ranges."""
 
     limit: int | None = None
     after: date | None = None
@@ -255,7 +255,7 @@ class RunOptions:
     """Runs per strategy, with seeds that rise from `seed` by 1. Controls are deterministic and run once."""
     workers: int | None = None
     temperature: float | None = None
-    """None for the defaults: `SEVERAL` for several completions of a function, otherwise 0."""
+    """Sampling temperature; None for the default: `SEVERAL` for several completions of a function, otherwise 0."""
     top_p: float | None = None
     sandbox: str | None = None
     """Back end that judges functions; None for the default, `NO_SANDBOX` for no verdicts."""
@@ -270,17 +270,17 @@ class RunOptions:
     summary_templates: Mapping[str, str] = field(default_factory=dict)
     """Language -> released prompt for a summary; empty for ctxbench's own prompt."""
     measure: frozenset[Measurement] = EVERY
-    """What to measure in the run, in addition to the scores of the default profile."""
+    """What to measure in addition to the scores of the default profile."""
     max_cost: float | None = None
     """US dollars for new answers after which no more samples start; None for no limit."""
     tokenizer: Path | None = None
-    """The p50k_base file whose tokens count budgets; None for the tokenizer `ctxcode-1`."""
+    """The p50k_base file with which budgets are counted; None for the tokenizer `ctxcode-1`."""
 
 
 def planned_by(
     sample_set: SampleSet, choices: RunOptions, days: Mapping[str, date]
 ) -> tuple[RunOptions, Sequence[Sample]]:
-    """Return the options, without a limit that excludes no sample, and the samples of the run.
+    """Return the options and the samples of the run. A limit that excludes no sample is removed from the options.
 
     Raises:
         InputFault: if the options do not fit the set.

@@ -1,4 +1,4 @@
-"""Work after a run: judge completions in files or stored runs, compute missing scores, and measure blocks."""
+"""Work after a run: judges completions in files or stored runs, computes missing scores, and measures blocks."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ _EMPTY: Mapping[str, Any] = {
     "peak_bytes": 0,
     "flags": [],
 }
-"""Verdict on a blank completion, which needs no test."""
+"""Fields of the verdict on a blank completion, which needs no test."""
 Measured = Callable[[Sequence[UnscoredCompletion]], Sequence[Scores]]
 Works = Callable[[MachineFault], bool]
-"""Fault -> whether other completions can still be measured."""
+"""Fault -> whether other completions can still be measured after it."""
 _CHUNK = 100
-"""Completions whose scores are stored together. An interrupt loses at most this many."""
+"""Number of completions whose scores are stored together, and so the most that an interrupt can lose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +88,10 @@ class VerdictRow:
 
 
 def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
-    """Read completions from a file. One invalid line refuses the whole file.
+    """Read completions from a file. A single invalid line makes the whole file invalid.
 
     Raises:
-        InputFault: if a line is invalid; names file, line and field.
+        InputFault: if a line is invalid; the message names file, line and field.
     """
     samples = {sample.id: sample for sample in sample_set.samples}
     file_completions: list[FileCompletion] = []
@@ -201,7 +201,7 @@ def rescore(store: Store, run: str, sample_set: SampleSet, profile: str, *, prog
     def scores(completion: UnscoredCompletion) -> dict[str, float | None]:
         sample, reference = samples[completion.sample_id], sample_set.references[completion.sample_id]
         values = text_scores(sample, reference, completion.text, (profile,))
-        # A metric that the scorer leaves out is undefined. Store it as undefined, so that it is not computed again.
+        # A metric that the scorer leaves out is undefined. Store None, so that the metric is not computed again.
         return {name: values.get((profile, name)) for name in names}
 
     with progress(f"{run} {profile}", len(lacking)) as tick:
@@ -227,7 +227,7 @@ def measure(
     progress: Progress,
     resolve: Callable[[str], Coder] = base.resolve,
 ) -> tuple[int, dict[str, MachineFault]]:
-    """Add gains or diagnostics to the completions of a run that lack them; `rescore` adds profiles' scores.
+    """Add missing gains or diagnostics to the completions of a run. `rescore` adds the scores of profiles.
 
     Undefined values are stored as undefined. After an interrupt, the next call continues.
 
@@ -274,7 +274,7 @@ def measure(
 def _gains(
     store: Store, run: StoredRun, sample_set: SampleSet, resolve: Callable[[str], Coder]
 ) -> Iterator[tuple[Measured, Works]]:
-    """Open the coder that measured the run. Its version must be the same."""
+    """Provide the coder that measured the run; raise `InputFault` if its version has changed."""
     samples = {sample.id: sample for sample in sample_set.samples}
     prompts = prompts_of(store, run.id)
     with open_likelihood_model(run, resolve) as likelihood:
@@ -307,7 +307,7 @@ def _checks(home: Home, store: Store, run: StoredRun, sample_set: SampleSet) -> 
             for completion in chunk
         ]
 
-    # Diagnostics read repositories, and no completion has a fault of its own.
+    # Diagnostics only read repositories, so no single completion can fail.
     yield measured, lambda _: False
 
 
@@ -319,7 +319,7 @@ class RunDiagnosis:
     new: int
     over_limit: int
     unmeasurable: int
-    """Number of samples whose prompts do not end at the cursor, so that blocks cannot be measured."""
+    """Number of samples whose blocks cannot be measured, because their prompts do not end at the cursor."""
     blocks: Mapping[str, tuple[Gain, ...]]
     """Sample -> its measured blocks, in the order of the prompt."""
     faults: Mapping[str, MachineFault] = field(default_factory=dict)
@@ -337,7 +337,7 @@ def diagnose(
 ) -> RunDiagnosis:
     """Measure the gains of blocks in a run's stored prompts, one sample per transaction.
 
-    At most `limit` samples are measured, not counting samples that cannot be measured.
+    At most `limit` samples are measured. Samples that cannot be measured do not count towards the limit.
 
     Raises:
         InputFault: if the sample set has changed, or no coder measured the run.
@@ -399,7 +399,7 @@ def _measure_blocks(
 
 
 def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
-    """Return index of a block -> additional bits of the target if that block is left out of the prompt."""
+    """Return index of a retrieved block -> additional bits that the target costs without that block."""
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
     whole, *without = coder.bits(

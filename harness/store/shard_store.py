@@ -135,7 +135,7 @@ class ShardStore(Store):
         return len(finished)
 
     def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-        """Record verdicts on a delivered sample. A later shard delivers them, and its merge links them to the sample."""
+        """Record verdicts on a delivered sample. A later shard delivers them, and its merge links them."""
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 

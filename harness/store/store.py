@@ -276,7 +276,7 @@ class Store:
         return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
-        """Run `append` in a transaction; retry if another process stored an equal row. See `_writing` for `together`."""
+        """Run `append` in a transaction; retry if another process stored an equal row. `together`: see `_writing`."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
                 return append(connection)
