@@ -28,7 +28,7 @@ _MODULES = {
     **dict.fromkeys(("Registrations", "checked", "open_cells", "open_registrations"), "pool"),
     "copies": "process",
 }
-"""Name -> its module. Imported only when used, because every cell inherits the memory of the fork server."""
+"""Name -> its module, which is imported on first use, because every cell inherits the fork server's memory."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Runs one strategy on one query inside a cell; its repository, model and sandbox are reached over a socket."""
+"""Runs one strategy on one query inside a cell. The repository, model and sandbox are reached over a socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CELLS_FOLDER = Path(__file__).parent
 
 
 class RemoteRepository:
-    """The query's repository, read over the socket. Caches only what the strategy has read."""
+    """The query's repository, read over the socket. Files that the strategy has read are cached."""
 
     def __init__(self, ask: Ask, name: str, language: Language) -> None:
         self._ask, self.name, self.language = ask, name, language
@@ -56,7 +56,7 @@ class RemoteRepository:
         return wire.load_found(self._question("grep", pattern=pattern, top=top))
 
     def engine(self, name: str) -> RemoteEngine:
-        """Return a context engine of this name."""
+        """Return the context engine called `name`."""
         return RemoteEngine(self._question, name)
 
     def similarity(self, text: str, candidates: Sequence[str], *, ranker: str = "minilm") -> tuple[float, ...]:
@@ -64,7 +64,7 @@ class RemoteRepository:
         return tuple(self._question("similarity", text=text, candidates=list(candidates), ranker=ranker))
 
     def _question(self, call: str, **arguments: Any) -> Any:
-        """Check the argument types before sending, so that the traceback contains the author's line."""
+        """Check the types of the arguments before sending them, so that the traceback shows the author's line."""
         return self._ask(call=call, **fitting(call, arguments))
 
 
@@ -157,7 +157,7 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
         prompt, network = conformance.in_process(bound)(query, repo, model, sandbox)
         return {"prompt": wire.dump_prompt(prompt), "network": list(network)}
     except Misshapen as error:
-        # Report only the message: the strategy itself raised nothing.
+        # Report only the message, because the strategy itself raised no exception.
         return {"error": ["", _shortened(f"{error.what}; {error.cure}"), ""]}
     except BaseException as error:  # noqa: BLE001 - the trusted side reports whatever a strategy raises
         return _error(error, bound.strategy.source)
@@ -166,10 +166,10 @@ def _do(job: dict[str, Any], ask: Ask) -> dict[str, Any]:
 def _error(error: BaseException, source: str = "") -> dict[str, Any]:
     most, reserve = resource.getrlimit(resource.RLIMIT_DATA)
     if isinstance(error, MemoryError):
-        # Release the strategy's memory, and use the reserve.
+        # Release the strategy's memory, and allow the use of the reserve.
         traceback.clear_frames(error.__traceback__)
         resource.setrlimit(resource.RLIMIT_DATA, (reserve, reserve))
-    # Omit the frames that call the strategy: they do not help its author.
+    # Omit ctxbench's own frames, which do not help the strategy's author.
     frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     frames = [frame for frame in frames if not _is_ours(frame[0])]
     frames = [frame for frame in frames if source and frame[0].is_relative_to(Path(source).parent)] or frames

@@ -1,4 +1,4 @@
-"""The trusted side of a cell's messages: checks them, answers questions, and enforces time and memory limits."""
+"""The trusted side of the conversation with a cell: checks messages, answers questions, enforces the cell's limits."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _OUTSIDE = (
 )
 _START_TIMEOUT = 120.0
 _CREDENTIALS = struct.Struct("3i")
-"""Structure of a sender's process, user and group numbers."""
+"""Structure of a sender's credentials: the numbers of process, user and group."""
 EVERY = 0.5
-"""Seconds between two measurements of a cell."""
+"""Seconds between two measurements of a cell's resources."""
 _FIRST_REMARK = 10.0
-"""Seconds of work and waiting before the first log line, and then before each doubling."""
+"""Seconds of work and waiting before the first log line. Further lines follow whenever this time has doubled."""
 _CALLS = ("files", "read", "similar_windows", "search", "similarity", "grep", "engine")
 _DUMPS: Mapping[str, Callable[[Any], Any]] = {
     "similar_windows": wire.dump_hits,
@@ -63,7 +63,7 @@ class CellConversation:
         limits: StrategyBounds,
         cure: str = "",
     ) -> None:
-        """Use `channel` in the calling thread. Without a `cure`, faults suggest to check the strategy."""
+        """Use `channel` in the calling thread. Without a `cure`, faults suggest checking the strategy."""
         self._channel, self._clock, self.spec, self._sample = channel, clock, spec, sample
         self._limits, self._cure = limits, cure
         self.account = UsageMeter(limits)
@@ -71,7 +71,7 @@ class CellConversation:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause the clock while the trusted side works, which does not count as the strategy's time."""
+        """Pause the clock while the trusted side works, because this time does not count as the strategy's."""
         with self._clock.paused():
             yield
 
@@ -86,7 +86,7 @@ class CellConversation:
             raise self.fault(f"exceeded a limit ({error})", cure=error.cure) from None
 
     def fault(self, what: str, *, cure: str = "") -> StrategyFault:
-        """Return a fault of this strategy. A `cure` is specific to the fault."""
+        """Return a fault of this strategy. `cure` is used only if the conversation has no cure of its own."""
         return fault_of(self.spec, self._sample, what, cure=self._cure or cure)
 
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class CellConversation:
             with self.suspecting(), translate_disconnects():
                 self.account.take("sent", protocol.send(self._channel, message, look=self._look))
                 if not self._clock.runs:
-                    # Start the clock after the job is sent, so that the cell's wait for it does not count.
+                    # Start the clock after the job is sent, so that the cell's wait for the job does not count.
                     self._clock.start(greeted(self._channel))
                 self._channel.settimeout(self._clock.until_look())
                 answer, size = protocol.receive(self._channel, most=protocol.MESSAGE, look=self._look)
@@ -150,7 +150,7 @@ def to_check(spec: str) -> str:
 
 
 def three_texts(report: object) -> tuple[str, str, str]:
-    """Return the three texts of a cell's error report, each truncated to its limit: two short ones and a long one.
+    """Return the three texts of a cell's error report, two short and one long, each truncated to its limit.
 
     Raises:
         ProtocolError: if the report is not a list of three texts.
@@ -170,7 +170,7 @@ def channel() -> tuple[socket.socket, socket.socket]:
 
 
 def greeted(mine: socket.socket) -> int:
-    """Wait for a cell's greeting, sent before its strategy is imported. Return its process number; 0 if unknown.
+    """Wait for a cell's greeting, which precedes the import of the strategy. Return the cell's process number, or 0.
 
     Raises:
         CellGone: if the cell sends no greeting.
@@ -204,7 +204,7 @@ class Clock:
         return self._pid is not None
 
     def start(self, pid: int) -> None:
-        """Start the clock for the cell's first process; `pid` is 0 if unknown."""
+        """Start the clock for the cell's first process `pid`, which is 0 if unknown."""
         self._pid, self._looked = pid, time.monotonic()
 
     @contextlib.contextmanager
@@ -221,9 +221,9 @@ class Clock:
         return max(0.01, self._looked + EVERY - time.monotonic()) if self.runs else EVERY
 
     def look(self, *, asked: bool = False) -> None:
-        """Measure the cell's use, unless the last measurement is recent.
+        """Measure the resources that the cell uses, unless the last measurement is recent.
 
-        With `asked`, the cell has just sent a question, so its idle time does not count as waiting.
+        If `asked`, the cell has just sent a question, so the cell's idle time does not count as waiting.
 
         Raises:
             Excess: if the cell exceeds a limit.
@@ -232,7 +232,7 @@ class Clock:
         passed = time.monotonic() - self._looked
         if self._pid is None or passed < (EVERY if asked else EVERY / 2):
             return
-        # Count at most two intervals: the trusted side may have been suspended too.
+        # Count at most two intervals, because the machine may have been suspended.
         elapsed = min(passed - self._paused, 2 * EVERY)
         self._looked, self._paused = self._looked + passed, 0.0
         used = usage(self._pid, self._work.processes)
@@ -267,7 +267,7 @@ class Questions:
     """Answers a strategy's questions about the repository of one query."""
 
     def __init__(self, repo: Repository, spec: str, account: UsageMeter, *, trusted: bool) -> None:
-        """Prepare to answer the strategy `spec`. If an encoder of a `trusted` strategy is missing, the run stops."""
+        """Prepare to answer the strategy `spec`. A missing encoder stops the run if the strategy is `trusted`."""
         self._repo, self._account, self._trusted = repo, account, trusted
         self._named = frozenset(specs.nested_specs(spec))
         self._spec = spec
@@ -298,7 +298,7 @@ class Questions:
         except (InputFault, MachineFault, Excess):
             raise
         except Exception as error:
-            # An argument that passed every check caused the error: fail this question, not the run.
+            # An argument that passed every check caused the error. Fail only this question, not the run.
             raise InputFault(
                 f"{call} failed with these arguments ({type(error).__name__})", cure="change the arguments"
             ) from error
@@ -311,7 +311,7 @@ class Questions:
         return getattr(self._repo, call)(**arguments)
 
     def _check_ranker(self, ranker: str) -> None:
-        """Check that the user named the encoder's parameters, because they can open files on the trusted side."""
+        """Refuse a ranker whose parameters the user did not name: parameters can open files on the trusted side."""
         spec = encoders.read(ranker)
         if spec.arguments and spec.name not in LEXICAL and _spelled(ranker) not in self._named:
             raise InputFault(

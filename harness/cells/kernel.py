@@ -16,7 +16,7 @@ from typing import NamedTuple
 # These numbers are the same on every architecture.
 _MOUNT_SETATTR = 442
 _READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8
-"""Flags of mounts. The mounts are read-only, so reading does not change access times."""
+"""Flags of mounts. Mounts are read-only, so that reading a file does not change its access time."""
 _BIND, _REC, _PRIVATE = 4096, 16384, 1 << 18
 _DETACH = 2
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -25,8 +25,8 @@ _NEWNS, _NEWUTS, _NEWIPC = 0x20000, 0x4000000, 0x8000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
 PARENT = "/cell"
 FOLDER = f"{PARENT}/tmp"  # noqa: S108 - the cell's own
-"""The only writable folder in a cell: empty at first, in memory, deleted with the cell. Landlock rules name its parent,
-because a rule for a mount point would apply to the folder below the mount."""
+"""The only writable folder in a cell: in memory, empty at first, and deleted with the cell. Landlock rules name the
+parent folder, because a rule for a mount point would apply to the folder below the mount."""
 _SIZE = "size=512m,nr_inodes=20000,mode=700"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _OWN_PIDS = "/proc/self/ns/pid"
@@ -38,21 +38,21 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROC = Path("/proc")
 _STATE, _BEGAN, _PAGES = 0, 19, 21
-"""Fields of ``/proc/PID/stat`` after the name: state, start time, resident pages."""
+"""Indices of fields in ``/proc/PID/stat``, counted after the name: state, start time, resident pages."""
 _COUNTS = ((11, 12), (7,), (13, 14), (8,))
-"""Fields of ``/proc/PID/stat`` for `Counts`: times and faults of the process, then those of its ended children."""
+"""Indices of the fields for `Counts`: times and faults of the process, then those of its ended children."""
 Process = tuple[int, int]
-"""A process's number and start time. The start time is needed because the kernel reuses numbers."""
+"""A process's number and start time. The number alone is not enough, because the kernel reuses numbers."""
 
 
 class Namespaces:
-    """The server's namespaces. Creates those of each cell."""
+    """The namespaces of the fork server, which create the namespaces of each cell."""
 
     def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
         """Enter the namespaces in a child that replaces this process, which must have no threads.
 
-        Cells see the paths in `visible`, except those in `hidden`. The view is built in the empty folder `stage`. An
-        OSError means that the kernel refuses; this process may then be in an undefined state.
+        Cells see the paths in `visible`, except those in `hidden`. The view is built in the empty folder `stage`. After an
+        OSError, which means that the kernel refused, this process may be in an undefined state.
         """
         if not sys.platform.startswith("linux"):
             raise OSError("namespaces need Linux")
@@ -70,7 +70,7 @@ class Namespaces:
         os.chdir(current_folder)
 
     def fork(self) -> int:
-        """Fork a child in a new process namespace. Its descendants end with it.
+        """Fork a child in a new process namespace. All descendants of the child end with the child.
 
         Raises:
             OSError: if no process can be created.
@@ -81,7 +81,7 @@ class Namespaces:
         return os.fork()
 
     def furnish(self, uid: int | None) -> None:
-        """Mount this cell's folder, owned by `uid`; None means the current user.
+        """Mount the writable folder of this cell. Its owner is `uid`, or the current user for None.
 
         Raises:
             OSError: if the kernel refuses.
@@ -93,7 +93,7 @@ class Namespaces:
 
 
 def granted(attempt: Callable[[], None], fork: Callable[[], int] = os.fork) -> bool:
-    """Return whether `attempt` succeeds in a child process; an OSError means failure."""
+    """Return whether `attempt` succeeds in a child process, that is, raises no OSError."""
     pid = fork()
     if pid == 0:
         code = 1
@@ -201,7 +201,7 @@ def bound_privileges() -> None:
     if not sys.platform.startswith("linux"):
         return
     number = 0
-    while prctl(_PR_CAPBSET_DROP, number) == 0:  # fails for a plain user, who has no capabilities
+    while prctl(_PR_CAPBSET_DROP, number) == 0:  # fails for an ordinary user, who has no capabilities to drop
         number += 1
     prctl(_PR_CAP_AMBIENT, _CLEAR_ALL)
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -224,13 +224,13 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
     if not sys.platform.startswith("linux"):
         return
     capabilities = _DAC_READ_SEARCH if reads_all else 0
-    # Effective, permitted, inheritable: the low half of each, then the high halves.
+    # The sets are effective, permitted and inheritable: first their low halves, then their high halves.
     head, sets = (ctypes.c_uint32 * 2)(_VERSION, 0), (ctypes.c_uint32 * 6)(capabilities, capabilities)
     _check(_libc().capset(head, sets), "capset")
 
 
 class Counts(NamedTuple):
-    """Processor time in ticks and page faults of a process, and of its ended children."""
+    """Processor time (in ticks) and page faults of a process, and those of its ended children."""
 
     ticks: int = 0
     faults: int = 0
@@ -244,18 +244,18 @@ class Usage:
 
     processes: Mapping[Process, Counts]
     memory: int
-    """Bytes. Memory shared by several processes may be counted several times."""
+    """Bytes of memory. Memory that several processes share may be counted several times."""
     runnable: bool
     """Whether a process is running, or waiting for a free processor."""
 
 
 def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
-    """Return the use of a process and its descendants, and of the `earlier` processes that still exist."""
+    """Return the usage of a process, its descendants, and those of the `earlier` processes that still exist."""
     pages = 0
     runnable = False
     processes: dict[Process, Counts] = {}
     visited: set[int] = set()
-    # Parents first: a child that ends meanwhile adds its use to its parent, and must not be counted twice.
+    # Visit parents first. If a child ends meanwhile, its use is added to the parent's, and must not count twice.
     to_visit: list[tuple[int, int | None]] = [*earlier, (pid, None)]
     while to_visit:
         number, beginning = to_visit.pop()
@@ -285,11 +285,11 @@ class Work:
 
     @property
     def escapes(self) -> bool:
-        """Whether a process ended and its parent did not collect its time, so that some work may be uncounted."""
+        """Whether a process ended without its parent collecting its time, so that some work may be uncounted."""
         return any(self._unclaimed)
 
     def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the processor seconds since the last call, including what was measured of ended children."""
+        """Return the processor seconds since the last call, including the measured time of ended children."""
         before, self.processes = self.processes, processes
         ended = [counts for process, counts in before.items() if process not in processes]
         ticks = claimed_ticks = claimed_faults = 0
@@ -313,12 +313,12 @@ def ended_for_memory() -> int:
 
 
 def _stat(process: Path) -> list[str]:
-    # The process chooses its name, which may contain ")": search from the end.
+    # A process chooses its own name, which may contain ")", so search from the end.
     return process.joinpath("stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
 
 
 def own_memory(pid: int) -> int:
-    """Return the memory of a process in bytes, with its share of shared memory; 0 if unknown."""
+    """Return the memory of a process in bytes, including its share of shared memory; 0 if unknown."""
     with contextlib.suppress(OSError):
         for line in _PROC.joinpath(str(pid), "smaps_rollup").read_text(encoding="ascii").splitlines():
             if line.startswith("Pss:"):

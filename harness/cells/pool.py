@@ -1,4 +1,4 @@
-"""The trusted side of cells: starts them, answers their questions, and reads strategies' registrations."""
+"""Starts and stops cells, answers their questions, and reads strategies' registrations, on the trusted side."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from ctxbench.strategies.registry import Bound, Registration
 
 T = TypeVar("T")
 IMPORT_TIMEOUT = 60.0
-"""Maximum processor seconds, and seconds of waiting, to read a strategy's registration."""
+"""Maximum processor seconds to read a strategy's registration, and maximum seconds of waiting."""
 CHECK_WAIT = 60.0
 """Maximum seconds of waiting per sample in a strategy check."""
 _REMARKS_EVERY = 10.0
@@ -58,7 +58,7 @@ _AT_ONCE = 8
 
 
 class ForkedCells:
-    """Runs strategies in processes forked for one sample each; thread-safe."""
+    """Runs strategies in forked processes, one process per sample; thread-safe."""
 
     def __init__(
         self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, common: Mapping[str, Any] | None = None
@@ -73,7 +73,7 @@ class ForkedCells:
         self._remarks = Remarks()
         self._hidden, self._visible = [*hidden, *filter(Path.exists, SHIPPED_ANSWERS)], visible_paths()
         self._servers: dict[tuple[str, ...], ForkServer] = {}
-        """Folders that cells see in addition to the standard files -> their server."""
+        """Folders that cells see in addition to the standard files -> the server of these cells."""
         self._restarts = 0
         self._starting = threading.Lock()
         self._progress_lock = threading.Lock()
@@ -87,12 +87,12 @@ class ForkedCells:
         """
         with self._starting:
             servers = list(self._servers.values())
-        # Report the weakest server's isolation, which every cell has at least.
+        # Report the weakest server's isolation, because every cell is isolated at least that well.
         reports = [dict(server.report) for server in servers or [self._server()]]
         return min(reports, key=lambda report: len(report["isolation"]))
 
     def _server(self, *more: str) -> ForkServer:
-        """Return the server whose cells also see the paths `more`; without namespaces, the only server."""
+        """Return the server whose cells also see the paths `more`. Without namespaces, there is only one server."""
         with self._starting:
             self._drop_ended()
             for server in self._servers.values():
@@ -144,7 +144,7 @@ class ForkedCells:
             try:
                 return self._prompt(spec, query, repo, generate, execute, checks=True)
             except StrategyFault as fault:
-                # The report of a check needs neither the location nor the advice to run a check.
+                # A check's report repeats neither the fault's location nor the advice to run a check.
                 raise InputFault(fault.what, cure="" if fault.cure == to_check(spec) else fault.cure) from fault
 
         return findings(self.card(spec).kinds, attempt)
@@ -212,7 +212,7 @@ class ForkedCells:
             with talk.paused():
                 return {"value": questions.answer(call, message)}
         except NoRanker:
-            raise  # the user must install the encoder: end the run
+            raise  # end the run, because the user must install the encoder
         except InputFault as fault:
             return {"fault": [fault.what, fault.where, fault.cure]}
 
@@ -231,7 +231,7 @@ class ForkedCells:
         mine, theirs = channel()
         job = next(self._numbers)
         clock = Clock(limits, functools.partial(self._remark, f"{spec} on {sample}"))
-        # The count is for the whole machine, so only an increase since this cell began matters.
+        # The count is for the whole machine, so only an increase after the start of this cell matters.
         ended_before = ended_for_memory()
         with self._remarks.of_cell() as output:
             try:
@@ -239,7 +239,7 @@ class ForkedCells:
                     server.start(job, theirs, output)
                 yield CellConversation(mine, clock, spec, sample, limits=limits, cure=cure)
             except CellGone:
-                # If the server ended or the machine's memory ran out, it is not the strategy's fault.
+                # The strategy is not to blame if the server ended or the machine ran out of memory.
                 if server.ended(0.3):
                     raise MachineFault(
                         "the process that runs strategies has ended", where=sample, cure="run the same command again"
@@ -301,7 +301,7 @@ def open_cells(
 
 @contextlib.contextmanager
 def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
-    """Provide strategies' registrations without a run. Cells are started only if a foreign strategy is read."""
+    """Provide strategies' registrations without a run. Cells are started only to read foreign strategies."""
     lock = threading.Lock()
     started: list[ForkedCells] = []
     with contextlib.ExitStack() as stack:
@@ -327,7 +327,7 @@ def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[S
 
 
 class Registrations:
-    """Strategies' registrations, each read once; thread-safe."""
+    """The registrations of strategies, each of which is read once; thread-safe."""
 
     def __init__(self, read: Callable[[str], Registration]) -> None:
         """Read foreign registrations with `read`, which must not import their code in this process."""
@@ -385,7 +385,7 @@ class Registrations:
 
 
 def _check_file(name: str) -> None:
-    """Check that the file of ``file.py@name`` exists. A cell could not distinguish a folder from a hidden file."""
+    """Check that the file of ``file.py@name`` exists. Inside a cell, a folder and a hidden file look alike."""
     path, at, _ = name.rpartition("@")
     if at:
         with explained(path):
@@ -395,7 +395,7 @@ def _check_file(name: str) -> None:
 
 
 def is_ours(bound: Bound[Registration], spec: str) -> bool:
-    """Return whether ctxbench contains all code of a strategy, including wrapped strategies."""
+    """Return whether all code of a strategy is ctxbench's own, including the strategies that it wraps."""
     return all("@" not in name and registry.is_ours(name) for name in _names(bound, spec))
 
 
@@ -404,5 +404,5 @@ def _names(bound: Bound[Registration], spec: str) -> list[str]:
 
 
 def _is_read_here(name: str) -> bool:
-    """Return whether ctxbench's own registry can read a name: it is built in, or unknown and so reported there."""
+    """Return whether ctxbench's own registry handles a name. Unknown names are reported there too."""
     return "@" not in name and (name not in registry.names() or registry.is_ours(name))

@@ -1,4 +1,4 @@
-"""Starts the cells' fork server, finds the files that cells may see, and prints the strategies' output."""
+"""Starts the fork server of cells, finds the files that cells may see, and prints the output of strategies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _START_TIMEOUT = 120.0
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME")
 _SET_VARIABLES = {
     "LOGNAME": "cell",  # cells see no table of users
-    # Sums split over threads can differ in the last bit, and threads do not survive a fork.
+    # Use one thread: sums split over threads can differ in the last bit, and threads do not survive a fork.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "PYTHONHASHSEED": "0",
@@ -40,7 +40,7 @@ _SET_VARIABLES = {
 }
 _PREFIX = "ctxbench-cells-"
 _USERS = 64
-"""Maximum number of concurrent cells that have a user each."""
+"""Number of users that cells take in turn, so that concurrent cells have different users."""
 MOST_OF_CELL = 1 << 12
 """Maximum bytes of a strategy's output that are printed per sample."""
 _PRINTED = "strategy: "
@@ -48,13 +48,13 @@ MOST = 1 << 16
 """Maximum bytes of strategies' output that are printed in a run. More would hide the run's own output."""
 _GROUP = "ctxbench.strategies"
 _ETC = ("localtime", "mime.types")
-"""Files of ``/etc`` that a strategy needs in addition to those of a sandbox."""
+"""Files in ``/etc`` that strategies need in addition to those visible in a sandbox."""
 _SITES = ("site-packages", "dist-packages")
 _SYSTEM = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
 REFERENCE_FOLDER = Path(__file__).parents[1] / "reference"
-"""Folder of the shipped results. Other strategies' scores of a sample reveal something about its answer."""
+"""Folder of the shipped results. Other strategies' scores for a sample reveal something about its answer."""
 SHIPPED_ANSWERS = (REFERENCE_FOLDER, Path(specs.__file__).parent / "repos" / "codereval-tests")
-"""Shipped files that reveal answers: results, and tests of CoderEval's functions."""
+"""Shipped folders that reveal answers: the results, and the tests of CoderEval's functions."""
 _CACHES = ("~/.cache/pip", "~/.cache/uv")
 
 
@@ -64,7 +64,7 @@ class ForkServer:
     def __init__(
         self, hidden: Sequence[Path], visible: Sequence[str], memory: int, common: Mapping[str, Any] | None = None
     ) -> None:
-        """Start the server. Each process of a cell may use `memory` bytes; `common` is as for `open_cells`."""
+        """Start the server. Each process of a cell may use `memory` bytes. `open_cells` describes `common`."""
         self._lock = threading.Lock()
         self._open = contextlib.ExitStack()
         self.scratch = self._open.enter_context(scratch_folder())
@@ -72,7 +72,7 @@ class ForkServer:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "ctxbench.harness.cells.server", str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
-            stdout=2,  # only the server's own output: strategies print to their own file
+            stdout=2,  # for the server's own output; strategies print to their own files
             pass_fds=[theirs.fileno()],
             env=_environment(),
             start_new_session=True,
@@ -105,7 +105,7 @@ class ForkServer:
 
     @property
     def separates(self) -> bool:
-        """Whether cells have namespaces, in which they see only the `visible` files."""
+        """Whether cells have their own namespaces, in which they see only the `visible` files."""
         return "namespaces" in self.report["isolation"]
 
     def start(self, job: int, channel: socket.socket, output: int) -> None:
@@ -151,7 +151,7 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Provide a temporary folder of this run, locked until the process ends. Remove those of runs that have ended."""
+    """Provide a temporary folder, locked until this process ends. Remove the folders of processes that have ended."""
     temporary = Path(tempfile.gettempdir())
     for path in temporary.glob(f"{_PREFIX}*"):
         if abandoned(path):
@@ -228,14 +228,14 @@ def check_unseen(path: Path) -> None:
 
 
 def strategy_file_folders(spec: str) -> list[str]:
-    """Return the folders of the strategy files in a spec, nested ones included. A file may import its neighbours."""
+    """Return the folders of the strategy files that a spec names, at any depth. A file may import its neighbours."""
     if "@" not in spec:
         return []
     return _with_real(str(path.parent) for file in _files(spec) for path in (file, Path(os.path.realpath(file))))
 
 
 def private(path: str) -> bool:
-    """Return whether only the owner can read a path, or a module in that folder."""
+    """Return whether only the owner can read a path or, for a folder, a module in it."""
     try:
         modules = [entry.path for entry in os.scandir(path) if entry.name.endswith(".py")]
         return not _readable_by_others(path) or not all(map(_readable_by_others, modules))
@@ -291,7 +291,7 @@ def _with_real(paths: Iterable[str]) -> list[str]:
 
 
 def copies(files: Iterable[str]) -> list[Path]:
-    """Return the paths to hide from cells: installed packages that contain one of the files, and pip's and uv's caches.
+    """Return the paths to hide from cells: installed packages with one of the files, and the caches of pip and uv.
 
     An installed copy of a benchmark repository contains the answers. `files` are paths inside these repositories. For
     ``src/rich/text.py``, the function looks for ``src/rich/text.py``, ``rich/text.py`` and ``text.py``.

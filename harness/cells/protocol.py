@@ -1,4 +1,4 @@
-"""Interface, limits and messages of cells; docs/isolation.md explains the limits."""
+"""The interface, limits and messages of cells. docs/isolation.md explains the limits."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ CHARACTERS = 2_500_000
 """Maximum characters of a prompt."""
 BLOCKS, DROPPED, FLAGS = 1_000, 10_000, 100
 PLACES, LINES = 20_000, 1_000_000
-"""Maximum places in a prompt's kept and dropped blocks, and maximum lines in these places."""
+"""Maximum number of places in a prompt's kept and dropped blocks, and of lines in these places."""
 LAST_LINE = 10_000_000
 SCORE = 1e12
 """Maximum absolute value of a block's score."""
 WORD, SENTENCE, PATH, TEXT = 200, 1_000, 4_096, 20_000
-"""Maximum characters of a flag, role or reason; of one part of a fault; of a path; of a docstring or traceback."""
+"""Maximum characters of short words (flag, role, reason), parts of a fault, paths, and docstrings or tracebacks."""
 CANDIDATES = 5_000
 """Maximum number of texts that one question compares."""
 TOKENS = 32_768
 """Maximum tokens of one draft."""
 GIGABYTE = 1 << 30
 RESERVE = 64 << 20
-"""Bytes of memory reserved for reporting that a cell exceeded its limit."""
+"""Bytes of memory that a cell keeps in reserve to report that it exceeded its memory limit."""
 OVERLAP = 40
-"""Maximum number of retrieval windows that contain the same line, and so the index's size relative to the repository.
+"""Maximum number of windows that contain the same line. This limits an index's size relative to the repository.
 """
 _WORK, _WAITS = 60.0, 5
-"""Maximum processor seconds, and the ratio of waiting to processor time."""
+"""Default maximum of processor seconds, and ratio of the maximum waiting time to it."""
 LIMIT = 64 << 20
 """Maximum bytes of one message to a cell."""
 ORDER = struct.Struct(">cQ")
 """An order to the fork server: `START` (with a channel) or `END`, and the job's number."""
 START, END = b"J", b"K"
 GREETING = b"\n"
-"""First byte that a cell sends, before it imports the strategy. The kernel adds the cell's process number."""
+"""First byte that a cell sends, before importing the strategy. The kernel adds the cell's process number."""
 _LENGTH = struct.Struct(">I")
 _LONGEST_NUMBER = 19
 
@@ -61,12 +61,12 @@ class StrategyFault(InputFault):
     """Raised when a strategy fails on a sample: it raises, hangs, crashes, or returns no prompt."""
 
     traceback: str = ""
-    """The strategy's traceback, if it raised. Stored with the run and not part of the message."""
+    """The strategy's traceback, if the strategy raised. It is stored with the run but is not part of the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyCard:
-    """What a runner needs to know about a strategy, obtained without importing its code."""
+    """What a runner needs to know about a strategy without importing its code."""
 
     spec: str
     kinds: frozenset[Kind]
@@ -85,7 +85,7 @@ class StrategyCard:
     encoders: tuple[str, ...] = ()
     """Encoder specs among the arguments, including default values."""
     texts: tuple[str, ...] = ()
-    """Text arguments, including default values. Each may be an encoder's name."""
+    """Text arguments, including default values. Each of them may be the name of an encoder."""
 
     @classmethod
     def of(cls, bound: Bound[Any]) -> StrategyCard:
@@ -134,7 +134,7 @@ class Cells(Protocol):
         ...
 
     def describe(self) -> Mapping[str, str]:
-        """Return how strategies are isolated, for the run's record. Always contains the key ``isolation``."""
+        """Return how strategies are isolated, for the run's record. The key ``isolation`` is always present."""
         ...
 
 
@@ -154,7 +154,7 @@ class InlineCells:
         return StrategyCard.of(resolve(spec))
 
     def describe(self) -> Mapping[str, str]:
-        """Return ``isolation: none``."""
+        """Return ``isolation: none``, because strategies run in this process."""
         return {"isolation": "none"}
 
 
@@ -165,16 +165,16 @@ class StrategyBounds:
     work: float = _WORK
     """Processor seconds of the cell's processes."""
     wait: float = _WAITS * _WORK
-    """Seconds in which none of the cell's processes could run, although no question was pending."""
+    """Seconds during which none of the cell's processes was runnable, although no question was pending."""
     memory: int = 4 * GIGABYTE
-    """Bytes of memory, for each process of the cell and for all together."""
+    """Bytes of memory, for each process of the cell and for all its processes together."""
     received: int = 32 << 20
     """Bytes of all messages from the cell."""
     sent: int = 1 << 30
     """Bytes of all answers to the cell."""
     questions: int = 100_000
     searches: int = 2_000
-    """Questions that use a ranker. An encoder's work does not count as time of the serving thread."""
+    """Questions that use a ranker or an engine. `seconds` does not limit them, as encoders work in other threads."""
     drafts: int = 200
     programs: int = 200
     indices: int = 80
@@ -182,7 +182,7 @@ class StrategyBounds:
     seconds: float = 120.0
     """Processor seconds to answer the strategy's questions, excluding `index_seconds`."""
     index_seconds: float = 7200.0
-    """Processor seconds to build indices. Each is built once for all samples, on the first question."""
+    """Processor seconds to build indices. Each index is built once for all samples, on the first question for it."""
 
     @classmethod
     def of_work(cls, seconds: float) -> StrategyBounds:
@@ -194,7 +194,7 @@ class Excess(Exception):
     """Raised when a strategy exceeds a limit; the message names the limit."""
 
     def __init__(self, what: str, *, cure: str = "") -> None:
-        """Create the fault for an exceeded limit. Without a cure, the message suggests `strategy check`."""
+        """Create the exception for an exceeded limit. Without a cure, the fault suggests `strategy check`."""
         self.cure = cure
         super().__init__(what)
 
@@ -222,7 +222,7 @@ class UsageMeter:
             raise Excess(f"more than {most:,} {noun}")
 
     def check_time(self) -> None:
-        """Check that processor time is left.
+        """Check that the questions have not used up their processor time.
 
         Raises:
             Excess: if a limit of processor time is exceeded.
@@ -237,7 +237,7 @@ class UsageMeter:
 
     @contextlib.contextmanager
     def asking(self, index: Hashable) -> Iterator[None]:
-        """Count the time inside the context as building `index`, if this is the first question that needs the index.
+        """Count the time inside the context as building `index`, if this question is the first to need the index.
 
         Raises:
             Excess: if the strategy uses too many indices.

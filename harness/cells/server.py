@@ -32,28 +32,28 @@ from ctxbench.sandbox.guest.seccomp import REFUSED_TO_JOBS, ArgumentRule
 from ctxbench.strategies import layout
 
 _SYSTEM = ("/dev", "/proc", "/sys")
-"""Hidden from cells, except `_SYSTEM_SHOWN`: root could read answers from a disk device or kernel memory."""
+"""Folders hidden from cells, except `_SYSTEM_SHOWN`. From a disk device or kernel memory, root could read answers."""
 _SYSTEM_SHOWN = (
     *(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")),
     *(f"/proc/{name}" for name in ("cpuinfo", "version", "filesystems")),
     "/sys/devices/system/cpu",
 )
 _FURNISHING = ("mount", "unshare", "setns")
-"""Calls that set up a cell's namespaces. Refused to the cell itself."""
+"""System calls that set up a cell's namespaces. The cell itself may not use them."""
 _REFUSED_CALLS = (
     *sorted(REFUSED_TO_JOBS - {*_FURNISHING}),
-    # A cell could reach a container engine's socket, or leave in other ways,
+    # With these calls, a cell could reach a container engine's socket or escape in other ways.
     *("socket", "pidfd_open", "pidfd_send_signal", "process_mrelease", "mknod", "mknodat"),
-    # store something for a later cell,
+    # With these, a cell could leave data for a later cell.
     *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
-    # signal to another cell by opening or caching a file or by using the machine's resources,
+    # With these, a cell could notice which files or resources another cell uses.
     *("inotify_init", "inotify_init1", "inotify_add_watch", "mincore", "fadvise64", "preadv2", "sysinfo"),
-    # or slow others down.
+    # With these, a cell could slow down others.
     *("io_setup", "sync", "syncfs", "setpriority", "getpriority", "ioprio_set", "ioprio_get"),
     *("sched_setparam", "sched_setscheduler", "sched_setattr"),
 )
 _REFUSED_WITHOUT_NAMESPACES = (
-    # Without namespaces, cells share the files, and Landlock does not protect their times, rights and owners.
+    # Without namespaces, cells share files, and Landlock does not protect the files' times, rights and owners.
     *("utime", "utimes", "futimesat", "utimensat", "chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown"),
     *("fchownat", "statfs", "fstatfs", *_FURNISHING),
 )
@@ -72,28 +72,28 @@ _JUDGED = (
         error=errno.EINVAL,
     ),
     ArgumentRule(call="flock", argument=1, passed=(), pretended=tuple(range(16))),
-    # Python's own requests only: a cell may not type into terminals or change attributes of files.
+    # Pass only the requests that Python makes. A cell may not type into terminals or change file attributes.
     ArgumentRule(
         call="ioctl",
         argument=1,
         passed=(_TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED),
         error=errno.ENOTTY,
     ),
-    # Shared memory counts for no process once the processes that wrote to it have ended.
+    # Shared memory counts for no process after the processes that wrote to it have ended.
     ArgumentRule(call="mmap", argument=3, all_bits=(mmap.MAP_SHARED, mmap.MAP_ANONYMOUS)),
-    # All advice except dropping cached file pages, which would slow down other readers.
+    # Pass all advice except dropping cached file pages, which would slow down other readers.
     ArgumentRule(call="madvise", argument=2, passed=(*range(20), *range(22, 26))),
 )
 _ABSENT = ("clone3", "memfd_create")
-"""Calls that fail as on an older kernel. Files in memory do not count for any process's size."""
+"""System calls that fail as on an older kernel. Files in memory do not count towards any process's size."""
 _OTHERS = ("prlimit64", "sched_setaffinity", "sched_getaffinity", "getpgid", "getsid")
-"""Calls about a process. Without namespaces, a cell may only use them for the calling process."""
+"""System calls about a process. Without namespaces, a process in a cell may use them only about itself."""
 _NEWEST = 449
-"""The last permitted call number. Later calls (Linux 5.17 and newer) offer other ways to set times, rights and
-attributes."""
+"""The last permitted number of a system call. Later calls (Linux 5.17 and newer) offer other ways to set times, rights
+and attributes."""
 _LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 1 << 29))
 _PROCESSES = 1024
-"""Maximum number of processes per cell. Set only with namespaces, where other cells' processes do not count."""
+"""Maximum number of processes per cell. It applies only with namespaces, where other cells' processes do not count."""
 _HANDLES = 1 << 10
 
 
@@ -111,7 +111,7 @@ class Server:
         users: list[int | None],
         private: bool,
     ) -> None:
-        """Confine this process; `protocol.ORDER` describes the orders on `control`.
+        """Confine this process, which gets its orders from `control` in the form of `protocol.ORDER`.
 
         Cells run as `users` in turn; None means this process's user. `private`: only the owner can read some `visible`
         paths.
@@ -151,7 +151,7 @@ class Server:
             self._filter()
             self._last_filter = seccomp.refusal(_FURNISHING)
             self.report["syscalls"] = "filtered"
-            # Only with the filter, which refuses to open files outside the view by a handle.
+            # This needs the filter, which prevents opening files outside the view by a handle.
             self._reads_all = private and self._users != [None]
         self.report["isolation"] = "+".join(words)
 
@@ -168,7 +168,7 @@ class Server:
             raise OSError("a cell cannot have its own namespaces")
 
     def _make_rules(self) -> None:
-        """Create the Landlock rules for cells, which may read less than this process and no other cell's folder."""
+        """Create the Landlock rules for cells. Cells may read less than this process, and no other cell's folder."""
         if self._namespaces is not None:
             # Every folder may be listed, because Python also looks for modules in folders with hidden files.
             visible = landlock.visible(self._hidden)
@@ -185,7 +185,7 @@ class Server:
         seccomp.restrict(refused, absent=_ABSENT, families=(), judged=judged, newest=_NEWEST + 1)
 
     def serve(self) -> None:
-        """Follow orders until the trusted side closes its socket."""
+        """Carry out orders until the trusted side closes its socket."""
         while True:
             try:
                 raw, handles, _, _ = socket.recv_fds(self._control, ORDER.size, 2)
@@ -214,7 +214,7 @@ class Server:
             else:
                 pid = self._namespaces.fork()
         except OSError as error:
-            # Not the strategy's fault: when the server ends, the trusted side reports a fault of the machine.
+            # The strategy is not to blame. When the server ends, the trusted side reports a fault of the machine.
             sys.exit(
                 f"the process for a strategy cannot be started ({error.strerror}); free memory, processes or disk space"
             )
@@ -233,7 +233,7 @@ class Server:
             if self._namespaces is not None:
                 _lower(resource.RLIMIT_NPROC, _PROCESSES)
             kernel.drop_privileges(uid, reads_all=self._reads_all)
-            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # only now: a change of user clears it
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # not earlier, because a change of user clears it
             if self._rules is not None:
                 landlock.enforce(self._rules)
                 os.close(self._rules)
@@ -262,7 +262,7 @@ class Server:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _end_orphans(self) -> None:
-        """End processes that a cell left behind. As the subreaper, this process has become their parent."""
+        """End processes that a cell left behind. This process has become their parent, because it is the subreaper."""
         cells = {pid for pid, _ in self._cells.values()}
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         while True:
@@ -292,7 +292,7 @@ def _keep_only(channel: int, output: int, rules: int | None) -> int:
 
 
 def _limit() -> None:
-    """Limit this process and its cells. When memory runs out, the kernel ends them first."""
+    """Limit the resources of this process and its cells. If memory runs out, the kernel ends these processes first."""
     for which, value in _LIMITS:
         _lower(which, value)
     with contextlib.suppress(OSError):
@@ -316,13 +316,13 @@ def _load() -> None:
     for module in pkgutil.iter_modules(strategies.__path__):
         importlib.import_module(f"ctxbench.strategies.{module.name}")
     for name in languages.names():
-        # The first sample that needs a foreign language reports that it cannot be imported.
+        # If a foreign language cannot be imported, the first sample that needs the language reports this.
         with contextlib.suppress(InputFault):
             languages.get(name).outline("")
 
 
 def main() -> None:
-    """Confine the server as the trusted side orders, report the reached confinement, and serve."""
+    """Confine the server as the trusted side orders, report the resulting confinement, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
     os.umask(0o022)  # cells must be able to enter the folders made for them
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""Converts cells' messages to and from JSON data. Invalid data raises `ProtocolError`."""
+"""Converts the messages of cells to and from JSON data. Invalid data raises `ProtocolError`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ARGUMENTS: Mapping[str, Mapping[str, type]] = {
     "engine": {"name": str, "text": str, "top": int, "before": int},
     "execute": {"program": str, "seconds": float},
 }
-"""Question -> names and types of its arguments. A list contains texts."""
+"""Question -> names and types of its arguments. The items of a list are texts."""
 _SWITCHES = ("optional", "wraps", "unmasks", "asks_engine", "names_encoder")
 _PARAMETER = ("name", "kind", "default", "choices", "least", "most", *_SWITCHES)
 
@@ -54,7 +54,7 @@ def dump_query(query: Query) -> dict[str, Any]:
 
 
 def load_query(data: Mapping[str, Any]) -> Query:
-    """Return the query that `dump_query` wrote, without checks, because the trusted side sends it."""
+    """Return the query that `dump_query` wrote. The data is not checked, because the trusted side sends it."""
     changed = {
         "language": languages.get(data["language"]),
         "kind": Kind(data["kind"]),
@@ -137,7 +137,7 @@ def _load_message(role: object, said: object, calls: object) -> Message:
         role=Role(checked(role, str)),
         text=checked(said, str),
         calls=tuple(
-            # The model wrote both texts, so they may contain any character.
+            # A model wrote both texts, so they may contain any character.
             ToolCall(name=checked(name, str), arguments=checked(arguments, str))
             for name, arguments in items(calls, protocol.FLAGS, "tool calls")
         ),
@@ -369,7 +369,7 @@ def fitting(call: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def misfit(call: str, arguments: Mapping[str, Any]) -> str:
-    """Return a message about the first argument with a wrong type, or an empty text."""
+    """Return a message about the first argument with a wrong type; empty if all types are right."""
     for name, kind in ARGUMENTS[call].items():
         value: Any = arguments[name]
         if type(value) is not kind:

@@ -73,7 +73,7 @@ class RunSummary:
     """Whether the run has samples with several completions, and each sample's completions are equal."""
     seed: int = 0
     repeats: bool = False
-    """Whether the answers equal those of the previous repetition, so that further repetitions add no information."""
+    """Whether the answers equal those of the first repetition, so that further repetitions add no information."""
     gave_up: bool = False
     """Whether the attempt stopped early because the strategy failed repeatedly with the same fault."""
     costs: RunCosts | None = None
@@ -131,7 +131,7 @@ class Attempt:
         scorer: SampleScorer,
         card: StrategyCard,
     ) -> None:
-        """Prepare an attempt at the stored run `spec` over the samples `planned`. `snapshots` loads the repositories."""
+        """Prepare an attempt at the stored run `spec` over the `planned` samples. `snapshots` reads repositories."""
         self._store, self._snapshots, self._resources = store, snapshots, resources
         self._spec, self._planned, self._set = spec, planned, sample_set
         self._functions = spec.n > 0 and any(sample.tested for sample in planned)

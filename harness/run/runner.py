@@ -313,7 +313,7 @@ def run_cards(
         work = runs.attempt(card, repetition, mine)
         return work.run(progress, cluster)
 
-    # The samples of a share do not show whether the whole run equals the previous run.
+    # The samples of a share do not show whether the whole run equals the first run.
     greedy = runs.greedy and share is None
     return _in_turn(runs.store, cards, attempt, repetitions=runs.choices.repeat, greedy=greedy, report=report)
 
