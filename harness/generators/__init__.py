@@ -1,4 +1,4 @@
-"""Generators, which run models. This package exports what the author of a generator imports."""
+"""Generators, which run models. This package exports everything that the author of a generator needs."""
 
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong, generator

@@ -29,19 +29,19 @@ Complete the code (do not repeat the prefix):"""
 
 
 def is_line(request: Request) -> bool:
-    """Return whether the prompt is code to continue, instead of a question about code."""
+    """Return whether a request's prompt is code to continue, instead of a question about code."""
     blocks = request.prompt.blocks
     return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
 
 
 def end(text: str) -> int | None:
-    """Return the end of the first non-blank line of an answer; None if that line is incomplete."""
+    """Return the index where the first non-blank line of an answer ends; None if that line is incomplete."""
     at = text.find(LINE_END, len(text) - len(text.lstrip()))
     return at if at >= 0 else None
 
 
 def line_message(request: Request) -> str:
-    """Return the message to a chat model: a request for the next line of code, or the prompt itself."""
+    """Return the message to send to a chat model: a request for the next line of code, or the prompt itself."""
     text = request.prompt.text
     if not is_line(request):
         return text
@@ -49,24 +49,24 @@ def line_message(request: Request) -> str:
 
 
 def line_answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `line_message`: the text between the tags or the whole answer, unfenced."""
+    """Return the code in an answer to `line_message`: the text between the tags or the whole answer, without fences."""
     if not is_line(request):
         return text
     _, mark, inner = text.partition(LINE_OPEN)
     text = inner if mark else text
     text = text[: min((at for close in LINE_CLOSE if (at := text.find(close)) >= 0), default=len(text))]
-    # InferCom's release keeps a fence and scores it as the line.
+    # InferCom's released program keeps the fence and scores it as the line.
     blocks = fenced(text) if text.lstrip().startswith("```") else []
     return next(filter(str.strip, blocks), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The rules for the end of an answer: before a stop text, or after its first line."""
+    """The rules for the end of an answer, which is before a stop text or after the first line."""
 
     stops: tuple[str, ...] = ()
     line: bool = False
-    """End the answer after its first non-blank line, without the newline."""
+    """Whether the answer ends after its first non-blank line, before the newline."""
 
     def __bool__(self) -> bool:
         return self.line or bool(self.stops)
@@ -80,7 +80,7 @@ class End:
 
 
 def end_of(request: Request, *, chat: bool) -> End:
-    """Return the rules for the end of an answer to a request. A `chat` model's line ends at a tag."""
+    """Return the rules for the end of an answer to a request. A line from a `chat` model ends at a tag."""
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)
 
@@ -91,7 +91,7 @@ _WORD = re.compile(r"\w")
 _MOST = 50
 
 PARSE_FAILED = "parse_failed"
-"""Flag of an answer that is not a valid function. It is judged unchanged, and fails its tests."""
+"""Flag of an answer that is not a valid function. The answer is judged unchanged, and fails its tests."""
 
 NO_CODE_TAGS = "no_code_tags"
 """Flag of an answer that does not continue the prompt and has no ``[CODE]`` tags."""
@@ -112,7 +112,7 @@ def extract(sample: Sample, answer: str) -> Extracted:
     head, reader = head_of(sample), sample.language.answers
     inner = _tagged(reader, head, answer)
     if inner is not None and not inner.strip() and any(map(str.strip, fenced(answer))):
-        inner = None  # A small model may write its code in a fence, then a tag with nothing after it.
+        inner = None  # A small model may write its code in a fence, followed by a tag with nothing after it.
     code = answer if inner is None else inner
     if not code.strip():
         return Extracted(text="", flags=(PARSE_FAILED,))
@@ -140,7 +140,7 @@ def body(sample: Sample, text: str) -> str:
 
 
 def after_cursor(sample: Sample, target: str) -> str:
-    """Return the part of the whole, dedented function `target` after the cursor, indented as in the file."""
+    """Return the part of `target`, a whole dedented function, after the cursor. It is indented as in the file."""
     head = head_of(sample)
     lines = moved(sample, target, head.indent).split("\n")[head.head.count("\n") :] or [""]
     return "\n".join([lines[0][sample.cursor.column :], *lines[1:]])
@@ -160,16 +160,16 @@ def head_of(sample: Sample) -> FunctionHead:
 
 
 def _declaration(lines: list[str], name: str) -> int:
-    """Return the last line that may declare the name. Needed because some sets do not record the function's lines."""
+    """Return the index of the last line that may declare `name`, for sets that do not record a function's lines."""
     word = re.compile(rf"\b{re.escape(name)}\s*\(")
     return next((at for at in range(len(lines) - 1, -1, -1) if word.search(lines[at])), max(0, len(lines) - 1))
 
 
 def _tagged(reader: AnswerReader, head: FunctionHead, answer: str) -> str | None:
-    """Return the text between ``[CODE]`` and ``[/CODE]``, the next tag or the end; None without a tag.
+    """Return the text from ``[CODE]`` to ``[/CODE]``, the next ``[CODE]`` or the end; None without a tag.
 
-    A model may mention the tags in its plan too. Preferred is the last text that declares the function, then the last
-    valid body, then the last text.
+    A model may also mention the tags in its plan, so there may be several texts. The last text that declares the
+    function has precedence, then the last valid body, then the last text.
     """
     texts = dict.fromkeys(_unfenced(_CLOSE.split(text, maxsplit=1)[0]) for text in reversed(_OPEN.split(answer)[1:]))
     body = None

@@ -1,7 +1,7 @@
-"""The interface and registry of generators, and their files of prices and training cutoffs.
+"""The interface and registry of generators, and the reader for their tables of prices and training cutoffs.
 
 A factory function registers a generator, and its keyword-only parameters may be set in a spec: ``openai(model=…,
-url=…)``. It only checks them; weights, processes and connections start with the first request.
+url=…)``. The factory only checks parameters. The first request loads weights, starts processes or opens connections.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MOST_TOKENS = 100_000_000
-"""Maximum tokens of a prompt or an answer: ten times what any model reads, and small enough for exact sums."""
+"""Maximum tokens of a prompt or an answer: ten times what any model reads, but small enough for exact sums."""
 _LONGEST = 1e8
 
 
@@ -47,7 +47,7 @@ class Sampling:
     """Whether the model sees the text after the cursor too; see `harness.generators.fim`."""
 
     def __post_init__(self) -> None:
-        """Convert numbers to their types, because run ids and cache keys depend on the spelling (0 or 0.0)."""
+        """Convert numbers to their declared types, because run ids and cache keys depend on the spelling (0 or 0.0)."""
         for name, kind in (("max_tokens", int), ("temperature", float), ("top_p", float), ("seed", int), ("fim", bool)):
             object.__setattr__(self, name, kind(getattr(self, name)))
 
@@ -69,12 +69,12 @@ class Request:
     one_line: bool = False
     """Whether only the first non-blank line of the answer counts. A generator may stop after it."""
     reference: str | None = None
-    """Text whose bits the generator may measure in the same pass. It does not affect the answer."""
+    """Text whose bits the generator may measure in the same pass. The text does not affect the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One answer."""
+    """A generator's answer to one request."""
 
     text: str
     finish: str
@@ -82,11 +82,11 @@ class Response:
     tokens_in: int
     tokens_out: int
     seconds: float
-    """Wall time of this answer. The time of a batch is divided evenly."""
+    """Wall time of this answer. The time of a batch is divided evenly among its answers."""
     cached: int = 0
     """Number of tokens in `tokens_in` that the service reports as cached from earlier requests."""
     counted: bool = True
-    """Whether the numbers are the model's own tokens; otherwise ctxbench's."""
+    """Whether `tokens_in` and `tokens_out` count the model's own tokens. Otherwise they count ctxbench's tokens."""
     bits: float | None = None
     """Bits of the request's reference, as from `Generator.bits`; None if not measured."""
 
@@ -113,9 +113,9 @@ class TooLong(MachineFault):
 
 
 class CutShort(MachineFault):
-    """Raised if the service silently truncated the prompt.
+    """Raised if the service truncated the prompt silently.
 
-    Unlike after `TooLong`, the generator counts as failing, so a run without other answers ends.
+    Unlike `TooLong`, this fault counts as a failure of the generator, so a run that gets no other answers ends.
     """
 
 
@@ -126,23 +126,23 @@ class Capabilities:
     batch_size: int = 1
     """Maximum number of requests at once, in one call or in concurrent calls."""
     concurrent: bool = False
-    """Whether up to `batch_size` threads may call `generate` with one request each; otherwise one thread at a time."""
+    """Whether up to `batch_size` threads may call `generate` at once, each with one request. Otherwise only one may."""
     instructs: bool = False
-    """Whether the model follows instructions. A model that only continues text cannot plan or summarise."""
+    """Whether the model follows instructions. Models that only continue text cannot plan or summarise."""
     log_likelihoods: bool = False
     """Whether `bits` returns log-likelihoods."""
     fills: bool = False
-    """Whether the model may support fill in the middle; `infilling` checks it."""
+    """Whether the model may support fill in the middle; `infilling` checks whether it does."""
     counts: bool = False
     """Whether `count` counts the model's own tokens. Prompts are then truncated to `window`."""
     thinking: int = 0
-    """Maximum tokens that the model writes in addition to the answer."""
+    """Maximum tokens of thoughts that the model writes in addition to the answer."""
     tools: bool = False
     """Whether `Request.chat` may contain tools. Otherwise tool calls are written and parsed as text."""
     weights: bool = False
     """Whether the generator loads the model's weights into ctxbench's process."""
     service: bool = False
-    """Whether a service runs the model. `served` then names the model, and a long prompt is tried before a run."""
+    """Whether a service runs the model. Then `served` names the model, and a long prompt is tried before a run."""
     writes: bool = True
     """Whether the generator writes answers. Otherwise a run stores only prompts and their diagnostics."""
 
@@ -151,7 +151,7 @@ class Generator(ABC):
     """A model that completes prompts. A failed call raises a `MachineFault`; text is never invented."""
 
     version: str = ""
-    """What determines the output besides the spec, such as the weights' digest. Part of the cache key."""
+    """What determines the output besides the spec, such as a digest of the weights. It is part of the cache key."""
     capabilities: Capabilities = Capabilities()
     window: int = 0
     """Maximum tokens of prompt and answer together, if `capabilities.counts`; 0 if unknown."""
@@ -168,7 +168,7 @@ class Generator(ABC):
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> Sequence[float]:
         """Return minus log2 of the probability of each text, with a newline, after its prompt.
 
-        One thread may call `bits` while another calls `generate`. A model that cannot do both at once needs a lock.
+        One thread may call `bits` while another calls `generate`. A generator that cannot do both at once needs a lock.
         """
         raise self._undefined("log_likelihoods", "bits")
 
@@ -185,7 +185,7 @@ class Generator(ABC):
         raise self._undefined("fills", "infilling")
 
     def count(self, request: Request) -> int:
-        """Return the number of the model's tokens in a request's prompt, including template and special tokens."""
+        """Return the number of the model's tokens in a request's prompt, including the template and special tokens."""
         raise self._undefined("counts", "count")
 
     @property
@@ -254,18 +254,18 @@ def generator(
 
 
 names = _REGISTRY.names
-"""Returns the names of all installed generators, sorted, without importing any."""
+"""Returns the sorted names of all installed generators, without importing the generators."""
 summary = _REGISTRY.summary
-"""Returns the first line of a generator's docstring. Imports the generator without creating it."""
+"""Returns the first line of a generator's docstring. The generator is imported but not created."""
 parameters = _REGISTRY.parameters
 read = _REGISTRY.read
 canonical = _REGISTRY.canonical
-"""Returns the spec under which a generator's results are stored. It lacks parameters that do not affect answers, so
-pass the user's own spec to `resolve`."""
+"""Returns the spec under which a generator's results are stored. This spec lacks parameters that do not affect answers,
+so pass the user's own spec to `resolve`."""
 
 
 def cutoff(spec: str) -> str | None:
-    """Return the last training day (``YYYY-MM-DD``) stated in a generator's spec, or None.
+    """Return the last training day (``YYYY-MM-DD``) that a generator's spec states, or None.
 
     Raises:
         InputFault: if the spec is invalid; see `resolve`.
@@ -297,19 +297,19 @@ def settings_of(generator: str) -> dict[str, str]:
     try:
         parsed = read(generator)
     except InputFault:
-        # An imported run's label need not be a spec.
+        # The label of an imported run need not be a spec.
         return {}
     default = {"url": OFFICIAL} if parsed.name == "openai" else {}
     return default | {name: str(value) for name, value in parsed.arguments.items()}
 
 
 def fits(match: Sequence[str], *names: str) -> bool:
-    """Return whether a pattern fits one of the names; empty names are ignored."""
+    """Return whether any pattern in `match` fits any of the names. Empty names are ignored."""
     return any(fnmatchcase(name, pattern) for pattern in match for name in names if name)
 
 
 def patterns(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the patterns in a table's ``match``."""
+    """Return the patterns under a table's key ``match``."""
     value = table.get("match")
     return tuple(value) if isinstance(value, list) else (value,)
 
@@ -329,7 +329,7 @@ def read_tables(
     text = read_text(path)
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or deeply nested lists
+    except (ValueError, RecursionError) as error:  # not TOML, a number with thousands of digits, or deeply nested lists
         raise InputFault(f"the file is not valid TOML: {error}", where=str(path), cure=cure) from None
     tables = data.get(name, [])
     lines = [

@@ -24,9 +24,9 @@ _CHAT = Chat(
 )
 _PIECE = "def area(width, height):\n    return width * height\n\n\n"
 _FEW, _SOME, _MANY = 2, 40, 560
-"""Repetitions of `_PIECE`. `_SOME` is under 1,000 tokens, which every server reads; `_MANY` is about 8,000."""
+"""Repetitions of `_PIECE`. `_SOME` gives under 1,000 tokens, which every server reads; `_MANY` gives about 8,000."""
 _LEEWAY = 0.02
-"""Allowed relative difference of a token count, because tokens merge between repetitions."""
+"""Allowed relative difference of a token count, because tokens may merge between repetitions."""
 _AROUND = 8
 """Maximum tokens that a server may add around a text to continue, such as a start token."""
 _MOST_THREADS = 64
@@ -45,7 +45,7 @@ class GeneratorFinding:
 
 
 def check(generator: Generator) -> list[GeneratorFinding]:
-    """Check a generator's declared capabilities. A raised fault ends the checks as a failed check."""
+    """Check a generator's declared capabilities. A fault ends the checks and is reported as a failed check."""
     findings: list[GeneratorFinding] = []
     try:
         for name, passed, detail in _checks(generator):

@@ -2,7 +2,7 @@
 
 The strategy's prompt is the text before the cursor. The text after the cursor has at most `MOST` tokens (512, as in
 CrossCodeEval's programs) and a quarter of a small window. Strategies never see it. The model's special tokens separate
-the texts. If a text contains such a token, a blank is inserted into it and the prompt is flagged.
+the texts. If a text contains such a token, a blank is inserted into the token, and the prompt is flagged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENDS = (
     "<|EOT|>",
     "<EOT>",
 )
-"""Tokens that models write after a middle. Some tokenizers decode them as text."""
+"""Tokens that models write after a filled-in middle. Some tokenizers decode them as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Template:
     models: str
     """Regular expression that matches the model names of the family."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Special token -> its spelling in the vocabulary, if it differs."""
+    """Special token -> its spelling in the vocabulary, for tokens whose spelling differs."""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _refuse_chat(chat: bool, where: str, cure: str) -> None:
 
 
 def ends(vocabulary: Collection[str], template: Template) -> tuple[str, ...]:
-    """Return the tokens of a vocabulary that end a filled-in middle, in addition to the model's usual end tokens."""
+    """Return the tokens in a vocabulary that end a filled-in middle, in addition to the model's usual end tokens."""
     candidates = (*(template.token(mark) for mark in template.marks), *_ENDS_SPELLED)
     return tuple(dict.fromkeys(token for token in candidates if token in vocabulary))
 
@@ -175,7 +175,7 @@ MOST = 512
 """Maximum tokens of the text after the cursor, in ctxbench's count."""
 SHARE = 4
 PARTED = "fim_marks_parted"
-"""Flag of a prompt whose text contained a special token of the model."""
+"""Flag of a prompt whose text contained one of the model's special tokens."""
 REMARK = f"The model saw up to {MOST} tokens after the cursor (fill in the middle); strategies did not."
 _WHOLE_SUFFIX = "crosscodeeval"
 """Benchmark whose suffixes begin directly after the answer. Other benchmarks' suffixes begin with the next line."""
@@ -190,7 +190,7 @@ def strategy_prompt(prompt: Prompt) -> Prompt:
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
-    """Return a strategy's prompt. Blocks whose kind only the harness may use become plain text."""
+    """Return a strategy's prompt. Blocks of kinds that only the harness may use become plain text."""
     if not any(block.kind in _OURS for block in prompt.blocks):
         return prompt
     blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)
@@ -213,7 +213,7 @@ def suffix_block(sample: Sample) -> Block:
     block = Block(kind=BlockKind.AFTER, text=text)
     block = trimmed(block, lambda shorter: code_tokens.count(shorter.text) <= MOST)
     if sample.subkind not in (SINGLE_LINE, NEXT_LINE):
-        # A place would reveal the number of lines of the answer.
+        # The block has no place, which would reveal how many lines the answer has.
         return block
     start = sample.cursor.line + 1
     return replace(block, places=(Place(path=sample.path, start=start, end=start + block.text.count("\n")),))

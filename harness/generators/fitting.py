@@ -1,4 +1,4 @@
-"""Truncates prompts to a model's window, in the model's own tokens, and splits long texts to measure.
+"""Truncates prompts to a model's window, counted in the model's own tokens, and splits long texts for measuring.
 
 The least useful text is removed first, and the task always stays:
 
@@ -41,10 +41,10 @@ def fitted(generator: Generator, request: Request) -> Request:
 
 
 def fit(prompt: Prompt, count: Count, window: int, new_tokens: int, kind: Kind) -> Prompt:
-    """Truncate a prompt to the part of the window that the answer leaves. A window of 0 has no limit.
+    """Truncate a prompt to the part of the window that is not reserved for the answer. A window of 0 means no limit.
 
-    At most half of the window is reserved for the answer's `new_tokens`. The result has the flag ``overflow_trimmed``,
-    and ``overflow_failed`` if it still does not fit. Dropped blocks have the reason ``window``.
+    At most half of the window is reserved for the answer's `new_tokens`. A truncated prompt has the flag
+    ``overflow_trimmed``, and ``overflow_failed`` if it still does not fit. Dropped blocks have the reason ``window``.
     """
     cut = _Cut(list(prompt.blocks), [], prompt, count, window - min(new_tokens, window // 2))
     if not window or cut.fits(prompt.blocks):
@@ -84,7 +84,7 @@ class _Cut:
         return self.count(replace(self.prompt, blocks=tuple(blocks)))
 
     def file(self, kind: Kind) -> int | None:
-        """Return the index of the current file's block, which may be the target section, or None."""
+        """Return the index of the block with the current file or its target section; None without such a block."""
         blocks = self.blocks
         if not blocks:
             return None
@@ -103,7 +103,7 @@ class _Cut:
         while len(places := self.retrieved(kind)) > 1:
             self.drop(places[0])
             states.append(self.blocks)
-        # Counting takes time proportional to the prompt: bisect instead of counting after each of many blocks.
+        # Counting takes time proportional to the prompt, so bisect instead of counting after each dropped block.
         gone = min(bisect_left(states, True, key=self.fits), len(states) - 1)
         self.blocks = states[gone]
         del self.dropped[before + gone :]
@@ -129,7 +129,7 @@ class _Cut:
         self._cut(at, lambda gone: "".join(lines[: len(lines) - gone]), len(lines) - 1)
 
     def shorten_file(self, at: int, keep: int = 0) -> None:
-        """Remove as few lines as necessary from the file's top. Its last line and at least `keep` tokens stay."""
+        """Remove as few lines as necessary from the file's top. The last line and at least `keep` tokens remain."""
         lines = _LINE.findall(self.blocks[at].text)
 
         def without(gone: int) -> str:
@@ -146,7 +146,7 @@ class _Cut:
         self._cut(at, lambda gone: "".join(tokens[gone:]), len(tokens))
 
     def _cut(self, at: int, without: Callable[[int], str], most: int) -> None:
-        """Apply as few of `most` steps as necessary; all if the prompt never fits."""
+        """Apply as few of `most` steps as necessary; all steps if the prompt never fits."""
         if most < 1 or self.fits(self.blocks):
             return
 
@@ -187,15 +187,15 @@ def encode_pair(prompt: str, text: str, read: Callable[[str], list[int]], begin:
 
 
 def rolling_windows(ids: Sequence[int], targets: int, window: int) -> Iterator[tuple[list[int], int]]:
-    """Yield the windows that a model reads to measure a text, as (tokens, number of last tokens to measure).
+    """Yield the windows that a model reads to measure a text, as (tokens, number of tokens to measure at the end).
 
-    If prompt and text exceed the window, the prompt loses its beginning, and a text longer than half the window is
+    If prompt and text exceed the window, the beginning of the prompt is dropped. A text longer than half the window is
     measured half a window at a time.
 
     Args:
         ids: tokens of prompt and text.
         targets: number of last tokens that belong to the text, fewer than all.
-        window: maximum tokens of a part; 0 for no limit.
+        window: maximum tokens that the model reads at once; 0 for no limit.
     """
     most = targets if not window or len(ids) <= window else max(1, window // 2)
     for start in range(len(ids) - targets, len(ids), most):

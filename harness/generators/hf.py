@@ -46,10 +46,10 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _TELL_SECONDS = 10.0
 _SORTED_FIRST = 1024
-"""Number of likeliest tokens to sort first. They usually have all the probability to draw from."""
+"""Number of likeliest tokens to sort first. They usually contain all the probability to draw from."""
 _ROUNDING = 1e-9
 PROTOCOL = "2"
-"""Version of the decoding, incremented if a request would get another answer."""
+"""Version of the decoding, incremented if a change gives some request another answer."""
 _DEVICE = re.compile(r"auto|cpu|cuda(?::\d+)?")
 Choose = Callable[[Any], int]
 """Logits of shape (vocabulary,) -> the chosen token."""
@@ -114,7 +114,7 @@ class HF(Local):
     @functools.cached_property
     def _dtype(self) -> str:
         stored = configured_dtype(self._folder) if self._settings.dtype == AUTO else ""
-        # In this order: importing torch and finding a GPU take seconds.
+        # Check the device last, because importing torch and finding a GPU take seconds.
         if stored in precision.HALVES and self._wanted_device in (AUTO, "cpu") and not precision.is_fast(stored):
             return "float32" if self._device == "cpu" else AUTO
         return self._settings.dtype
@@ -133,7 +133,7 @@ class HF(Local):
             def most(number: int) -> int:
                 return fitting[number].most
 
-            # Rows of a batch have the same limit, because a batch is computed until its longest row ends, and other
+            # All rows of a batch have the same limit, because a batch is computed until its longest row ends, and other
             # rows could exceed the window. Prompts with the same beginning follow each other.
             order = sorted(fitting, key=lambda number: (most(number), fitting[number].ids))
             work = functools.partial(self._answers, self._prefill())
@@ -163,7 +163,7 @@ class HF(Local):
 
     @property
     def remark(self) -> str:
-        """Number of tokens that the model has read, relative to the number needed, for the user."""
+        """Line for the user: how many tokens the model has read, relative to the number needed."""
         counted = self.counted
         ratio = counted.read / max(1, counted.needed)
         return f"{counted.read:,} tokens read, {ratio:.2f} times as many as needed" if counted.read else ""
@@ -207,7 +207,7 @@ class HF(Local):
                 raise unreadable(self._settings, error) from error
             parameters = inspect.signature(network.forward).parameters
             if "past_key_values" not in parameters:
-                # Such a model keeps a state, which padding would change.
+                # The model keeps a recurrent state, which padding would change.
                 cure = "serve the model, and use openai:MODEL@URL"
                 raise InputFault(
                     "the model caches no keys and values, so hf cannot run it", where=self._settings.where, cure=cure
@@ -215,7 +215,7 @@ class HF(Local):
             self._keeps = "logits_to_keep" in parameters
             named = network.generation_config.eos_token_id
             self._ends = self._tokens.ends | set(named if isinstance(named, list) else [named])
-            # The run sets the decoding. The model's own file may, for example, penalise repetitions.
+            # The run sets the decoding parameters. The model's own file might, for example, penalise repetitions.
             network.generation_config = transformers_module().GenerationConfig()
             self._read = network
         return self._read
@@ -268,7 +268,7 @@ class HF(Local):
         return cost if math.isfinite(cost) else None
 
     def _decode(self, rows: Sequence[LocalRequest], cache: Any) -> list[tuple[list[int], bool]]:
-        """Decode answers with one limit. Return the tokens of each, and whether it ended within the limit."""
+        """Decode answers with the same limit. Return each answer's tokens, and whether it ended within the limit."""
         network, torch, most = self._network, self._torch, rows[0].most
         ids, mask = self._padded([row.ids for row in rows])
         width = ids.shape[1]
@@ -321,7 +321,7 @@ class HF(Local):
         return bool(row.end) and row.end.find(self._tokens.text(row.ids, generated)) is not None
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """Return tokens and mask, of shape (rows, longest row), padded on the left."""
+        """Return tokens and attention mask of shape (rows, longest row), padded on the left."""
         width = max(map(len, rows))
         ids = [[0] * (width - len(row)) + list(row) for row in rows]
         mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
@@ -348,9 +348,9 @@ class HF(Local):
 
 
 def chooser(request: Request) -> Choose | None:
-    """Return the function that draws a request's tokens; None for greedy decoding.
+    """Return the function that draws the tokens of a request's answer; None for greedy decoding.
 
-    The random numbers depend only on the request (seed, index, prompt), not on other rows of its batch.
+    The random numbers depend only on the request (seed, index, prompt), not on other rows in its batch.
     """
     how = request.sampling
     if how.temperature <= 0:
@@ -373,7 +373,7 @@ def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
         number: the quantile.
     """
     chances = (logits.double() / temperature).softmax(0)
-    # A few tokens usually have nearly all the mass, and sorting a large vocabulary is slow.
+    # A few tokens usually have nearly all the probability, and sorting a large vocabulary is slow.
     few = chances >= chances.topk(min(_SORTED_FIRST, len(chances))).values[-1]
     if float(chances[few].sum()) <= top_p + _ROUNDING:
         few = chances >= 0

@@ -1,4 +1,4 @@
-"""Models with weights on this machine: their settings, their files, and what `hf` and `vllm` share."""
+"""Models with weights on this machine: settings, files, tokenizers, and everything else that `hf` and `vllm` share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Window = Annotated[int, AtLeast(0)]
 _CACHED = "models--"
 _TEXTS = (".json", ".txt", ".model", ".jinja")
 _STRETCHES, _STRETCH = 16, 4096
-"""Number of parts of a weights file in its digest, and bytes per part."""
+"""Number of parts of a weights file that its digest covers, and bytes per part."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 
 
@@ -64,7 +64,7 @@ class LocalModel:
 def is_chat(chat: str, model: str) -> bool:
     """Return whether prompts use the model's chat template. `AUTO` decides by the table of models, or the model's name.
 
-    The existence of a template does not decide, because models that only continue text may have one too.
+    The presence of a template does not decide, because models that only continue text may have a template too.
     """
     if chat != AUTO:
         return chat == "on"
@@ -133,10 +133,10 @@ def _unknown(settings: LocalModel, what: str) -> InputFault:
 
 
 def model_digest(folder: Path) -> str:
-    """Return a digest of the files that determine a model's answers, fast for any size.
+    """Return a digest of the files that determine a model's answers. It is fast for files of any size.
 
-    It covers configuration, tokenizer and chat template completely; of each weights file, the name, the size and 16
-    evenly spaced parts of 4 KiB, of which the first lists the tensors.
+    The digest covers configuration, tokenizer and chat template completely. Of each weights file, it covers name, size
+    and 16 evenly spaced parts of 4 KiB; the first part lists the tensors.
     """
     whole = hashlib.sha256()
     with explained(folder):
@@ -195,7 +195,7 @@ def _configuration(folder: Path) -> dict[str, Any]:
 _TAIL = 16
 """Number of prompt tokens to decode together with an answer, because some tokenizers drop a text's first blank."""
 _DATE = "26 Jul 2024"
-"""Fixed date for chat templates that contain the date, so that prompts are the same every day."""
+"""Fixed date for chat templates that insert the date, so that prompts are the same every day."""
 
 
 def transformers_module() -> Any:
@@ -245,7 +245,7 @@ class Tokens:
                 [*system, message], tokenize=False, add_generation_prompt=True, date_string=_DATE
             )
         except Exception as error:
-            # A template is a program, which can fail in any way.
+            # A chat template is a program, so it can fail in any way.
             raise unreadable(self._settings, error) from error
         return self._ids(text, special=False)
 
@@ -259,7 +259,7 @@ class Tokens:
         return self._decoded([*tail, *generated])[len(self._decoded(tail)) :]
 
     def answer(self, request: Request, before: Sequence[int], generated: Sequence[int]) -> str:
-        """Return the text of tokens generated for a request, without a token that ended a filled-in middle."""
+        """Return the text of tokens generated for a request, without the token that ended a filled-in middle."""
         last = len(generated) - (bool(generated) and generated[-1] in self.middle_ends(request))
         return self.text(before, generated[:last])
 
@@ -315,7 +315,7 @@ class Tokens:
 
 
 def unreadable(settings: LocalModel, error: Exception) -> InputFault:
-    """Return the fault of a model that a library cannot read."""
+    """Return the fault for a model that a library cannot read."""
     reason = str(error).strip().partition("\n")[0]
     return InputFault(
         f"the model cannot be read ({type(error).__name__}: {reason})",
@@ -326,7 +326,7 @@ def unreadable(settings: LocalModel, error: Exception) -> InputFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalRequest:
-    """A request as tokens."""
+    """A request whose prompt is tokenized."""
 
     request: Request
     ids: list[int]
@@ -398,7 +398,7 @@ class Local(Generator):
         end = tokenized.end.find(text)
         stopped, text = stopped or end is not None, text[:end]
         if not stopped:
-            # The limit may separate the tokens of one character.
+            # The token limit may have cut a character in two.
             text = text.rstrip("\ufffd")
         return Response(
             text=answers.line_answer(tokenized.request, text) if self._model.chat else text,

@@ -1,4 +1,4 @@
-"""Chooses the faster number format for a model with 16-bit weights on this processor, by timing two products once."""
+"""Chooses the number format for a model with 16-bit weights on this processor, by timing two matrix products once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ctxbench.harness.generators.models import table
 HALVES = ("bfloat16", "float16")
 _FILE = "processors.json"
 _ROWS, _INNER, _COLUMNS = 256, 1024, 4096
-"""Shape of the product: a prompt of 256 tokens times a layer of a model with a billion weights."""
+"""Shape of the timed product: a prompt of 256 tokens times a layer of a model with a billion weights."""
 _TIMES, _SECONDS = 7, 2.0
 """Maximum number of measurements of each product, and seconds after which to stop."""
 _SLOWER = 1.25
-"""Ratio above which float32 is used, which needs twice the memory."""
+"""Ratio of times above which float32 is used. It is not 1, because float32 needs twice the memory."""
 _CPUINFO = Path("/proc/cpuinfo")
 _logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def is_fast(dtype: str) -> bool:
         ratio = _ratio(dtype)
         _logger.info("on this processor, %s takes %.2f times as long as float32; stored in %s", dtype, ratio, path)
         with contextlib.suppress(CtxbenchError), locked(path.parent):
-            # The first measurement stays, so that a continued run computes as before.
+            # Keep the first measurement, so that a continued run computes as before.
             write_atomic(path, json.dumps({key: ratio} | _kept(path), indent=2) + "\n")
     return _kept(path).get(key, ratio) <= _SLOWER
 

@@ -27,7 +27,7 @@ class ReadText:
 
 
 class Prefill:
-    """Reads texts with one model, in one thread."""
+    """Reads texts with one model. For use by a single thread."""
 
     def __init__(self, network: Any, *, torch: Any, transformers: Any, counted: TokensRead, keeps: bool) -> None:
         """Start with an empty cache. `keeps` is true if the network accepts `logits_to_keep`."""
@@ -46,8 +46,8 @@ class Prefill:
         return ReadText(length=len(ids), layers=layers)
 
     def cost(self, ids: Sequence[int], count: int) -> float:
-        """Return minus log2 of the probability of a text's last `count` tokens, fewer than all."""
-        # In 32 bits, because the sum is over a whole vocabulary.
+        """Return minus log2 of the probability of a text's last `count` tokens, which must be fewer than all."""
+        # Use 32 bits, because the sum is over a whole vocabulary.
         logs = self._logits(ids[:-1], count).float().log_softmax(dim=-1)
         targets = self._torch.tensor(ids[-count:], device=logs.device)[:, None]
         return float(-logs.gather(1, targets).double().sum()) / math.log(2)
@@ -66,7 +66,7 @@ class Prefill:
         return logits[0, -last:]
 
     def _back_to(self, length: int) -> int:
-        """Drop all but the first `length` tokens. Return the number of tokens left: 0 if a layer cannot go back."""
+        """Drop all but the first `length` cached tokens. Return how many tokens are left: 0 if a layer cannot go back."""
         gone = len(self._ids) - length
         if length and not (gone and any(map(_has_slid, self._cache.layers))):
             if gone:

@@ -20,7 +20,7 @@ _FORM = 'write {"contains": "…", "text": "…"}; prompt_digest, contains and i
 
 
 class Scripted(Generator):
-    """Answers with a function of the request, for tests.
+    """A generator for tests that answers with a function of the request.
 
     Each call of `generate` takes `delay` seconds. Calls whose number, from 1, is in `faults` raise `MachineFault`.
     Additional arguments replace the class's capabilities.
@@ -70,7 +70,7 @@ class Scripted(Generator):
         )
 
     def close(self) -> None:
-        """Set `closed`."""
+        """Record in `closed` that the generator was closed."""
         self.closed = True
 
 
@@ -117,7 +117,7 @@ def scripted(
 
 
 class Silent(Generator):
-    """A generator that never answers."""
+    """A generator that never answers, for runs that store only prompts."""
 
     version = "1"
     capabilities = Capabilities(writes=False)

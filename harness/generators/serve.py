@@ -51,7 +51,7 @@ _LAST_SECONDS = 2.0
 _TAIL = 4096
 _PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME")
 _PASSED_BEGINNINGS = ("LC_", "OMP_", "GGML_")
-"""Environment variables that a server gets, by name and by prefix. Others may contain secrets."""
+"""Environment variables that the server gets, by name and by prefix. Other variables may contain secrets."""
 
 
 @generator("serve", machine=("threads",), shorthand=Shorthand("MODEL", r"(?P<model>.+)"))
@@ -227,7 +227,7 @@ class _Server:
             "window": settings.window,
             "threads": threads,
         }
-        # Over standard input, because other users could read the key on the command line or in the environment.
+        # Send the key over standard input. Other users could read it on the command line or in the environment.
         with contextlib.suppress(OSError):
             self._process.stdin.write(json.dumps(given).encode() + b"\n")  # type: ignore[union-attr] # a pipe
             self._process.stdin.flush()  # type: ignore[union-attr]
@@ -272,14 +272,14 @@ class _Server:
         self._process.stderr.close()  # type: ignore[union-attr]
 
     def _watch(self) -> None:
-        """Close the client when the process ends. Otherwise it would retry requests."""
+        """Close the client when the server's process ends. Otherwise the client would retry requests."""
         self._process.wait()
         self.stop()
         self.asked.close()
 
 
 def engine() -> None:
-    """Serve a file until standard input ends. Main function of the process that `serve` starts."""
+    """Serve a GGUF file until standard input ends. This is the main function of the process that `serve` starts."""
     # Imported by name: the package has no types, and only this process may load it.
     xllamacpp: Any = importlib.import_module("xllamacpp")
     given = json.loads(sys.stdin.readline())
@@ -291,7 +291,7 @@ def engine() -> None:
     params.n_ctx, params.n_parallel = given["window"], 1
     params.ui = params.endpoint_slots = params.warmup = False
     for processors in (params.cpuparams, params.cpuparams_batch):
-        # Waiting threads must not spin: beside other work, answers would take many times as long.
+        # Waiting threads must not spin. Otherwise answers would take many times as long while other programs run.
         processors.n_threads, processors.poll = given["threads"], 0
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)  # noqa: T201 - read by the parent process

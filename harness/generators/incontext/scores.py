@@ -1,4 +1,4 @@
-"""`ScoreTables`: the scores of all source positions at a point, computed faster than by `features`."""
+"""`ScoreTables`: computes the scores of all source positions at a point, faster than `features`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ QUANTUM = 64
 _KINDS = len(TokenClass)
 _NEVER = -(1 << 40)
 _ZERO = 49_000
-"""Steps of 1 / `QUANTUM` below the best score at which the exponential is 0."""
+"""Number of steps of 1 / `QUANTUM` below the best score from which the exponential counts as 0."""
 _LONGEST_LINE = 64
-"""Larger than the column of any token (`lexer.advance`)."""
+"""A limit that is larger than the column of any token (see `lexer.advance`)."""
 
 
 class ScoreTables:
@@ -33,14 +33,14 @@ class ScoreTables:
         sizes = f.GATE_CASES
         self._gates = [[gates[at : at + size] for at, size in _gate_places(gate, sizes)] for gate in range(3)]
         self._by_kind = self._kinds()
-        # Match lengths: the score of an inexact match, and the extra score of an exact match.
+        # For each match length: the score of a loose match, and the extra score of an exact match.
         loose, longest = groups["loose"].reshape(6, 3, 4), np.arange(len(f.LOOSE))
         self._loose: Ints = (loose[f.LOOSE[longest], 0] - loose[0, 0]).ravel()
         self._loose_cases = loose
         self._matched = groups["matched"].reshape(9, 4)
         self._regions = groups["regions"].reshape(3, 4, 4, _KINDS)
         self.powers: Doubles = exp(-np.arange(_ZERO, dtype=np.float64) / QUANTUM)
-        """Exponentials of 0, -1, -2, … steps. The last one is 0."""
+        """Exponentials of scores that are 0, 1, 2, … steps below the best score. The last one is 0."""
 
     def _kinds(self) -> Ints:
         """Return the scores of all position signatures (`_signature`), for each class of the last token."""
@@ -115,7 +115,7 @@ class ScoreTables:
         return line_scores
 
     def _structure(self, c: TokenContext, p: TokenPoint) -> Ints:
-        """Return the scores of surrounding brackets, and the extra score of positions after the last token."""
+        """Return the scores of all positions by their brackets, and the extra scores of those after an equal token."""
         cases = f.structure(c, p, same=0)
         table = self._groups["structure"]
         usual = table[cases]
@@ -123,7 +123,7 @@ class ScoreTables:
         return both
 
     def _arguments(self, c: TokenContext, paren: bool) -> Ints:
-        """Return the scores of tokens not yet used in the enclosing bracket, and the extra score of used tokens."""
+        """Return the scores of tokens that are new in the enclosing bracket, and the extra scores of other tokens."""
 
         def rows() -> Ints:
             keyword = (c.next == c.number("=")) & (c.opener == 1)
@@ -220,7 +220,7 @@ def _line_cases(c: TokenContext, p: TokenPoint) -> Ints:
 
 
 def _followers(c: TokenContext, number: int, step: int) -> Ints:
-    """Return the positions with a token `step` steps before them. Edges precede the first position."""
+    """Return the positions that have the token `number` exactly `step` steps before them. Edges precede position 0."""
     if number == UNKNOWN:
         return np.zeros(0, np.int64)
     if number == 0:

@@ -33,19 +33,19 @@ class PromptRegion(IntEnum):
 
 
 class Stretch(NamedTuple):
-    """Consecutive tokens of the prompt."""
+    """Consecutive lines of code in the prompt, in one region."""
 
     region: PromptRegion
     lines: Sequence[CodeLine]
 
     @property
     def tokens(self) -> list[Token]:
-        """The tokens of all lines."""
+        """The tokens of all lines of the section."""
         return [token for line in self.lines for token in line.tokens]
 
 
 class PromptSource(NamedTuple):
-    """Everything in a prompt that can be copied, with the file up to the cursor last."""
+    """Everything in a prompt that can be copied. The file up to the cursor comes last."""
 
     stretches: list[Stretch]
     line_start: bool
@@ -63,13 +63,13 @@ _STEP = "    "
 _HEAD = re.compile(r'(?P<head>(?:async +)?def\b.*?:)[ \t]*(?:"""[ \t]*)?(?:\n[ \t]*"""|\Z)', re.DOTALL)
 _METHOD = re.compile(r"\A[^(]*\(\s*(?:self|cls)\b")
 LONG = 60
-"""Characters of a call above which the form with one argument per line is also offered."""
+"""Length of a call, in characters, above which its keyword form has one argument per line."""
 _MAX_PARAMETERS = 30
 _FRAGMENTS = 1 << 11
 
 
 def read(prompt: Prompt, language: Language) -> PromptSource:
-    """Split a prompt into sections of tokens. Any text is accepted."""
+    """Split a prompt into sections of tokens. No text is refused."""
     retrieved: list[Stretch] = []
     forms: list[Stretch] = []
     infile = infile_text(prompt, language)
@@ -99,8 +99,8 @@ def _read_fragment(code: str, language: Language) -> tuple[Sequence[CodeLine], S
 def infile_text(prompt: Prompt, language: Language) -> str:
     """Return the text to continue: the in-file blocks, or the head of the requested function.
 
-    A prompt that ends with signature and docstring has no cursor. Then the text begins the function (a method inside a
-    class), so that the model writes only the body.
+    A prompt that ends with a signature and docstring has no cursor. Then the text is the beginning of the function (or
+    of a method in a class), so that the model writes only the body.
     """
     infile = [at for at, block in enumerate(prompt.blocks) if block.kind is BlockKind.INFILE]
     text = "".join(prompt.blocks[at].text for at in infile)
@@ -142,12 +142,12 @@ def _fragments(block: Block) -> Iterator[str]:
 
 
 def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
-    """Return the tokens of `cleaned`."""
+    """Split code into tokens, in the same way as `cleaned`."""
     return [token for line in cleaned(text, language, whole=whole) for token in line.tokens]
 
 
 def cleaned(text: str, language: Language, *, whole: bool) -> list[CodeLine]:
-    """Split code into tokens, without comments, blank lines and documentation. With `whole`, it ends in code."""
+    """Split code into lines without comments, blank lines and documentation. With `whole`, `text` ends in code."""
     if not language.indented:
         text = _without_java_comments(text)
     lines = code_lines(text, language)
@@ -218,7 +218,7 @@ def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
 
 
 def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
-    """Return calls of the functions that are declared in `tokens`, as whole lines: ``f(a, b)`` for ``def f(a, b)``."""
+    """Return calls of the functions that `tokens` declare, as whole lines: ``f(a, b)`` for ``def f(a, b)``."""
     forms = _python(tokens) if language.indented else _java(tokens)
     texts: list[str] = []
     for receiver, name, arguments in forms:

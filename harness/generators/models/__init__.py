@@ -1,4 +1,4 @@
-"""Models by name: a table of weights files, each fetched once and converted once for `hf` and `vllm`."""
+"""Models by name: a table of weights files. Each file is fetched once, and converted once for `hf` and `vllm`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["NamedModel", "find", "folder", "gguf", "known", "names", "need_space
 
 _CONVERTED = "bfloat16"
 _GROWTH = 4
-"""Maximum ratio of a quantized file's size in bfloat16 to its own size."""
+"""Maximum ratio of a model's size in bfloat16 to the size of its quantized file."""
 _WRITTEN_BY = ("transformers_version", "_name_or_path", "_model_name_or_path", "is_local", "local_files_only")
 _logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def folder(name: str) -> Path:
 
 
 def need_space(place: Path, needed: int, *, where: str) -> None:
-    """Remove leftovers of killed processes, and check that a disk has `needed` bytes of free space.
+    """Remove leftovers of killed processes, and check that the disk of `place` has `needed` bytes of free space.
 
     Raises:
         MachineFault: if the disk has too little space.

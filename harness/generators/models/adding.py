@@ -27,7 +27,7 @@ _OTHER = "use a complete GGUF file of version 2 or 3"
 
 
 def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedModel, ...]:
-    """Add models to the user's table, and return them.
+    """Add models to the user's table, and return the added models.
 
     Args:
         path: a GGUF file, a folder that transformers reads, or a TOML file of entries, for which the other arguments

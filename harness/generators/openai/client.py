@@ -1,4 +1,4 @@
-"""`Client`: sends requests to a model's server, and retries until an answer or a permanent failure."""
+"""`Client`: sends requests to a model's server, and retries them until an answer or a permanent failure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _REFUSED = re.compile(
     re.I,
 )
 _AGAIN = (408, 409, 424, 425, 429)
-"""Statuses to retry in addition to 5xx: timeout, conflict, failed behind a gateway (TGI, Azure), too early, too many.
+"""Statuses to retry besides 5xx: timeout, conflict, failure behind a gateway (TGI, Azure), too early, too many.
 """
 _ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_ROOM = re.compile(r"model output limit was reached", re.I)
@@ -56,15 +56,15 @@ _OTHER_ENDPOINT = re.compile(r"not a chat model|is a chat model|chat[ _]template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a try had no answer."""
+    """The reason why one try of a request got no answer."""
 
     fault: CtxbenchError
     again: bool = False
     wait: float = 0.0
     instead: Body | None = None
-    """The same request with the other name of its token limit, if the server refuses this name."""
+    """The same request with the other name of the token limit, if the server refuses the name that was sent."""
     turned_away: bool = False
-    """Whether the server refuses the key, the model or the address, and so every request."""
+    """Whether the server refuses the key, the model or the address, and therefore every request."""
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
@@ -133,7 +133,7 @@ def _unfit(status: int, text: str, body: Body, settings: OpenAISettings) -> Prob
         cure = f"""set extra='{{"{field}": null}}' to let the server decide"""
         cure = "leave tools=on out to send tools as text" if field == "tools" else cure
         refused_ = InputFault(f"the model does not accept {field}: {message}", where=where, cure=cure)
-        # The limit's other name has the same meaning.
+        # The token limit's other name has the same meaning.
         return Problem(fault=refused_, instead=renamed(body) if field == SHORT else None)
     return None
 
@@ -171,7 +171,7 @@ def _message_and_code(text: str) -> tuple[str, str]:
         dig(data, "detail", 0, "msg"),
         dig(data, "message", "detail", 0, "msg"),
         dig(data, "detail"),
-        # A proxy's HTML page, without tags.
+        # The reply may be a proxy's HTML page, so remove tags.
         re.sub(r"<[^>]*>", " ", text) if text.lstrip().startswith("<") else text,
     ):
         if isinstance(words, str) and words.strip():
@@ -219,7 +219,7 @@ class Client:
         self._closed = threading.Event()
         self._connections: Connections | None = None
         self._credentials = Credentials()
-        self._said = float("-inf")  # when the last line was logged
+        self._said = float("-inf")  # time at which the last line was logged
         self._long = False  # whether the model accepts only the long name of the token limit
         self._answered = False  # whether the service has accepted key, model and address
         self._reached = False  # whether anything ever answered at the address
@@ -315,7 +315,7 @@ class Client:
     def _exchanged(self, path: str, body: Body, largest: int) -> tuple[int, dict[str, str], bytes] | Problem:
         connections = self._opened()
 
-        # Imported only here: a finished run sends no requests.
+        # Imported only here, because a finished run sends no requests.
         import httpx  # noqa: PLC0415
 
         from ctxbench.harness.generators.openai.connections import NetworkClosed, TooLarge, reason  # noqa: PLC0415
@@ -337,7 +337,7 @@ class Client:
             broken = self._broken(f"the server cannot be reached ({reason(error)})")
             if self._reached or self._closed.is_set():
                 return broken
-            # Nothing ever answered there, so the address is probably wrong.
+            # Nothing has ever answered at this address, so the address is probably wrong.
             cure = "check the address and that the server runs, then run the same command again"
             return Problem(fault=MachineFault(broken.fault.what, where=settings.where, cure=cure))
         except httpx.ConnectTimeout as error:
@@ -373,7 +373,7 @@ class Client:
         try:
             reply = json.loads(data.decode("utf-8-sig"))
             if (failed := failure(reply)) is not None:
-                # A failure without a code counts as the server's, and is retried.
+                # A failure without a code counts as a failure of the server, and is retried.
                 code = dig(failed, "error", "code")
                 status = code if type(code) is int and 400 <= code < 600 else 502
                 return refused(status, {}, self.scrub(json.dumps(failed)), body, self._settings)
@@ -387,14 +387,14 @@ class Client:
     def _final(self, problem: Problem, tries: int) -> CtxbenchError:
         fault = problem.fault
         if problem.turned_away and self._answered:
-            # The service accepted this key, model and address before, so this is temporary.
+            # The service accepted this key, model and address before, so the refusal is temporary.
             fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if the fault repeats")
         if not (problem.again and tries):
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)
 
     def _redacted(self, fault: CtxbenchError) -> CtxbenchError:
-        """Return a fault that may quote the server, shortened and without secrets, safe to store and show."""
+        """Return a fault that may quote the server, shortened and without secrets, so that it is safe to store."""
         what = visible(" ".join(self.scrub(fault.what).split()))
         what = what if len(what) <= _QUOTED_CHARACTERS else f"{what[:_QUOTED_CHARACTERS]}…"
         return type(fault)(what, where=fault.where, cure=fault.cure)

@@ -46,7 +46,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Connections:
-    """Sends requests of many threads to one address, from an event loop in its own thread."""
+    """Sends the requests of many threads to one address. An event loop in its own thread sends them."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
         """Start the loop without opening a connection. With `secret`, a proxy must not read the requests."""
@@ -163,7 +163,7 @@ def reason(error: httpx.TransportError) -> str:
 
 
 def _proxy(address: SplitResult, secret: bool) -> str | None:
-    """Return the environment's proxy. None for a server on this machine, and for secrets sent over plain http."""
+    """Return the environment's proxy; None for a server on this machine, or if secrets are sent over plain http."""
     if is_loopback(address.hostname or "") or (address.scheme == "http" and secret):
         return None
     proxies = urllib.request.getproxies()

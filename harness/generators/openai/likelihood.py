@@ -37,11 +37,11 @@ _SOLID = re.compile(rb"[!-~]")
 _BLANK = re.compile(rb"\s")
 _BROKEN = "\ufffd".encode()
 LINE_AHEAD = "#\n"
-"""Inserted before a prompt if the first token reaches into the text. Longer than any such token."""
+"""Text inserted before a prompt whose first token reaches into the text, so that the prompt has a token of its own."""
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
-    """Return prompt and text as they are measured: the text with a newline, and an empty prompt as a newline.
+    """Return prompt and text as they are measured. A newline is added to the text, and replaces an empty prompt.
 
     The first token has no probability in any model, so the prompt must not be empty.
     """
@@ -49,7 +49,7 @@ def ends(prompt: str, text: str) -> tuple[str, str]:
 
 
 def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
-    """Return the body of a request for log-probabilities. It requests one new token, which some servers require."""
+    """Return the body of a request for log-probabilities. The body asks for one new token, as some servers require."""
     fields = {"model": settings.model, "prompt": prompt + text, "max_tokens": 1, "temperature": 0}
     return {**with_extra(fields, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
@@ -58,7 +58,7 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
     """Return minus log2 of the probability of the text in a reply.
 
     Returns:
-        None if the very first token, which has no probability in any model, reaches into the text.
+        The bits, or None if the very first token, which has no probability in any model, reaches into the text.
 
     Raises:
         Garbled: if the parts of the reply are inconsistent.
@@ -135,7 +135,7 @@ def _with_parts(tokens: Sequence[bytes], number: int, ahead: int) -> int:
 
 
 def _align(tokens: Sequence[bytes], text: bytes) -> int:
-    """Return the same as `_begin` for tokens that are not displayed exactly.
+    """Return the result of `_begin` for tokens that the server does not display exactly.
 
     Only characters that all servers display equally are compared. The result is off by at most one token of blanks or
     of characters outside ASCII. If the text begins with characters outside ASCII, those at the prompt's end count too.
@@ -193,8 +193,8 @@ _PIECE = re.compile(
     r"|[A-Za-z](?:[A-Za-z]|[^\x00-\x7f])*(?:'(?:[sdmt]|ll|ve|re))?|[0-9](?:[0-9]|[^\x00-\x7f])*|\n\s*",
     re.I,
 )
-"""Text parts that never share a token with their neighbours: a special token, a word, a number, a newline. The
-published rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split there first."""
+"""Parts of a text that never share a token with their neighbours: special tokens, words, numbers, newlines. The
+published rules of GPT-2, GPT-4, GPT-4o, Llama 3, Qwen and DeepSeek split texts there first."""
 _SURE = 0.9
 _CURE = f"set tokenizer= to the {FILE} that was published with the model's weights, or to its folder"
 
@@ -205,10 +205,10 @@ def least_tokens(text: str) -> int:
 
 
 class Counter:
-    """The tokenizer of one served model, loaded with the first count; thread-safe."""
+    """Counts tokens with the tokenizer of one served model, which the first count loads; thread-safe."""
 
     def __init__(self, path: str, settings: OpenAISettings) -> None:
-        """Check that the file, or its folder, exists, and that the settings have a window."""
+        """Check that `path`, a tokenizer file or its folder, exists, and that the settings have a window."""
         if not settings.window:
             what, cure = "tokenizer= needs a window", "set window=TOKENS"
             raise InputFault(what, where="openai", cure=cure)
@@ -221,7 +221,7 @@ class Counter:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the file's hash. Another tokenizer would truncate prompts differently."""
+        """Eight hexadecimal digits of the tokenizer's hash. Another tokenizer would truncate prompts differently."""
         return sha256_file(self._file)[:8]
 
     def count(self, request: Request) -> int:
@@ -230,7 +230,7 @@ class Counter:
         return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 
     def least(self, text: str) -> int:
-        """Return a lower bound of the text's tokens that the model must read, because templates strip blanks."""
+        """Return the minimum number of the text's tokens that the model must read. Templates may strip blanks."""
         return max(0, len(self._tokenizer.encode(utf8(text), add_special_tokens=False).ids) - _SLACK)
 
     def windows(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The checked settings of `openai`, and its credentials."""
+"""The checked settings and the credentials of the generator `openai`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class OpenAISettings:
     thinking: int = 0
     """Tokens requested for thinking, in addition to those of the answer."""
     whole: bool = True
-    """Accept an answer only if the server's token count shows that it read the whole prompt."""
+    """Whether to accept an answer only if the server's token count shows that the whole prompt was read."""
     headers: Mapping[str, str] = field(default_factory=dict)
     tools: bool = False
     """Whether the server accepts ``tools`` with a chat, and answers with ``tool_calls``."""
@@ -250,10 +250,10 @@ def _see_no_secret(parameter: str, value: Any, name: str = "") -> None:
 
 
 _SHORT = 8
-"""Minimum characters of a secret key. A shorter key (``EMPTY``, ``none``), or a key of letters only, is a placeholder
-for a local server, and may occur in an answer."""
+"""Minimum characters of a secret key. A shorter key (``EMPTY``, ``none``) or a key of letters only is a placeholder for
+a local server, and may occur in an answer."""
 _HALF = 16
-"""Minimum characters of a key whose halves are secret too."""
+"""Minimum characters of a key whose halves are also treated as secrets."""
 _CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
 
 

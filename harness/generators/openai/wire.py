@@ -26,7 +26,7 @@ _CODE = re.compile(
     """,
     re.M | re.X,
 )
-"""Code in an answer, where a thinking tag is ordinary text. An unclosed fence or backquote does not count as code."""
+"""Matches code in an answer, where a thinking tag is ordinary text. Unclosed fences or backquotes are not code."""
 
 
 def answer_after_thoughts(text: str) -> str | None:
@@ -61,7 +61,7 @@ _LONGEST = 200_000
 _LABEL = 100
 _READ = 1000
 _FEW = 16
-"""Token limit below which an empty answer is plausible: the first token may be only part of a character."""
+"""Token limit below which an empty answer is plausible, because the first token may be only part of a character."""
 SHORTER = (
     "set window=TOKENS and tokenizer=FOLDER, so that prompts are cut; or set a "
     "smaller window or limit for the strategy, or serve the model with a longer context"
@@ -71,15 +71,15 @@ ROOM = "reserve tokens for the model's thoughts, for example thinking=8000, or s
 
 
 def path(settings: OpenAISettings) -> str:
-    """Return the path of requests below the server's address."""
+    """Return the path of requests, relative to the server's address."""
     return "/chat/completions" if settings.chat else "/completions"
 
 
 def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
     """Return whether to ask the server to end the answer at a newline, which saves tokens if only one line counts.
 
-    An answer that begins with a blank line is requested again. This would change the distribution of sampled answers,
-    so only greedy requests end there. A chat model's code is between tags.
+    An answer that begins with a blank line is requested again. For sampled answers, this would change the distribution,
+    so only greedy requests end at a newline. Chat models do not, because their code is between tags.
     """
     greedy = settings.extra.get("temperature", request.sampling.temperature) == 0
     return request.one_line and not settings.chat and greedy and "stop" not in settings.extra
@@ -118,7 +118,7 @@ def message(request: Request, settings: OpenAISettings) -> str:
 
 
 def sent(request: Request, settings: OpenAISettings) -> str:
-    """Return the text of a request that the model must read. For a chat, this is the text of its messages."""
+    """Return the text in a request that the model must read. For a chat, this is the text of its messages."""
     if request.chat is None:
         return message(request, settings)
     return "\n".join(entry.text for entry in request.chat.messages)
@@ -150,12 +150,12 @@ def chat_fields(chat: Chat) -> Body:
 
 
 def _arguments(call: ToolCall) -> str:
-    """Return a call's arguments. Invalid ones become an empty object, because servers refuse them or crash."""
+    """Return a call's arguments. Invalid arguments become an empty object, because servers refuse them or crash."""
     return "{}" if call.values is None else call.arguments
 
 
 def _call_id(number: int) -> str:
-    """Return the id of a call: nine letters and digits, as Mistral's models require."""
+    """Return the id of a tool call: nine letters and digits, as Mistral's models require."""
     return f"call{number:05d}"
 
 
@@ -224,7 +224,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     if finish in _BROKEN:
         raise Garbled(f"the answer ended without a valid reason (finish_reason {finish!r})")
     if finish not in (*_STOPPED, *_CUT, *(_CALLED if request.chat is not None else ())):
-        # A text that a filter truncated or replaced is not the model's answer, and must not be scored.
+        # Do not score a text that a filter truncated or replaced, because it is not the model's answer.
         raise MachineFault(
             f"the service ended the answer early (finish_reason {finish!r})",
             where=settings.where,
@@ -252,7 +252,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
         cached=min(_cached(reply), tokens_in or 0),
         counted=tokens_in is not None and tokens_out is not None,
     )
-    # ctxbench's count may exceed the model's, so an uncounted prompt counts only with its lower bound.
+    # ctxbench's count may exceed the model's. So the lower bound is used if the server counted no tokens.
     used = (least if tokens_in is None else tokens_in) + (tokens_out or 0)
     if settings.window and used > settings.window:
         raise TooLong(
