@@ -51,8 +51,8 @@ class Namespaces:
     def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
         """Enter the namespaces in a child that replaces this process, which must have no threads.
 
-        Cells see the paths in `visible`, except those in `hidden`. The view is built in the empty folder `stage`. If the
-        kernel refuses, OSError is raised, and this process may be in an undefined state.
+        Cells see the paths in `visible`, except those in `hidden`. The view is built in the empty folder `stage`. An
+        OSError means that the kernel refused. This process may then be in an undefined state.
         """
         if not sys.platform.startswith("linux"):
             raise OSError("namespaces need Linux")

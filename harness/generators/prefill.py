@@ -66,7 +66,7 @@ class Prefill:
         return logits[0, -last:]
 
     def _back_to(self, length: int) -> int:
-        """Drop all but the first `length` cached tokens. Return how many tokens are left: 0 if a layer cannot go back."""
+        """Drop all but the first `length` cached tokens. Return how many are left: 0 if a layer cannot go back."""
         gone = len(self._ids) - length
         if length and not (gone and any(map(_has_slid, self._cache.layers))):
             if gone:

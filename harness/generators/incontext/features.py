@@ -188,7 +188,7 @@ def following(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how often each candidate occurs in the file up to the cursor. A name with a masked import may be new."""
+    """Return how often each candidate occurs in the file up to the cursor, where a name with a masked import is new."""
     return ((c.infile_count * 4 + c.region) * 4 + GROUP[c.kind]) * 4 + NEXT[c.next_kind]
 
 
