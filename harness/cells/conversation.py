@@ -45,7 +45,7 @@ _NAMES: Mapping[str, int] = {
     "ranker": protocol.PATH,
     "name": protocol.PATH,
 }
-"""Arguments that contain names -> maximum length in characters."""
+"""Argument that contains a name -> maximum length of the name in characters."""
 MOST_CHARACTERS = 1_000_000
 """Maximum characters of all texts of one question."""
 
@@ -140,7 +140,7 @@ def translate_disconnects() -> Iterator[None]:
 
 
 def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFault:
-    """Return a one-line fault of a strategy on a sample."""
+    """Return the one-line fault of a strategy that failed on a sample."""
     return StrategyFault(f"the strategy {what}", where=f"{spec} on {sample}", cure=cure or to_check(spec))
 
 

@@ -115,7 +115,7 @@ class ForkedCells:
         return StrategyCard.of(self.registrations.bound(spec))
 
     def registration(self, name: str) -> Registration:
-        """Return the registration of a strategy (installed name, or ``file.py@name``), read in a cell.
+        """Read the registration of a strategy, an installed name or ``file.py@name``, in a cell.
 
         Raises:
             InputFault: if the strategy does not exist, or cannot be imported.
@@ -348,7 +348,7 @@ class Registrations:
         return self._registrations[name]
 
     def bound(self, spec: str) -> Bound[Registration]:
-        """Return a strategy with its checked parameters.
+        """Return the strategy of a spec with its checked parameters.
 
         Raises:
             InputFault: if the spec cannot be parsed, the name is unknown, or a parameter is invalid.

@@ -272,7 +272,7 @@ def _imported() -> Iterator[Path]:
         yield Path(entry).absolute()
     for folder in map(Path, ctxbench.__path__):
         yield folder
-        # These may be links to other places.
+        # The paths may be links to other places.
         yield from (folder / room for room in ("bench", "harness", "sandbox", "strategies"))
     # Editable installs may be outside every folder of the path.
     for module in list(sys.modules.values()):

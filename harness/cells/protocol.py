@@ -210,7 +210,7 @@ class UsageMeter:
         self._indexing = 0.0
 
     def take(self, what: str, amount: int = 1) -> None:
-        """Add to the use of `what`, a field of `StrategyBounds`.
+        """Add `amount` to the use of `what`, which is a field of `StrategyBounds`.
 
         Raises:
             Excess: if the limit is exceeded.
@@ -279,7 +279,7 @@ def send(
 
 
 def take(channel: socket.socket) -> dict[str, Any]:
-    """Return the next message from the trusted side. Its content is not checked.
+    """Return the next message from the trusted side. The message's content is not checked.
 
     Raises:
         EOFError: if the sender has ended.

@@ -59,7 +59,7 @@ _REFUSED_WITHOUT_NAMESPACES = (
 )
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC, _ADD_SEALS, _GET_SEALS = 0, 1, 2, 3, 4, 1030, 1033, 1034
 _LOCKS = (6, 7, 37, 38)
-"""``F_SETLK``, ``F_SETLKW`` and the same for open file descriptions."""
+"""Numbers of ``F_SETLK``, ``F_SETLKW`` and their variants for open file descriptions."""
 _TERMINAL, _SIZE, _AVAILABLE, _NON_BLOCKING, _NOT_CLOSED, _CLOSED = 0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451
 _JUDGED = (
     # Other cells would see a lock on a shared file. A cell's writable files are private to it, so every lock is
@@ -98,7 +98,7 @@ _HANDLES = 1 << 10
 
 
 class Server:
-    """Forks cells, and confines itself and them."""
+    """Forks cells, and confines the cells and its own process."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Server:
         self._last_filter = b""
         """System-call filter that refuses `_FURNISHING` to a cell with namespaces."""
         self._reads_all = False
-        """Whether cells may read root's private files. Their view contains no hidden file."""
+        """Whether cells may read root's private files. Hidden files are not in the view of cells."""
         self.report = {"isolation": "process", "landlock": "0", "syscalls": "open"}
         self._confine(visible, private)
 
@@ -339,7 +339,7 @@ def main() -> None:
     if setup.get("tokenizer"):
         from ctxbench.bench.code_tokens import P50kBase  # noqa: PLC0415 - few runs need it
 
-        layout.count_in(P50kBase(Path(setup["tokenizer"])))  # before the fork: cells cannot read the file
+        layout.count_in(P50kBase(Path(setup["tokenizer"])))  # load it before the fork: cells cannot read the file
     with explained(scratch):
         server = Server(
             control,

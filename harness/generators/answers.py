@@ -72,7 +72,7 @@ class End:
         return self.line or bool(self.stops)
 
     def find(self, text: str) -> int | None:
-        """Return how many characters of a text belong to the answer; None if it has not ended."""
+        """Return how many characters of a text belong to the answer; None if the answer has not ended."""
         ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
         if self.line and (line_end := end(text)) is not None:
             ends.append(line_end)

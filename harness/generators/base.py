@@ -61,7 +61,7 @@ class Request:
     kind: Kind = Kind.LINE
     sampling: Sampling = field(default_factory=Sampling)
     index: int = 0
-    """Index of the completion, from 0 to n - 1."""
+    """Index of the completion among the n completions of a sample, from 0."""
     system: str = ""
     """System message for a model that follows instructions; empty for none."""
     chat: Chat | None = None
@@ -199,7 +199,7 @@ class Generator(ABC):
         return ()
 
     def wake(self, language: Language) -> None:  # noqa: B027 - most need nothing
-        """Start everything that requests in a language need, and wait until it is ready.
+        """Start everything that requests in a language need, and wait until all is ready.
 
         Raises:
             MachineFault: if the generator does not start.

@@ -76,7 +76,7 @@ def is_chat(chat: str, model: str) -> bool:
 
 
 def model_folder(settings: LocalModel) -> Path:
-    """Return the folder of a model: from the table of models, the named folder, or the hub's cache.
+    """Return the folder of a model, which is in the table of models, named by its path, or in the hub's cache.
 
     A missing model is fetched from the hub, unless ``HF_HUB_OFFLINE`` is set.
 
@@ -336,7 +336,7 @@ class LocalRequest:
 
 
 class Local(Generator):
-    """A model whose tokenizer is loaded in this process. Its answers may be computed elsewhere."""
+    """A model whose tokenizer is loaded in this process. Other processes may compute the answers."""
 
     def __init__(self, model: LocalModel, *, batch_size: int) -> None:
         self._model = model

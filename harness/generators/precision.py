@@ -59,7 +59,7 @@ def _processor() -> str:
 
 
 def _ratio(dtype: str) -> float:
-    """Return the time of a product in a format relative to float32: the best of several alternating measurements."""
+    """Return the best time of a product in `dtype`, relative to the best in float32. Measurements alternate."""
     torch: Any = importlib.import_module("torch")
     best = {dtype: float("inf"), "float32": float("inf")}
     factors = {

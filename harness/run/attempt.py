@@ -55,7 +55,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """Counts and faults of a run after an attempt."""
+    """The counts and faults of a run after an attempt."""
 
     run: str
     strategy: str

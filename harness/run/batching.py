@@ -22,7 +22,7 @@ from ctxbench.harness.run.spec import sampling_key
 from ctxbench.harness.store.write import StoredGeneration, clean
 
 LINGER = 0.5
-"""Seconds without a new request after which a batch is sent although it is not full."""
+"""Seconds without a new request after which a batch is sent even if it is not full."""
 FIRST = 8
 """Maximum size of the first batch. Each further batch may be twice as large. So the first answers arrive early, and are
 stored even if the run stops in its first seconds."""

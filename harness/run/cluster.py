@@ -191,7 +191,7 @@ class Cluster:
             samples=ids,
             answers=tuple(answers(unit.samples)),
         )
-        # Pass the parts in a list, so that the worker fetches them only if it lacks them.
+        # Pass the parts in a list, so that the worker fetches only parts that it lacks.
         self._units[node.actor.do.remote(plain, [self._parts[unit.repo], self._wheels])] = (node.id, unit)
 
     def _ended(self) -> Iterator[UnitOutcome | WorkUnit]:
@@ -221,7 +221,7 @@ class Cluster:
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
-    """Return a node's next unit: from a repository in `mine`, or from one not in `others`; large repositories first."""
+    """Return a node's next unit. Repositories in `mine` are preferred, then those not in `others`, then large ones."""
     left: dict[str, list[WorkUnit]] = defaultdict(list)
     for unit in waiting:
         left[unit.repo].append(unit)

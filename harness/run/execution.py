@@ -38,7 +38,7 @@ OUTPUT_KEPT = 16_384
 """Maximum stored characters of a job's output: half from its start, half from its end."""
 _CURE = "see `ctxbench doctor`, then run the same command again; it does only what is missing"
 SECONDS = 60.0
-"""Maximum seconds of a program, even if a strategy requests more."""
+"""Maximum seconds that a program may run, even if a strategy requests more."""
 OUTPUT = 20_000
 """Maximum bytes of a program's output that are returned: half from its start, half from its end."""
 _ENVIRONMENT = Environment(name="execute")
@@ -310,7 +310,7 @@ class Programs:
         self._pool = pool
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
-        """Run a Python program, for at most `SECONDS`."""
+        """Run a Python program for at most `seconds`, and never longer than `SECONDS`."""
         # `min` would accept NaN, which a strategy may pass.
         seconds = seconds if 0 < seconds < SECONDS else SECONDS
         source = program.encode("utf-8", "replace")

@@ -92,7 +92,7 @@ class Merger:
         return self.merge(read(file), str(file))
 
     def merge(self, shard: Shard, where: str) -> Merged:
-        """Merge a shard in one transaction. `where` is its file, for messages.
+        """Merge a shard in one transaction. `where` is the shard's file, for messages.
 
         Raises:
             InputFault: if the shard's samples are not here or have another version, or a stored value differs.

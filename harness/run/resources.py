@@ -76,7 +76,7 @@ class ConstructionLog:
             self._noted.append(StoredConstruction(repo=repo, stage=stage, seconds=seconds))
 
     def take(self) -> list[StoredConstruction]:
-        """Return the stages since the last call, in order."""
+        """Return the stages that were recorded since the last call, in order."""
         with self._lock:
             stages, self._noted = self._noted, []
         return stages
@@ -169,7 +169,7 @@ def open_resources(
     choices: RunOptions,
     **parts: Any,
 ) -> Iterator[Resources]:
-    """Provide the resources of runs, which compute nothing before their first use. All are closed on exit.
+    """Provide the resources of runs. No resource computes anything before its first use; all are closed on exit.
 
     `parts` are fields of `RunParts`, which tests replace.
 

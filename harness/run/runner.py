@@ -153,7 +153,7 @@ def open_runs(
     snapshots: Callable[[], Mapping[str, Snapshot]] | None = None,
     **parts: Any,
 ) -> Iterator[Runs]:
-    """Provide the resources of runs over a sample set, which compute nothing before their first use.
+    """Provide the resources of runs over a sample set. No resource computes anything before its first use.
 
     Without `snapshots`, the repositories of all planned samples are read on first use. `parts` are passed to
     `open_resources`; only tests use them.
@@ -418,7 +418,7 @@ def prompt_of(
 
 
 def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
-    """Return a one-line fault about missing samples and verdicts; None if there are none."""
+    """Return a one-line fault about missing samples and verdicts; None if nothing is missing."""
     missing = sum(summary.missing for summary in summaries)
     unjudged = sum(summary.unjudged for summary in summaries if summary.judges)
     if not missing and not unjudged:

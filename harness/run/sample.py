@@ -113,7 +113,7 @@ class Asker:
     ) -> None:
         """Store the components.
 
-        At most `workers` strategies run at once, not counting those that wait for the model. `ahead` is called with
+        At most `workers` strategies run at once, excluding those that wait for the model. `ahead` is called with
         each final prompt before the model is asked. `summariser` answers requests for summaries; None means `batcher`.
         With `unmasked`, strategies see the lines that samples mask.
         """

@@ -37,7 +37,7 @@ from ctxbench.strategies.api import Block, BlockKind, Dropped, Prompt
 from ctxbench.strategies.layout import WHOLE, infile_prompt
 
 EMPTY, LENGTH = "empty", "length"
-"""Flags of a completion that is blank, or truncated at the token limit."""
+"""Flags of a completion: it is blank, or it was truncated at the token limit."""
 Scores = dict[tuple[str, str], float | None]
 """(profile, metric) -> value on the profile's scale."""
 _CURSOR_CHARACTERS = 40
@@ -63,7 +63,7 @@ class LikelihoodModel:
     """A coder that measures how many bits a reference costs after a prompt."""
 
     name: str
-    """Spec and version of the coder; the key of its measurements."""
+    """Spec and version of the coder, which are part of the key of its measurements."""
     coder: Generator
     aside: Executor | None = None
     """Threads that run the coder while the model writes; None if the coder is the model itself."""
@@ -222,7 +222,7 @@ def profiles_of(sample: Sample, profiles: Sequence[str]) -> tuple[str, ...]:
 
 
 def text_scores(sample: Sample, reference: Reference, text: str, profiles: Sequence[str]) -> Scores:
-    """Return the scores of a text under those of the profiles that are defined for its sample."""
+    """Return the scores of a text under each of the profiles that is defined for its sample."""
     scores: Scores = {}
     for profile in profiles_of(sample, profiles):
         if sample.kind is Kind.LINE:
@@ -277,7 +277,7 @@ class Bits:
         self._likelihood.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Start measuring a prompt in advance of `of`, without waiting.
+        """Start to measure a prompt in the background, before `of` needs the result.
 
         Returns:
             The text that the model should measure while reading the prompt. None if the cost is known, or another coder

@@ -135,7 +135,7 @@ def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sampl
     """Return the samples of a run, in the order of their completion.
 
     A limit takes samples from the repositories in turn, in a fixed pseudo-random order, so that a larger limit includes
-    a smaller limit's samples. They are completed one repository after the other, so that few indices are in memory.
+    a smaller limit's samples. Samples are completed one repository after the other, so that few indices are in memory.
 
     Raises:
         InputFault: if the limit is less than 1.
@@ -163,7 +163,7 @@ def unfinished_samples(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedFile:
-    """The file that a run was imported from."""
+    """The file from which a run was imported, with the options of the import."""
 
     format: str
     source: str
@@ -184,7 +184,7 @@ def repeat_command(
 
 
 def place_options(home: Home, url: str, shown_url: str) -> list[str]:
-    """Return the command options for home and database. `shown_url` is `url` without its password."""
+    """Return the command options that name home and database. `shown_url` is `url` without its password."""
     words = ["--home", str(home.root)]
     if url != home.database:
         # --db accepts only a URL, and the URL of a SQLite file has no password.
@@ -258,7 +258,7 @@ class RunOptions:
     """Sampling temperature; None for the default: `SEVERAL` for several completions of a function, otherwise 0."""
     top_p: float | None = None
     sandbox: str | None = None
-    """Back end that judges functions; None for the default, `NO_SANDBOX` for no verdicts."""
+    """Name of the back end that judges functions; None for the default, `NO_SANDBOX` for no verdicts."""
     strategy_seconds: float = StrategyBounds.work
     """Maximum processor seconds of a strategy per sample, excluding waiting for the model."""
     fim: bool = False

@@ -35,13 +35,13 @@ _PRAGMAS = (
 )
 _CONNECT_S = 20
 _LOCK = int.from_bytes(b"ctxbench")
-"""Key of the advisory lock that PostgreSQL writers take; one per database."""
+"""Key of the advisory lock that writers to a PostgreSQL database take. The lock is separate for each database."""
 _READS = "ctxbench_reads"
 _WITH_OTHERS = "ctxbench_with_others"
 
 
 def make_engine(url: URL, *, create: bool) -> Engine:
-    """Return an engine for reading and writing. For SQLite, create the folder of the file.
+    """Return an engine for reading and writing. For SQLite, create the file's folder if it is missing.
 
     Raises:
         InputFault: if the database is in memory, or the file is missing and `create` is False.
@@ -75,7 +75,7 @@ def reading_engine(url: URL) -> Engine:
     path = _file_of(url)
     if not path.is_file():
         raise InputFault("no results yet", where=str(path), cure="run `ctxbench quickstart` or `ctxbench run` first")
-    # No pool: each connection has to check whether a log exists.
+    # Use no pool, because each new connection must check whether a log exists.
     engine = create_engine(url, creator=lambda: _open_to_read(path.absolute()), poolclass=NullPool)
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin_reading)
@@ -119,7 +119,7 @@ def _remark(path: str) -> None:
 
 def _postgresql(url: URL) -> Engine:
     if url.get_driver_name() == "psycopg":
-        # Without a timeout, a host that drops packets would block for minutes; PGCLIENTENCODING may name any encoding.
+        # Without a timeout, a host that drops packets would block for minutes. PGCLIENTENCODING may name any encoding.
         url = url.update_query_dict({"connect_timeout": str(_CONNECT_S), **url.query, "client_encoding": "utf8"})
     # Do not rely on the server's default: after locking, a statement must see what other processes have committed.
     engine = create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
@@ -158,7 +158,7 @@ def read_url(text: str) -> URL:
 
 
 def name_of(url: URL) -> str:
-    """Return a database's name for messages: SQLite's file, or the URL without its password."""
+    """Return the name of a database for messages: SQLite's file, or the URL without its password."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
     return url.difference_update_query(["password", "sslpassword"]).render_as_string()
@@ -216,7 +216,7 @@ def _lock(connection: Connection) -> None:
 
 
 class Unwritable(InputFault):
-    """Raised for a read-only database."""
+    """Raised when ctxbench must write to a read-only database."""
 
 
 _URL = "write it as sqlite:///FILE or postgresql://USER@HOST/NAME"
@@ -280,7 +280,7 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
 
 @contextlib.contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Turn errors of SQLAlchemy and the driver into faults, except `IntegrityError`."""
+    """Turn errors from SQLAlchemy and the driver inside the context into faults, except `IntegrityError`."""
     try:
         yield
     except exc.IntegrityError:
@@ -331,7 +331,7 @@ def garbage_collection_paused() -> Iterator[None]:
 _TRIES, _PAUSE = 5, 0.1
 """Number of attempts to take a file lock, and seconds between them. A process that checks a lock holds it briefly."""
 _KEEP_ALIVE = ("tcp_keepalives_idle = 30", "tcp_keepalives_interval = 10", "tcp_keepalives_count = 3")
-"""Settings that make PostgreSQL drop a vanished machine's locks after one minute instead of hours."""
+"""Settings that make PostgreSQL release the locks of a vanished machine after one minute instead of hours."""
 _HOLDERS = """
     SELECT (l.classid::bigint << 32 | l.objid::bigint) AS at, a.application_name
     FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid

@@ -214,7 +214,7 @@ class StoredCall:
     tokens_out: int
     cached: int
     price: float | None
-    """US dollars; None if unknown."""
+    """Price in US dollars; None if unknown."""
     seconds: float
     finish: str
 
@@ -228,7 +228,7 @@ class CompletionFacts:
     flags: tuple[str, ...]
     scores: Kinds
     text: str | None
-    """None for a reference result, which has only scores."""
+    """The completion's text; None for a reference result, which has only scores."""
     raw: str
     """The model's whole answer, from which `text` was extracted."""
     judged: StoredVerdict | None
@@ -306,7 +306,7 @@ class Step:
     """An agent's step: a tool call, or an answer without a tool call."""
 
     number: int
-    """Number of the model's answer, from 1. One answer may call several tools."""
+    """Number of the model's answer, from 1. Several steps have the same number if an answer calls several tools."""
     text: str
     """Text of the answer, without its tool calls."""
     tool: str
@@ -315,7 +315,7 @@ class Step:
 
 
 def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:
-    """Return the steps of a sample's agent, in order; empty for other strategies."""
+    """Return the steps of the agent on a sample, in order; empty if the strategy is not an agent."""
     c, g = t.CALL_FACT.c, t.GENERATION_FACT.c
     query = (
         select(g.text)

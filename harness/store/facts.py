@@ -155,7 +155,7 @@ def _append_scores(connection: Connection, run: int | None, finished: Sequence[t
 
 
 def measure_numbers(connection: Connection, kinds: Collection[tuple[str, str]]) -> Mapping[tuple[str, ...], int]:
-    """Return (profile, metric) -> row number. New pairs are added."""
+    """Return (profile, metric) -> row number, and add rows for new pairs."""
     return name_numbers(connection, t.MEASURE, set(kinds))
 
 
@@ -220,7 +220,7 @@ def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tup
 
 
 def prompt_text(connection: Connection, digest: str) -> str | None:
-    """Return the prompt with a digest; None if it is not stored."""
+    """Return the prompt that has a digest; None if no such prompt is stored."""
     return dict(prompt_texts(connection, [digest])).get(digest)
 
 

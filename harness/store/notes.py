@@ -1,4 +1,4 @@
-"""Notes on runs, sets and generators: names, import files, remarks, invalid samples, training cutoffs."""
+"""Notes on runs, sets and generators: names, import files, remarks, invalid samples and training cutoffs."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> 
 
 
 def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return set digest -> sample -> its mark. ``broken`` takes precedence over ``vacuous``."""
+    """Return set digest -> sample -> its mark. The mark ``broken`` takes precedence over ``vacuous``."""
     m = t.MARK.c
     marks_by_set: dict[str, dict[str, str]] = defaultdict(dict)
     query = select(m.set_digest, m.sample_id, m.mark).where(m.set_digest.in_(sorted(set(digests))))

@@ -145,7 +145,7 @@ class RunFilter:
     generator: str | None = None
     """Displayed name, as in `RunInfo.generator`."""
     strict: bool = False
-    """Count only passes of plain code."""
+    """Whether only passes without flags count as passes."""
 
     def has(self, run: Any) -> bool:
         """Return whether the filter accepts a run, given as a database row."""
@@ -263,7 +263,7 @@ class RunColumns:
     engines: EngineCosts
 
     def tables(self, language: str | None = None) -> list[RunTable]:
-        """Return one table per language, sorted; with `language`, only that table."""
+        """Return one table per language, sorted by language. With `language`, return only its table."""
         languages = {facts.language for facts in self.samples.kinds}
         return [self._table(name) for name in sorted(languages) if language in (None, name)]
 

@@ -101,7 +101,7 @@ class PlannedSamples:
 
     @property
     def seconds(self) -> tuple[float | None, ...]:
-        """Seconds of strategy and model together."""
+        """Seconds of the strategy and the model together, for each sample."""
         both = zip(self.numbers["strategy_seconds"], self.numbers["generator_seconds"], strict=True)
         return tuple([None if strategy is None or model is None else strategy + model for strategy, model in both])
 
@@ -176,7 +176,7 @@ def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str
 def stored_scores(
     connection: Connection, metrics: Mapping[int, str], run: str, planned: PlannedSamples, language: str | None = None
 ) -> dict[str, Values]:
-    """Return metric -> sample -> mean over its completions, for the numbered metrics of `measures`."""
+    """Return metric -> sample -> mean over the sample's completions. `metrics` is a result of `measures`."""
     ids = dict(zip(planned.key, planned.id, strict=True))
     numbers = {"run": run, "measures": list(metrics)}
     if planned.all_in(language):

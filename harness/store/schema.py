@@ -81,7 +81,7 @@ def _fact(name: str, *items: SchemaItem) -> Table:
 
 
 def run_number(run: str | BindParameter[str]) -> ScalarSelect[int]:
-    """Return a subquery for the number of the run with this id."""
+    """Return a subquery for the number of the run whose id is `run`."""
     return select(RUN.c.number).where(RUN.c.id == run).scalar_subquery()
 
 
@@ -119,7 +119,7 @@ SAMPLE = Table(
     Column("col", Integer, nullable=False),
     Column("number", Integer),
     Index("sample_number_key", "number", unique=True),
-    # For lookups by sample name without a set.
+    # This index is for lookups by sample id without a set.
     Index("sample_by_id", "id"),
 )
 DATED = Table(
@@ -306,7 +306,7 @@ VERDICT = Table(
     Column("flags", Text, nullable=False),
     # Verdict and reason of the first test run, if the tests were repeated at once; otherwise empty.
     Column("earlier", Text, nullable=False),
-    # The only run that a verdict from a merged shard counts for; empty for other verdicts.
+    # The only run for which a verdict from a merged shard counts; empty for other verdicts.
     Column("run", Text, nullable=False),
 )
 JUDGED_FACT = _fact(
@@ -391,7 +391,7 @@ NAMED = Table(
     "named",
     METADATA,
     Column("run_id", ForeignKey("run.id"), primary_key=True),
-    # The last name counts.
+    # A run's last name counts.
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
 )

@@ -166,7 +166,7 @@ class RunCosts:
     tokens_in: float
     tokens_out: float
     price: float | None
-    """US dollars as stored; None if the price of any call is unknown."""
+    """Sum of the stored prices in US dollars; None if the price of any call is unknown."""
     generator_seconds: float
     strategy_seconds: float
 
@@ -293,14 +293,14 @@ def _priced(rate: Rate, tokens_in: Any, tokens_out: Any, cached: Any, seconds: f
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Gain of a measured block, in bits."""
+    """The gain of a measured block, in bits."""
 
     kind: str
     bits: float
 
 
 def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
-    """Append the gains of a sample's blocks, by index; return False if they are already stored."""
+    """Append the gains of a sample's blocks, given by block index; return False if gains are already stored."""
 
     def append(connection: Connection) -> bool:
         g = t.GAIN_FACT.c

@@ -76,7 +76,7 @@ class SampleFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSample:
-    """A sample that matches a search, with its value."""
+    """A sample that matches a search, and its value."""
 
     ordinal: int
     id: str

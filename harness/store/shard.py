@@ -47,7 +47,7 @@ class AttemptLog:
     """A finished attempt at a run or a part of it."""
 
     started: float
-    """Seconds since 1970."""
+    """Start of the attempt, in seconds since 1970."""
     isolation: str
     load: Load | None
     ended: float
@@ -60,7 +60,7 @@ class AttemptLog:
     """Ids of the answers that contain summaries of APIs."""
     remarks: tuple[str, ...] = ()
     cutoff: str | None = None
-    """Last day of the generator's training data (``YYYY-MM-DD``), if its spec states it."""
+    """Last day of the generator's training data (``YYYY-MM-DD``); None if the spec does not state it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ from ctxbench.harness.store.write import (
 Cut = Callable[[str, Sequence[Sample]], Sequence[WorkUnit]]
 """(run, its samples) -> the units of work for this process."""
 Deliver = Callable[[Shard], None]
-"""Writes or sends a shard."""
+"""Function that writes or sends a shard."""
 Earlier = Callable[[str, Collection[str]], Iterable[Shard]]
 """(run, sample ids) -> earlier shards with some of these samples, or with verdicts only."""
 R = TypeVar("R")
@@ -109,7 +109,7 @@ class ShardStore(Store):
             self._deliver(self._of_verdicts(run, verdicts.find(self, judged - delivered).values()))
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
-        """Return the ids of samples that are or will be in shards; with `among`, only ids in it."""
+        """Return the ids of samples that are or will be in shards. With `among`, return only ids in `among`."""
         ids = self._done[run]
         return frozenset(ids if among is None else ids.intersection(among))
 
@@ -245,7 +245,7 @@ def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[
 def open_share(
     share: Share, folder: Path, sample_set: SampleSet, *, url: str | None = None
 ) -> AbstractContextManager[ShardStore]:
-    """Open the store for a share of the runs over a sample set. Existing shards are continued.
+    """Open the store for a share of the runs over a sample set. Existing shards in the folder are continued.
 
     Args:
         folder: folder of the shards, and of the database unless `url` is given; created if missing.
@@ -290,7 +290,7 @@ def _sound(reader: Callable[[Path], R], file: Path) -> Iterator[R]:
 
 
 def own_database(folder: Path, share: Share) -> str:
-    """Return the URL of a share's own database, beside its shards."""
+    """Return the URL of the database of a share, which is beside its shards."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return sqlite_url(folder / f"{share.index}-of-{share.count}.db")

@@ -66,7 +66,7 @@ class Store:
     """A database of results; thread-safe."""
 
     def __init__(self, engine: Engine, where: str) -> None:
-        """Use a database engine whose tables exist; `open_store` creates both."""
+        """Use a database engine whose tables exist. `open_store` creates the engine and the tables."""
         self._engine = engine
         self._turn = threading.Lock()
         self.where = where
@@ -138,7 +138,7 @@ class Store:
         stored: dict[str, int] = dict(connection.execute(query).all())
         new = [sample for sample in planned if sample.id not in stored]
         stored |= {sample.id: at for at, sample in enumerate(new, _last(connection, s.number) + 1)}
-        # The reference is not stored.
+        # Without references, which must not be stored.
         rows = [
             row_of(
                 t.SAMPLE,
@@ -155,7 +155,7 @@ class Store:
         load(connection, t.PLANNED_FACT, [(key, *row) for key, row in enumerate(added, _last(connection, p.key) + 1)])
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
-        """Return the ids of a run's samples with a result; with `among`, only ids in it."""
+        """Return the ids of a run's samples with a result. With `among`, return only ids in `among`."""
         r = t.RESULT.c
         query = select(r.sample_id).where(r.run_id == run)
         queries = [query] if among is None else [query.where(r.sample_id.in_(part)) for part in parts(among)]
@@ -244,7 +244,7 @@ class Store:
         return {key: value for key, value in costs.items() if key in requested}
 
     def add_finished(self, run: str, coder: str, finished: Finished) -> bool:
-        """Append one finished sample; return False if it is already stored."""
+        """Append one finished sample; return False if the sample is already stored."""
         return self.add_all_finished(run, coder, [finished]) == 1
 
     def add_all_finished(
@@ -260,8 +260,8 @@ class Store:
 
         Args:
             coder: spec and version of the model that measured the bits.
-            generations: their answers that may not be stored yet.
-            verdicts: their verdicts that may not be stored yet.
+            generations: answers to the samples' requests that may not be stored yet.
+            verdicts: verdicts on the samples that may not be stored yet.
         """
         samples, answers, judgements = list(finished), list(generations), list(verdicts)
 
@@ -349,7 +349,7 @@ def exists(url: str) -> bool:
 
 
 def which(url: str) -> str:
-    """Return the inode of a SQLite database, which changes when the file is replaced; empty for servers."""
+    """Return the inode of a SQLite file, which changes when the file is replaced; empty for a server."""
     parsed = read_url(url)
     path = Path(str(parsed.database))
     return str(path.stat().st_ino) if parsed.get_backend_name() == "sqlite" and path.is_file() else ""

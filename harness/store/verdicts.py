@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from ctxbench.harness.store.store import Store
 
 PROFILE, PASS = "ctxbench", metrics.PASS
-"""Profile and metric of a function's score: 1 if it passed its tests, 0 otherwise."""
+"""Profile and metric of a function's score, which is 1 if the function passed its tests and otherwise 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnscoredCompletion:
-    """A stored completion that lacks a verdict, or a metric of a profile."""
+    """A stored completion that lacks a verdict or one of a profile's metrics."""
 
     sample_id: str
     idx: int
@@ -137,7 +137,7 @@ def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list
 
 
 def judged(store: Store, run: str) -> list[tuple[str, str]]:
-    """Return (sample, key of the verdict) for each judged completion of a run."""
+    """Return (sample id, key of the verdict) for each judged completion of a run."""
     j = t.JUDGED.c
     with store.reading() as connection:
         return list(map(tuple, connection.execute(select(j.sample_id, j.verdict_key).where(j.run_id == run))))

@@ -32,7 +32,7 @@ _SAMPLES_LISTED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWork:
-    """Progress of a run."""
+    """The progress of a run, its choices and its attempts."""
 
     id: str
     choices: RunSpec
@@ -48,7 +48,7 @@ class RunWork:
     remarks: tuple[str, ...]
     imported: Imported | None
     file: ImportedFile | None
-    """The import file with its options; None for a run made here."""
+    """The import file with its options; None for a run that was not imported."""
     alive: bool | None = None
     """Whether a process is working on the run. False if the process ended without recording the attempt's end; None if
     no attempt is open, or locks cannot be read."""
@@ -245,7 +245,7 @@ class Attempted:
     missing: int | None
     faults: int
     locked: bool = False
-    """Whether the attempt's process holds the run's lock until the end."""
+    """Whether the attempt's process holds the run's lock until the attempt ends."""
     load: Load | None = None
     """Concurrency of the attempt; None if not recorded."""
 
@@ -272,7 +272,7 @@ class FaultGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstructionTime:
-    """Seconds of one construction stage for one repository in one attempt."""
+    """The seconds that one construction stage took for one repository in one attempt."""
 
     run: str
     attempt: int
@@ -317,7 +317,7 @@ def faults_of(store: Store, run: str) -> list[FaultGroup]:
 
 
 def flags_of(store: Store, run: str) -> dict[str, int]:
-    """Return flag -> number of a run's samples with the flag, the most frequent first."""
+    """Return flag -> number of a run's samples with that flag, the most frequent flag first."""
     samples: dict[str, set[str]] = defaultdict(set)
     with store.reading() as connection:
         for c in (t.RESULT.c, t.COMPLETION.c):
@@ -330,7 +330,7 @@ def flags_of(store: Store, run: str) -> dict[str, int]:
 
 
 def failed_on(store: Store, run: str) -> frozenset[str]:
-    """Return the ids of samples on which the run's strategy ever failed, even if they are finished now."""
+    """Return the ids of samples on which the run's strategy ever failed, even if these samples are finished now."""
     f, a = t.FAULT.c, t.ATTEMPT.c
     rows = (
         select(f.sample_id)

@@ -87,23 +87,23 @@ class StoredVerdict:
     image: str
     sandbox: str
     verdict: str
-    """Never ``BROKEN``, which is not stored."""
+    """The verdict, which is never ``BROKEN``: broken results are not stored."""
     reason: str
     tests_run: int
     output: str
     seconds: float
     peak_bytes: int
     flags: tuple[str, ...] = ()
-    """Suspicious features of the text, with their lines. They do not change scores."""
+    """Suspicious features of the text, with their lines. Flags do not change scores."""
     earlier: str = ""
     """Verdict and reason of the first test run, if the tests were repeated alone; otherwise empty."""
     run: str = ""
-    """The only run that a merged shard's verdict counts for; empty for a verdict made here."""
+    """The only run for which a verdict from a merged shard counts; empty for a verdict computed here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCompletion:
-    """A completion with its scores, to store."""
+    """A completion to store, with its scores."""
 
     generation_id: str
     status: Status
@@ -117,7 +117,7 @@ class StoredCompletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAccess:
-    """What a strategy read of the repository for a sample, and how much of it the answer uses."""
+    """What a strategy read in the repository for a sample, and how much of the answer's definitions that covers."""
 
     opened: int
     searches: int
@@ -148,7 +148,7 @@ class Finished:
     """(profile, metric) -> value for the prompt, for runs without completions."""
     engines: tuple[EngineUse, ...] = ()
     access: StoredAccess | None = None
-    """What the strategy read; None if no strategy ran or the record is missing."""
+    """What the strategy read; None if no strategy ran or the data is missing."""
 
     @property
     def all_scores(self) -> tuple[Mapping[tuple[str, str], float | None], ...]:
@@ -158,7 +158,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConstruction:
-    """Seconds of building one search structure of a repository, which many samples share."""
+    """The seconds to build one search structure of a repository, which many samples share."""
 
     repo: str
     stage: str
@@ -168,7 +168,7 @@ class StoredConstruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFault:
-    """Why a sample is missing."""
+    """The reason why a sample is missing."""
 
     sample_id: str
     kind: str
@@ -190,11 +190,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The file that a run was imported from."""
+    """The file from which a run was imported."""
 
     format: str
     source: str
-    """Path as given; for reference results, the name of their standard set."""
+    """Path as the user gave it, or the name of the standard set for reference results."""
     sha256: str
 
     @property
@@ -273,7 +273,7 @@ def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]
 
 
 def name_numbers(connection: Connection, table: Table, keys: Set[tuple[str, ...]]) -> Mapping[tuple[str, ...], int]:
-    """Return key -> row number in a table of names. New keys are added."""
+    """Return key -> row number in a table of names, and add rows for new keys."""
     columns: list[Column[Any]] = [table.c[name] for name in _columns(table)]
     query = select(*columns, table.c.number).order_by(table.c.number.desc())
     if len(keys) < 20:

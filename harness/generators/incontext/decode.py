@@ -45,7 +45,7 @@ class LineCompletion:
 class _Path:
     before: TokenPoint
     token: Token | None
-    """The last token, after `before`; None at the cursor."""
+    """The path's last token, which follows the point `before`; None at the cursor."""
     text: str
     score: float
     tokens: int
@@ -202,7 +202,7 @@ def circles(text: str) -> bool:
 BODY_WIDTH = 3
 MOST_BODY_LINES = 12
 MOST_BODY_TOKENS = 120
-"""Maximum lines and tokens of a body. A body that is still open is truncated after its last whole line."""
+"""Maximum numbers of lines and tokens of a body. An unfinished body is truncated after its last whole line."""
 _DECLARES = frozenset({"def", "class", "async", "@"})
 
 

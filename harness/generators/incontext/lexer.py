@@ -246,7 +246,7 @@ OPENERS = {"(": 1, "[": 2, "{": 3}
 
 
 class Bracket(NamedTuple):
-    """An open bracket."""
+    """An open bracket and the tokens after it."""
 
     opener: str
     callee: str
@@ -262,7 +262,7 @@ class Frame(NamedTuple):
 
     stack: tuple[Bracket, ...] = ()
     line: tuple[str, ...] = ()
-    """Texts of this physical line's tokens so far, without the indentation."""
+    """Texts of the tokens so far on this physical line, without the indentation."""
     indent: str = ""
     ended: str = ""
     began: str = ""
@@ -284,7 +284,7 @@ class Frame(NamedTuple):
 
     @property
     def line_kind(self) -> int:
-        """The kind of line, by its first token: 0 for a plain line, `LINE_KINDS` - 1 before the first token."""
+        """The kind of the line, by its first token: 0 for a plain line, `LINE_KINDS` - 1 before the first token."""
         return _LINE_KIND.get(self.line[0], 0) if self.line else LINE_KINDS - 1
 
 
@@ -293,7 +293,7 @@ frame_of: Callable[[tuple[Any, ...]], Frame] = functools.partial(tuple.__new__, 
 
 
 def advance(frame: Frame, token: Token) -> Frame:
-    """Return the state after `token`."""
+    """Return the state after a token, given the state before the token."""
     _, text, kind = token
     stack, line, indent, ended, began, above, last, function = frame
     if kind is TokenClass.NEWLINE:

@@ -226,12 +226,12 @@ class CopyModel:
 
     @classmethod
     def load(cls, path: Path, language: Language) -> CopyModel:
-        """Read a weights file."""
+        """Load the copy model of a language from its weights file."""
         with np.load(path, allow_pickle=False) as arrays:
             return cls(arrays["weights"].astype(np.int64), Prior(arrays), language)
 
     def read(self, prompt: Prompt) -> PromptReading:
-        """Read a prompt into arrays."""
+        """Read a prompt into the arrays that the copy model uses."""
         return PromptReading(prompt, self.language, self.prior)
 
     def weigh(self, context: TokenContext, point: TokenPoint) -> Shares:

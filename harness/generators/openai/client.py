@@ -199,7 +199,7 @@ def server_pause(headers: Mapping[str, str]) -> float:
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Read = Callable[[Any, float], T]
-"""(JSON data of a reply, its seconds) -> the answer; raises `Garbled` if the reply contains no answer."""
+"""(JSON data of a reply, seconds until the reply) -> the answer; raises `Garbled` if there is no answer."""
 LARGEST = 8 << 20
 """Maximum bytes of a reply. An answer of a million tokens is smaller."""
 NEXT_LINE_AFTER = 10.0

@@ -200,7 +200,7 @@ _CURE = f"set tokenizer= to the {FILE} that was published with the model's weigh
 
 
 def least_tokens(text: str) -> int:
-    """Return a lower bound of a text's tokens under any tokenizer. Code usually has nearly twice as many."""
+    """Return a lower bound for a text's number of tokens under any tokenizer. Code usually has nearly twice as many."""
     return int(len(_PIECE.findall(text.strip())) * _SURE)
 
 
@@ -225,7 +225,7 @@ class Counter:
         return sha256_file(self._file)[:8]
 
     def count(self, request: Request) -> int:
-        """Return the tokens of a request's prompt, including its start token and space for a chat template."""
+        """Return the number of tokens of a request's prompt, including the start token and room for a chat template."""
         encoding = self._tokenizer.encode(utf8(wire.message(request, self._settings)), add_special_tokens=True)
         return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 

@@ -44,13 +44,13 @@ class OpenAISettings:
     timeout: float
     retries: int
     backoff: float
-    """Seconds before the second try, doubled for every further try."""
+    """Seconds to wait before the second try. The wait doubles with every further try."""
     window: int
     """Maximum tokens of prompt and answer; 0 to let the server refuse longer requests."""
     fim: str
     """Family of the fill-in-the-middle tokens. `AUTO` uses the model's name."""
     key_env: str
-    """Environment variable with the key; empty for no key, except for OpenAI's own service."""
+    """Environment variable that contains the key; empty for no key, or for the default of OpenAI's own service."""
     extra: Mapping[str, Any]
     """Additional fields of every request's body. None removes a field."""
     thinking: int = 0
