@@ -153,7 +153,7 @@ class NamedModel:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether the model is on this machine. The file's hash is not checked here, because `fetch` checks the hash."""
+        """Whether the model is on this machine. A file's hash is not checked again, because `fetch` checked it."""
         if self.is_folder:
             return self.place.is_dir()
         return is_whole(self.place, self.bytes)
