@@ -232,7 +232,7 @@ class Clock:
         passed = time.monotonic() - self._looked
         if self._pid is None or passed < (EVERY if asked else EVERY / 2):
             return
-        # Count at most two intervals, because the machine may have been suspended.
+        # Count at most two intervals, because the trusted process may have been suspended too.
         elapsed = min(passed - self._paused, 2 * EVERY)
         self._looked, self._paused = self._looked + passed, 0.0
         used = usage(self._pid, self._work.processes)

@@ -222,7 +222,7 @@ class UsageMeter:
             raise Excess(f"more than {most:,} {noun}")
 
     def check_time(self) -> None:
-        """Check that the questions have not used up their processor time.
+        """Check that the processor time for questions and for indices is not used up.
 
         Raises:
             Excess: if a limit of processor time is exceeded.

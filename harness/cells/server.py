@@ -44,11 +44,11 @@ _REFUSED_CALLS = (
     *sorted(REFUSED_TO_JOBS - {*_FURNISHING}),
     # With these calls, a cell could reach a container engine's socket or escape in other ways.
     *("socket", "pidfd_open", "pidfd_send_signal", "process_mrelease", "mknod", "mknodat"),
-    # With these, a cell could leave data for a later cell.
+    # With these calls, a cell could leave data for a later cell.
     *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
-    # With these, a cell could notice which files or resources another cell uses.
+    # With these calls, a cell could notice which files or resources another cell uses.
     *("inotify_init", "inotify_init1", "inotify_add_watch", "mincore", "fadvise64", "preadv2", "sysinfo"),
-    # With these, a cell could slow down others.
+    # With these calls, a cell could slow down other cells.
     *("io_setup", "sync", "syncfs", "setpriority", "getpriority", "ioprio_set", "ioprio_get"),
     *("sched_setparam", "sched_setscheduler", "sched_setattr"),
 )

@@ -90,7 +90,7 @@ class NodeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUnit:
-    """Ids of samples of one run that one node completes."""
+    """Samples of one run, named by id, that one node completes."""
 
     run: str
     """Id of the run. A node that has another version of the strategy or generator computes another id."""

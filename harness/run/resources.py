@@ -1,4 +1,4 @@
-"""`Resources`: cells, model, coder, indices and sandbox of runs, opened on first use and closed together."""
+"""`Resources`: cells, model, coder, indices and sandbox of runs, which start on first use and are closed together."""
 
 from __future__ import annotations
 

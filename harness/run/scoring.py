@@ -1,7 +1,7 @@
 """`SampleScorer`: scores completed samples with metrics, context gain and diagnostics.
 
-Context gain is how many bits fewer the reference costs with the context than without, as measured by a model, the
-coder.
+Context gain is the number of bits that the context saves in the cost of the reference. A model, the coder, measures
+this cost.
 """
 
 from __future__ import annotations

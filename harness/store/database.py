@@ -69,7 +69,7 @@ def reading_engine(url: URL) -> Engine:
     """
     if url.get_backend_name() == "postgresql":
         engine = _postgresql(url)
-        # Set this for each transaction, because the pool resets what `for_reading` sets on a connection.
+        # Set this per transaction: a default would be lost when the pool resets a connection after `for_reading`.
         event.listen(engine, "begin", _only_read)
         return engine
     path = _file_of(url)

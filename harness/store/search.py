@@ -53,7 +53,7 @@ class SampleFilter:
     flag: str = ""
     other: str = ""
     differs: Differs = ""
-    """``any``: samples that count in both runs with different values; ``first``, ``second``: and this run is better."""
+    """``any``: samples with different values in the two runs; ``first``, ``second``: only those better in that run."""
 
     def fits(self, sample: FoundSample) -> bool:
         """Return whether a sample matches all conditions except those on language, verdict and flag."""

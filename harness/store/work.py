@@ -282,7 +282,7 @@ class ConstructionTime:
 
 
 def faults_of(store: Store, run: str) -> list[FaultGroup]:
-    """Return a run's faults, grouped by kind and message. Latest attempts come first, then the most frequent faults."""
+    """Return a run's faults, grouped by kind and message, and sorted by latest attempt, then by frequency."""
     f, a = t.FAULT.c, t.ATTEMPT.c
     rows = (
         select(f.kind, f.message, f.attempt_id, f.ordinal, f.sample_id, a.started)

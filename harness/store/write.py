@@ -117,7 +117,7 @@ class StoredCompletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAccess:
-    """What a strategy read in the repository for a sample, and how much of the answer's definitions that covers."""
+    """What a strategy read in the repository for a sample, and how many of the answer's definitions it received."""
 
     opened: int
     searches: int
