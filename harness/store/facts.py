@@ -173,7 +173,7 @@ def _append_bits(connection: Connection, coder: str, finished: Sequence[Finished
 
 
 _PACK_BYTES = 1 << 20
-"""Maximum bytes of a pack of several prompts before compression. Reading one prompt decompresses a pack in about 3 ms."""
+"""Maximum bytes of a pack of several prompts before compression. Reading a prompt decompresses its pack in 3 ms."""
 _PACKS_KEPT = 8
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": _PACK_BYTES}]
 """LZMA settings. A higher preset makes a pack 5% smaller but takes far longer. zlib is unsuitable, because similar
