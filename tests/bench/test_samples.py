@@ -183,7 +183,7 @@ class TestSnapshots:
 
     def test_a_missing_one_says_how_to_fetch_it(self, home: Home) -> None:
         made = self.saved(home, checkout="demo/1", snapshot="0")
-        with pytest.raises(InputFault, match="not fetched.*ctxbench repo fetch demo"):
+        with pytest.raises(InputFault, match="not been fetched.*ctxbench repo fetch demo"):
             sets.snapshots(home, made)
 
     def test_a_changed_one_is_refused(self, home: Home) -> None:
