@@ -205,7 +205,7 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
         )
     ),
     *(
-        ({"LICENSE": TEXTS["MIT"], "PKG-INFO": info(f"License: {name}")}, f"says {name!r}")
+        ({"LICENSE": TEXTS["MIT"], "PKG-INFO": info(f"License: {name}")}, f"states {name!r}")
         for name in (
             "not MIT",
             "My Internal Terms",
@@ -215,7 +215,10 @@ DOUBTS: list[tuple[dict[str, str], str]] = [
             "\u041cIT",
         )
     ),
-    *(({"PKG-INFO": info(f"License: {name}")}, f"says {name!r}: write its SPDX") for name in ("MIT-like", "MIT/X11")),
+    *(
+        ({"PKG-INFO": info(f"License: {name}")}, f"states {name!r}: write the licence's SPDX")
+        for name in ("MIT-like", "MIT/X11")
+    ),
     ({"pyproject.toml": "tool = 1\nproject = 2\n"}, "no file names a recognised licence"),
     ({"pyproject.toml": "[project]\nclassifiers = 1\n[tool]\npoetry = 1\n"}, "no file names a recognised licence"),
 ]

