@@ -21,7 +21,7 @@ TREE_SECONDS = 60.0
 GRACE_SECONDS = 20.0
 """Seconds to wait for an outcome after the job's own limit. Then the box counts as lost."""
 _HEAD = 1 << 16
-_CURE = "run the command again; if the error stays, see `ctxbench doctor`"
+_CURE = "run the command again; if the error persists, run `ctxbench doctor`"
 _ROOM = "free some memory, or run fewer jobs at once"
 
 

@@ -97,7 +97,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 @run_workers_option
 @strategy_seconds_option
 @sandbox_choice("Where engines and tests run.")
-@seed_option("Seed of the draw, of strategies and of decoding.")
+@seed_option("Random seed for drawing samples, for strategies and for decoding.")
 @format_option("table", "json")
 @home_option
 @db_option

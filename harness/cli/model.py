@@ -79,10 +79,9 @@ def fetch(names: tuple[str, ...], given: Path | None) -> None:
 )
 @click.option("--chat", is_flag=True, help="Use the model's chat template where chat=auto.")
 def add(path: Path, name: str, license_name: str, chat: bool) -> None:
-    """Add a model on this machine by name: a GGUF file, or a folder that transformers reads.
+    """Register a model on this machine under a name. PATH is a GGUF file, or a folder that transformers reads.
 
-    PATH may also be a TOML file of entries (docs/first-model.md). Entries are stored in models.toml, in the folder of
-    models.
+    PATH may also be a TOML file of entries (docs/first-model.md). Entries are stored in models.toml in the models folder.
     """
     from ctxbench.harness.generators.models import adding
 

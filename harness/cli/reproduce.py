@@ -280,7 +280,7 @@ def _check_without(choices: Collection[str], refusal: str) -> None:
     help="Run nothing; show stored runs, including those that ship with ctxbench, over the samples that all share.",
 )
 @run_workers_option
-@seed_option("Seed of strategies.")
+@seed_option("Random seed for strategies.")
 @repeat_option
 @format_option("table", "json", "markdown")
 @sandbox_option

@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     help="Start no more samples once this command's new answers cost this much; needs the model's rate (see "
     "docs/board.md#costs).",
 )
-@seed_option("Seed of strategies and decoding.")
+@seed_option("Random seed for strategies and decoding.")
 @repeat_option
 @share_option("the samples")
 @click.option(

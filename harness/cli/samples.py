@@ -126,7 +126,7 @@ def list_sets(home: Home) -> None:
     help="The rules that choose lines: ctxbench (default), or projbench, also with cursor=value and "
     "first_use=member, as in projbench(cursor=value).",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random choice.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed for all random choices.")
 @workers_option("Functions to judge at once; with --since, files to date at once.")
 @click.option("--force", is_flag=True, help="Replace an existing set of this name.")
 @sandbox_option
@@ -226,7 +226,7 @@ def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: Sa
         return
     if sample_set.digest != standard_set.digests[kind]:
         raise InputFault(
-            f"these are not the published samples of {standard_set.name}, whose digest is {standard_set.digests[kind]}"
+            f"the samples differ from the published {standard_set.name}, whose digest is {standard_set.digests[kind]}"
             + _differing(standard_set.name, kind, {sample.id for sample in sample_set.samples}),
             cure="compare only with runs over the same digest, or use the version of ctxbench that published the set",
         )

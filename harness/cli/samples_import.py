@@ -64,7 +64,9 @@ _SHAPES = FormatChoice("samples")
     is_flag=True,
     help="Let strategies also search packages installed in the repositories' folders, as in the ICL paper.",
 )
-@click.option("--rebuild", is_flag=True, help="CoderEval: judge by tests of rebuilt projects; needs a sandbox.")
+@click.option(
+    "--rebuild", is_flag=True, help="For CoderEval: rebuild the projects, and judge by their tests; needs a sandbox."
+)
 @sandbox_option
 @workers_option("With --rebuild: samples to judge at once.")
 @click.option("--force", is_flag=True, help="Replace an existing set of this name.")
@@ -194,7 +196,7 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
 @tokenizer_option
 @click.option("--origins", is_flag=True, help="Print each block under its kind, places, score and tokens.")
 @click.option("--fim", is_flag=True, help="Print the prompt of a run with --fim.")
-@seed_option("Seed of the strategy.")
+@seed_option("Random seed for the strategy.")
 @sandbox_choice("Where strategies run programs.", "none")
 @home_option
 @db_option

@@ -290,7 +290,7 @@ class HF(Local):
             for at, row in enumerate(rows):
                 if at not in lengths and self._ended(row, generated := tokens[at, width:].tolist()):
                     lengths[at] = len(generated)
-            self._tell("%d prompts read, %d tokens written after each", len(rows), tokens.shape[1] - width)
+            self._tell("%d prompts: %d of at most %d tokens written", len(rows), tokens.shape[1] - width, most)
             return torch.tensor([at in lengths for at in range(len(rows))], device=self._device)
 
         tokens = network.generate(

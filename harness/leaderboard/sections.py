@@ -154,7 +154,9 @@ def _shortened(group: Group, share: float) -> list[str]:
         told = {
             key: value
             for key, value in spec.arguments.items()
-            if having[spec.name, key, str(value)] < max(share, 0.5 + 1e-9) * of_name[spec.name]
+            # An engine is known by its name.
+            if (spec.name, key) == ("engine", "name")
+            or having[spec.name, key, str(value)] < max(share, 0.5 + 1e-9) * of_name[spec.name]
         }
         bare = spec.name if "@" in spec.name else spec.name.rpartition(".")[2]
         # Users write the engine's name first.

@@ -343,7 +343,8 @@ def _estimate(runs: Runs, cards: Sequence[StrategyCard]) -> None:
     for card in cards:
         costs = latest_costs(runs.store, runs.sample_set.digest, card.spec, choices.n)
         if costs is None:
-            _LOG.info("%s: its cost cannot be estimated without a stored run; start with --limit", card.spec)
+            advice = "" if choices.limit else "; start with --limit"
+            _LOG.info("%s: its cost cannot be estimated without a stored run%s", card.spec, advice)
             continue
         tokens_in, tokens_out = (samples * total / costs.samples for total in (costs.tokens_in, costs.tokens_out))
         price = rate.price(tokens_in=tokens_in, tokens_out=tokens_out, cached=0, seconds=0)

@@ -216,7 +216,7 @@ def _manifest(record: dict[str, Any], where: str) -> ShardManifest:
         )
     manifest = _typed(ShardManifest, record, where)
     if manifest.run != manifest.spec.id:
-        raise InputFault("the run's choices do not match its id", where=where, cure=_CURE)
+        raise InputFault("the run's settings do not match its id", where=where, cure=_CURE)
     return manifest
 
 

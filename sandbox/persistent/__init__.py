@@ -17,7 +17,7 @@ from ctxbench.sandbox.types import Environment, Launcher, Limits
 RESIDENT = "ctxbench_resident"
 _END = b"\n"
 _READY_SECONDS = 60.0
-_CURE = "run the command again; if the error stays, see `ctxbench doctor`"
+_CURE = "run the command again; if the error persists, run `ctxbench doctor`"
 
 
 def with_resident(environment: Environment) -> Environment:

@@ -235,7 +235,7 @@ def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
         (lambda text: "[]\n", "not a JSON object"),
         (lambda text: "{}\n", "field format"),
         (lambda text: text.replace('"format":4', '"format":1', 1), "has format 1, and this ctxbench reads format 4"),
-        (lambda text: text.replace('"seed":0', '"seed":1', 1), "the run's choices do not match its id"),
+        (lambda text: text.replace('"seed":0', '"seed":1', 1), "the run's settings do not match its id"),
         (lambda text: text.replace('{"sample":', '{"simple":', 1), "does not belong to a shard"),
         (lambda text: text.replace('"status":"scored"', '"status":"good"', 1), "field status"),
         (lambda text: text.replace('"completions":', '"completion":', 1), "is not a finished sample"),

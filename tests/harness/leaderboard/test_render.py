@@ -73,7 +73,7 @@ def test_names_are_as_short_as_tells_them_apart() -> None:
         "lc.b(x=1)": "lc.b(x=1)",
         "icl.b(x=2)": "icl.b(x=2)",
         "mine.py@mine(z=1)": "mine.py@mine",
-        "engine(name=rg)": "engine",
+        "engine(name=rg)": "engine(rg)",
         "lc.b(x=1) (imported)": "b (imported)",
         "gold (control)": "gold (control)",
     }
