@@ -81,7 +81,7 @@ def fetch(names: tuple[str, ...], given: Path | None) -> None:
 def add(path: Path, name: str, license_name: str, chat: bool) -> None:
     """Register a model on this machine under a name. PATH is a GGUF file, or a folder that transformers reads.
 
-    PATH may also be a TOML file of entries (docs/first-model.md). Entries are stored in models.toml in the models folder.
+    PATH may also be a TOML file of entries (docs/first-model.md). models.toml in the models folder stores the entries.
     """
     from ctxbench.harness.generators.models import adding
 
