@@ -254,7 +254,7 @@ def test_what_a_run_may_cost_is_said_before_it_where_a_stored_one_tells(
     bench, model = priced(tmp_path), Metered()
     with caplog.at_level("INFO", logger="ctxbench.harness.run.runner"):
         bench.run(model, choices=RunOptions(limit=2))
-        assert "start with --limit" in caplog.text
+        assert "cannot be estimated without a stored run\n" in caplog.text
         [summary] = bench.run(model)
     assert summary.costs is not None
     [estimate] = re.findall(r"about (\d+) tokens in, (\d+) out, US\$ (\S+), as in its last run", caplog.text)
