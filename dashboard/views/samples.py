@@ -127,9 +127,9 @@ def sample_rows(
 
 
 def neighbours(samples: Sequence[FoundSample], sample: str) -> tuple[str | None, str | None, int]:
-    """Return the ids before and after a sample in a list, and its number there, from 1.
+    """Return the ids of the samples before and after this one, and its position in the list, counted from 1.
 
-    A neighbour is None at an end. A sample that is not in the list has number 0, and its next one is the first.
+    An id is None at an end of the list. If the sample is not listed, its position is 0 and the next id is the first.
     """
     ids = [listed.id for listed in samples]
     at = ids.index(sample) if sample in ids else -1

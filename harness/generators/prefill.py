@@ -100,6 +100,6 @@ def _has_slid(layer: Any) -> bool:
 
 
 def shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the common beginning of two texts, in tokens."""
+    """Return the length of the common prefix of two token sequences."""
     both = enumerate(zip(one, other, strict=False))
     return next((at for at, (mine, yours) in both if mine != yours), min(len(one), len(other)))

@@ -117,7 +117,7 @@ def _file(name: str, kind: Kind) -> Path:
 
 
 def models(name: str, kind: Kind = Kind.LINE) -> dict[str, ReferenceResults]:
-    """Return label -> results of each published model over samples of a standard set."""
+    """Return each published model's results over a standard set, by label."""
     begin, end = f"{name}-{kind}-", ".jsonl.gz"
     paths = {path.name.removeprefix(begin).removesuffix(end): path for path in REFERENCE_FOLDER.glob(f"{begin}*{end}")}
     return {label: _results(paths[label], name, kind, lambda _: True) for label in sorted(paths)}

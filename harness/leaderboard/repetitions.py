@@ -163,7 +163,7 @@ def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Variance that repetition adds to means over runs, in squared board units."""
+    """Variances between repeated runs, in squared board units."""
 
     single: float
     means: Array

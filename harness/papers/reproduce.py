@@ -197,8 +197,8 @@ def stored(
 ) -> ComparedTable:
     """Compare stored runs, including shipped reference results, with a paper's table.
 
-    Each strategy's largest run over a set counts. Numbers cover the samples that all rows of a set, generator and
-    language share.
+    Only the largest run of each strategy over a set is used. Rows of one set, generator and language are compared on
+    the samples that they share.
 
     Args:
         names: sample sets; empty for the quick start's set.

@@ -127,7 +127,7 @@ def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs of each sample of a run that has a result, as sample -> cost."""
+    """A run's costs by sample id, for the samples with a result."""
 
     tokens_in: dict[str, float | None] = field(default_factory=dict)
     tokens_out: dict[str, float | None] = field(default_factory=dict)
