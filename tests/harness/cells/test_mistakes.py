@@ -18,8 +18,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 @functools.cache
 def tried(user: str) -> dict[str, Any]:
     """Return what came of them all, as root or as a plain user."""
-    done = ring.started("tests.harness.cells.mistakes", user)
-    report: dict[str, Any] = json.loads(done.stdout)
+    report: dict[str, Any] = {}
+    for _ in range(3):
+        report = json.loads(ring.started("tests.harness.cells.mistakes", user).stdout)
+        # Other tests exhaust the memory of their boxes meanwhile. The kernel counts its kills for the whole machine.
+        if "this machine ran out of memory" not in str(report["run"]):
+            break
     return report
 
 
