@@ -1,1 +1,1 @@
-"""The benchmark: repositories, samples, reference answers, and the parts that strategies may see."""
+"""The benchmark: repositories, samples, references, and the views that strategies see."""

@@ -28,11 +28,11 @@ def units(
     quirks: bool = False,
     constructors: bool = False,
 ) -> tuple[Unit, ...]:
-    """Return the API records in a file, in line order.
+    """Return the API records of a file in line order: one for each function that gets an API entry.
 
     Args:
         text: the file's text, or the part that a strategy may see.
-        by: ``usage``: keys are usage examples. ``summary``: records have a plain summary, and source code for a model.
+        by: ``usage``: keys are usage examples. ``summary``: records also have a summary, and source code for a model.
         quirks: build usage examples exactly as the released code does.
         constructors: add a record for each class without a constructor.
     """
@@ -93,7 +93,7 @@ _released: Mapping[str, str] = {}
 
 
 def released_templates(checkout: Path) -> dict[str, str]:
-    """Return each language's summary prompt, from a checkout of InferCom's release.
+    """Return the template for summary prompts, by language, from a checkout of InferCom's release.
 
     Raises:
         InputFault: if a file cannot be read or differs from the release.
@@ -125,7 +125,7 @@ _NOISE = ("here is the summary:", "summary:", "summarize the code:")
 
 
 def summary_prompt(code: str, language: Language) -> str:
-    """Return the prompt for a summary of code."""
+    """Return the prompt that asks a model to summarize code."""
     return (_released.get(language) or _template(language)).replace(_CODE, code)
 
 
@@ -166,7 +166,7 @@ _NO_CALLS = frozenset(
 
 
 def summary(code: str, language: Language) -> str:
-    """Return a plain summary of a function or other code; empty if the code contains no words."""
+    """Summarize code without a model, from its docstring, comments, calls or names; empty if it contains no words."""
     code = textwrap.dedent(code).strip("\n")
     function = _whole(language.outline(code))
     if function is not None:

@@ -167,7 +167,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str) -> M:
-    """Validate a record.
+    """Validate a record, and return it as an instance of `model`.
 
     Raises:
         InputFault: if a field is missing, misspelt or of a wrong type. The message names the first such field.

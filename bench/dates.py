@@ -72,5 +72,5 @@ def _released(name: str, entry: Mapping[str, Any], sample_set: SampleSet) -> dat
         raise InputFault(
             f"field repositories.{name}.released: {error}",
             where=f"sample set {sample_set.name}",
-            cure='write the day as "2024-06-01", or build the set again with --force',
+            cure='write a day such as "2024-06-01", or build the set again with --force',
         ) from None

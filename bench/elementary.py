@@ -31,7 +31,7 @@ def log2(number: float) -> float:
 
 
 def exp(number: float) -> float:
-    """Return e to a power; 0 for very negative exponents.
+    """Return e to the power of `number`; 0 for very negative numbers.
 
     Raises:
         OverflowError: if the result is too large for a float.
@@ -40,7 +40,7 @@ def exp(number: float) -> float:
 
 
 def exp2(number: float) -> float:
-    """Return 2 to a power; 0 for very negative exponents.
+    """Return 2 to the power of `number`; 0 for very negative numbers.
 
     Raises:
         OverflowError: if the result is too large for a float.

@@ -46,7 +46,7 @@ def _fenced(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Replace invisible characters with visible names: ``␛`` for ESC, ``⟨U+202E⟩`` for an override.
+    """Replace invisible characters with visible names: ``␛`` for ESC, ``⟨U+202E⟩`` for a right-to-left override.
 
     Newlines, tabs and spaces stay. The function is idempotent.
     """

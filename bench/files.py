@@ -109,7 +109,7 @@ def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
 
 
 def dump_line(record: object) -> str:
-    """Return a value as one line of JSON. Equal values produce equal bytes."""
+    """Return a value as one line of JSON. Fields keep their order."""
     return json.dumps(record, ensure_ascii=False, separators=(", ", ": ")) + "\n"
 
 
@@ -235,7 +235,7 @@ def parse_json(text: str, path: str, line: int) -> Any:
     try:
         value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_each_field_once)
     except json.JSONDecodeError as error:
-        what = f"the text is not complete JSON (column {error.colno}: {error.msg.lower()})"
+        what = f"the text is not valid JSON (column {error.colno}: {error.msg.lower()})"
         cure = "rename a file with one JSON object per line to .jsonl" if error.msg == "Extra data" else _WHOLE
         raise InputFault(what, where=f"{path}:{line + error.lineno - 1}", cure=cure) from None
     except RecursionError:
@@ -320,7 +320,7 @@ class Decoded(NamedTuple):
     encoding: str
     """Python's name of the encoding: ``utf-8``, ``iso8859-1``."""
     whole: bool
-    """Whether all bytes could be decoded. U+FFFD replaces bytes that could not."""
+    """Whether the declared encoding fits all bytes. If not, U+FFFD replaces bytes that are not UTF-8."""
 
 
 def decode(raw: bytes, declared: str | None) -> Decoded:

@@ -1,4 +1,4 @@
-"""Finds lines that contain a text, in linear time. Strategies choose the text; regular expressions could take hours."""
+"""Finds lines that match a simple pattern, in linear time. A strategy's regular expression could take hours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paths of all stored files."""
+"""Paths of the files that ctxbench stores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Home:
 
     @property
     def database(self) -> str:
-        """Default database URL."""
+        """URL of the default database of results."""
         return sqlite_url(self.root / "results.db")
 
 

@@ -83,11 +83,11 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
 def function_set(
     home: Home, manifests: tuple[RepoManifest, ...], sandbox: Sandbox, *, workers: int, report: Report
 ) -> SampleSet:
-    """Return the repositories' function samples. Mine and certify them if they are missing.
+    """Return the repositories' function samples. Build them if they are missing.
 
     Raises:
         InputFault: if the set is unreadable, or the quick start did not build it.
-        MachineFault: if the sandbox failed. The next try resumes.
+        MachineFault: if the sandbox failed. The next call resumes the build.
     """
     built = _built_set(home, FUNCTION_SET, manifests, FUNCTIONS_PER_REPO, FUNCTION_SEED)
     if built is not None:

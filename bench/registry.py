@@ -35,7 +35,7 @@ class Registry(Generic[T]):
         self._clashes: dict[str, tuple[str, str]] = {}
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
-        """Register an object. A name that another place has registered is an error."""
+        """Register an object. Raises `InputFault` if code in another place has registered or declared the name."""
         registered = self._items.get(name)
         if registered is not None and self._modules.get(name) != (origin or None):
             raise InputFault(
@@ -208,7 +208,7 @@ class Factories(Registry[Callable[..., T]]):
         return str(Spec(name, lasting))
 
     def facts(self, text: str) -> dict[str, Value]:
-        """Return the values that a spec sets besides its factory's parameters. Raises what `make` raises."""
+        """Return the values of the additional parameters (`facts`) that a spec sets. Raises what `make` raises."""
         return self._bound(text)[2]
 
     def make(self, text: str) -> T:
@@ -234,5 +234,5 @@ def _within(module: str, package: str) -> bool:
 
 
 def origin_of(function: Callable[..., object]) -> str:
-    """Return where a function is defined. A second import of its module has the same origin."""
+    """Return where a function is defined, as ``module:name``. A second import of its module has the same origin."""
     return f"{function.__module__}:{function.__qualname__}"

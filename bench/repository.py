@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """A record of what a strategy looked at."""
+    """Counts and places of the code that a strategy read or found for one sample."""
 
     opened: int = 0
     searches: int = 0
-    """Number of searches for windows, units and lines, and in engines."""
+    """Number of searches for windows, units or lines, including searches by engines."""
     characters: int = 0
     """Characters of all returned text, including repeats."""
     places: tuple[Place, ...] = ()
@@ -65,7 +65,7 @@ class AccessLedger:
 
     @property
     def access(self) -> Access:
-        """The accesses so far."""
+        """The record of what the strategy has read and searched so far."""
         whole = {path: {(0, lines)} for path, lines in self._opened.items()}
         spans = {**self._spans, **whole}
         return Access(
@@ -244,7 +244,7 @@ class View:
         self._retrieval = retrieval or _shared_retrieval()
 
     def files(self) -> tuple[str, ...]:
-        """Return the paths, sorted."""
+        """Return the paths of the visible source files, sorted."""
         return self._paths
 
     def read(self, path: str) -> str:
@@ -298,7 +298,7 @@ class View:
         return self._retrieval.similarity(text, candidates, ranker=ranker)
 
     def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
-        """Return the lines that contain a text. The target file is searched only before the answer."""
+        """Return the lines that contain a text. The searched target file lacks the answer."""
         _check("top", top, _MAX_TOP)
         texts = {path: self._text(path) for path in self._paths}
         return self.noted(tuple(itertools.islice(matching_lines(read_pattern(pattern), texts), top)))
@@ -403,5 +403,5 @@ def view(
 
 
 def digest_of(texts: Mapping[str, str]) -> str:
-    """Return a digest of files, for a view without a snapshot."""
+    """Return a digest of the paths and texts of files, for a view without a snapshot."""
     return sha256("".join(f"{path}\0{sha256(texts[path])}\n" for path in sorted(texts)))

@@ -1,4 +1,4 @@
-"""Sample sets on disk: ``samples/<name>/{samples.jsonl,references.jsonl,manifest.json}``, complete or absent."""
+"""Sample sets on disk, each complete or absent: ``samples/<name>/{samples.jsonl,references.jsonl,manifest.json}``."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def load(home: Home, name: str) -> SampleSet:
 
     Raises:
         UnknownName: if no set has this name.
-        InputFault: if a file is malformed. The message names file, line and field.
+        InputFault: if a file is malformed (the message names file, line and field), or changed after the build.
     """
     place, manifest = folder(home, name), manifest_of(home, name)
     # Read the records first: an error with line and field is more helpful than a differing digest.
@@ -282,7 +282,7 @@ def account(
     """Return the manifest of a new set.
 
     Args:
-        repositories: name -> counts of files and candidates read, dropped and kept.
+        repositories: counts of files and candidates read, dropped and kept, by repository name.
         totals: counts to sum over all repositories.
     """
     return {

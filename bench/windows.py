@@ -1,6 +1,6 @@
 """Window retrieval as in RepoCoder: windows of lines, compared by the Jaccard index of their token sets.
 
-One index per snapshot serves all samples; a filter hides the unsafe parts for each. As in RepoCoder's released code:
+One index serves all samples of a snapshot; a filter hides windows that may reveal an answer. As in RepoCoder's release:
 
 - Lines end as in Python's `str.splitlines`. A window's places are lines of the file, which end at newlines.
 - A file of n lines has, for i in 0, stride, 2*stride, … below n, the window of the lines ``[max(0, i - size // 2),
@@ -60,7 +60,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The parts of an index that a search for one `Target` may return, and their order."""
+    """The units of an index that a search for one `Target` may return, and their order."""
 
     hidden: Ints
     order: Ints

@@ -222,7 +222,7 @@ def import_results(
         db: SQLAlchemy URL of the results, as in `run`.
 
     Raises:
-        CtxbenchError: if a file is invalid; names file, line, field and cure. Nothing from that file is stored.
+        CtxbenchError: if a file is invalid. The error names file, line, field and cure. Nothing of the file is stored.
     """
     from ctxbench.harness import frames
     from ctxbench.harness.cli.results import import_files as command

@@ -26,7 +26,7 @@ class PageInfo:
 
 
 PAGES = (
-    PageInfo("leaderboard", "Leaderboard", ":material/leaderboard:", "Which method leads, and is the lead real?"),
+    PageInfo("leaderboard", "Leaderboard", ":material/leaderboard:", "Which strategy leads, and is the lead real?"),
     PageInfo("compare", "Compare", ":material/compare_arrows:", "Where does a difference come from?"),
     PageInfo("samples", "Samples", ":material/search:", "What did the model see, and what did it write?"),
     PageInfo("cost", "Cost", ":material/payments:", "What does accuracy cost in tokens, time and money?"),

@@ -75,7 +75,7 @@ def _cached(key: tuple[str, str, str], _ask: Callable[[], T]) -> T:  # noqa: ARG
 
 
 def sets() -> tuple[StoredSet, ...]:
-    """Return the sample sets of the stored runs, the largest first; empty without a database.
+    """Return the sample sets of the stored runs in the order of `stored_sets`; empty without a database.
 
     If two sets have the same name, `StoredSet.samples` ends with the start of the digest.
     """
@@ -143,7 +143,7 @@ def board(  # noqa: PLR0913 - what is ranked, and how
     invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> Board:
-    """Return the leaderboard of `tables` and the papers' rows of the same benchmarks; see `leaderboard.table.board`."""
+    """Return the board of the runs from `tables`, with the papers' rows; see `leaderboard.table.board`."""
     stated = cutoffs.of_home(home())
 
     def rank() -> Board:
@@ -160,7 +160,7 @@ def _board(key: tuple[str, str, str], _rank: Callable[[], Board]) -> Board:  # n
 
 
 def leader(samples: str, language: str, generator: str, profile: str) -> tuple[str, str]:
-    """Return the ids of a board's leading run and of its baseline; an id is empty if there is none."""
+    """Return the ids of a board's leading run and of its baseline; an id is empty if the board has no such run."""
     runs = tables(samples, language, generator, profile=profile)
     names = metrics(runs)
     if not names:

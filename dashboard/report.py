@@ -56,7 +56,7 @@ class Report:
 
 
 def report(board: Board, works: Mapping[str, RunWork], *, full: bool = False) -> Report:
-    """Return the content of a report on a board. `works` maps run ids to how the runs were made."""
+    """Return the content of a report on a board. `works` contains the settings and attempts of the runs, by run id."""
     names = list(dict.fromkeys(group.samples for group in board.groups))
     return Report(
         title=f"Leaderboard: {', '.join(names)}" if names else "Leaderboard",
@@ -72,7 +72,7 @@ def html(report: Report) -> str:
 
 
 def page(template: str, *, css: str = "", script: str = "", **values: object) -> str:
-    """Return an HTML page whose security policy allows only the given style sheet and script, and inline positions.
+    """Return an HTML page whose security policy allows only the given style sheet and script, and style attributes.
 
     Args:
         template: name of the template.
@@ -100,7 +100,7 @@ def _dated(works: Sequence[RunWork]) -> str:
 
 
 def section(part: BoardSection, works: Mapping[str, RunWork]) -> ReportSection:
-    """Return a section of the report. `works` maps run ids to how the runs were made."""
+    """Return a section of the report. `works` contains the settings and attempts of the runs, by run id."""
     group = part.group
     rows = group.rows if group else ()
     tables = [DrawnTable.of(of, rows, of.caption or f"{part.title}, as printed") for of in part.tables]

@@ -1,4 +1,4 @@
-"""Widgets that display stored text, which is untrusted, as plain text. Pages use only these widgets for it.
+"""Widgets that display stored text, which is untrusted, as plain text. Pages use only these widgets for such text.
 
 `plain` escapes Markdown, which Streamlit interprets in labels, captions, metrics and cells of `st.table`.
 """
@@ -46,12 +46,12 @@ HELP: Mapping[str, str] = {
         if isinstance(name, str) and column.help
     },
     "generator": "The model that completes the code, and its settings.",
-    "sample set": "The tasks that were run; [:N] means the first N of them.",
+    "sample set": "The tasks that were run; [:N] means N of them, from the repositories in turn.",
     "language": "The programming language of the tasks.",
     "level": "A kind of task: where a line is cut, or how much of its repository a function uses.",
     "metric": "The metric that ranks the rows.",
     "profile": "The definitions of the metrics, such as a paper's. A ranking uses one profile.",
-    "baseline": "The method that others are compared with.",
+    "baseline": "The row that others are compared with.",
 }
 
 
@@ -95,8 +95,8 @@ def frame(
 
     Args:
         rows: each maps the same columns to cells.
-        help: column -> hover text of its heading; never stored text.
-        config: column -> a column of `st.column_config`, if a plain column is not enough.
+        help: hover text of each heading, by column; never stored text.
+        config: columns of `st.column_config`, by name, where a plain column is not enough.
     """
     columns = list(rows[0]) if rows else list(help)
     longest = {name: max((len(str(row.get(name))) for row in rows), default=0) for name in _NAMES}
@@ -149,7 +149,7 @@ def chart(spec: alt.LayerChart, *, key: str) -> None:
 
 
 def answer(sentence: str, *of: str, then: str = "") -> None:
-    """Show a page's answer, what it is about, and a link to the choices."""
+    """Show a page's result in one or two sentences, the choices `of` that it applies to, and a link to the choices."""
     st.markdown(f"**{plain(sentence)}** {plain(then)}")
     about = ", ".join(plain(choice) for choice in of if choice != "all")
     # A caption's links are too pale to read.

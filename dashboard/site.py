@@ -1,7 +1,7 @@
 """The public board as a static site: pages, badges and a feed of a folder of packages.
 
-The pages load nothing; a script inside the first page filters its entries. Packages are hostile, so templates escape
-all their texts and truncate long ones. No text becomes a link.
+The pages load no other files; a script inside the first page filters its entries. Packages may be hostile, so templates
+escape all their texts and truncate long ones. No text becomes a link.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BoardScore:
     """The score of a submission on one board."""
 
     board: str
-    """Path of the board's page; empty if that board has no rows."""
+    """Path of the board's page; empty if the site has no such page."""
     title: str
     samples: str
     """Language and kind of the samples: ``Python lines``."""
@@ -108,13 +108,13 @@ class EntryView:
 
     @property
     def filters(self) -> dict[str, list[str]]:
-        """Filter of the first page -> the submission's values for it."""
+        """Digests of the submission's values for each filter of the first page, by filter."""
         languages = sorted({table.run.language for table in self.entry.tables})
         return _keys(self.run.samples, self.run.generator, *languages)
 
 
 def pages(entries: Sequence[Entry], *, title: str, url: str = "") -> dict[str, str]:
-    """Return path -> text of every file of the site; equal entries produce equal texts.
+    """Return the text of every file of the site, by path. Equal entries produce equal texts.
 
     Args:
         entries: the submissions, oldest first.
@@ -158,7 +158,8 @@ class _Site:
         """Return the title of a board. If several boards share a heading, it also names the versions they differ in."""
         key, heading = ranking.key, heading_of(ranking.group)
         version = (
-            f" (set {key.set.digest[:6]}, metrics {key.metrics[:6]}, bits by {key.coder}, {key.completions} per sample)"
+            f" (set {key.set.digest[:6]}, metrics {key.metrics[:6]}, bits by {key.coder}, "
+            f"completions per sample: {key.completions})"
         )
         return heading + version * (self.headings[heading] > 1)
 

@@ -41,7 +41,7 @@ class Decision(IntEnum):
     """At least one strategy is significantly better than the first."""
     NOT_SHOWN = 10
     WORSE = 11
-    """Every strategy is significantly worse than the first."""
+    """Every other strategy is significantly worse than the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +90,12 @@ class ShownSample:
     """Leader minus first strategy, in the metric's unit."""
     reference: str
     answers: Mapping[str, str]
-    """Strategy -> its answer, or the places that it retrieved if no model was asked."""
+    """Answers by strategy, or the places that the strategy retrieved if no model was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReport:
-    """The answer of `ctxbench decide`, with its evidence."""
+    """The result of `ctxbench decide`, with the rows, samples and costs that support it."""
 
     sample_set: SampleSet
     board: Board
@@ -262,7 +262,7 @@ def answer_of(
 
 def _cost(row: Row, costs: RunCosts) -> str:
     index, queries = (row.n * (row.costs.get(key) or 0.0) for key in ("index_seconds", "query_seconds"))
-    engine = f", of which {index:.1f} s for its index and {queries:.1f} s for its queries" if index or queries else ""
+    engine = f", including {index:.1f} s for its index and {queries:.1f} s for its queries" if index or queries else ""
     return f"{costs}{engine}"
 
 

@@ -1,4 +1,4 @@
-"""Retrieval metrics: whether a prompt contains the definitions that an answer uses; see docs/metrics.md."""
+"""Retrieval metrics: whether a prompt contains the definitions that the reference uses; see docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RETRIEVED = (BlockKind.SIMILAR, BlockKind.API)
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function, class or variable of another file that an answer uses."""
+    """A function, class or variable of another file that a sample's reference uses."""
 
     name: str
     path: str
@@ -53,7 +53,7 @@ def needed(uses: Iterable[Use]) -> tuple[Use, ...]:
 
 
 def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scores:
-    """Return recall and precision of definitions at each token budget, and the reciprocal rank of the first.
+    """Return recall and precision of definitions at each token budget, and the reciprocal rank of the first found.
 
     Args:
         prompt: the prompt; its retrieved blocks, best first, are truncated at each of `BUDGETS`.
@@ -81,5 +81,5 @@ def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scor
 
 
 def retrieved(prompt: Prompt) -> list[Block]:
-    """Return the prompt's blocks of the kinds `RETRIEVED`."""
+    """Return the prompt's retrieved blocks: similar code and APIs."""
     return [block for block in prompt.blocks if block.kind in RETRIEVED]

@@ -67,7 +67,7 @@ class OutlinedFile:
             completion: the text after the cursor; for a function sample the whole function, indented as in the file.
 
         Returns:
-            The excerpt; None if the sample's prefix differs from this file.
+            The excerpt; None if the text before the cursor on its line differs from this file.
         """
         row, column = sample.cursor.line, sample.cursor.column
         before = sample.prefix.rpartition("\n")[2]
@@ -154,7 +154,7 @@ def import_statements(lines: Sequence[str], language: Language) -> list[tuple[in
 
 
 def original_names(code: str, language: Language) -> dict[str, str]:
-    """Return alias -> original name, for every import ``a as b``."""
+    """Return the original name ``a`` of every import ``a as b``, by its alias ``b``."""
     lines = code.split("\n")
     statements = ("\n".join(lines[start:end]) for start, end in import_statements(lines, language))
     return {bound: name for statement in statements for name, bound in _RENAMED.findall(statement)}
@@ -195,7 +195,7 @@ class Diagnostics:
         self._lock = threading.RLock()
 
     def of_prompt(self, sample: Sample, prompt: Prompt, target: str) -> Scores:
-        """Return `RECALL` and `WASTE` (0 to 1, or None) and `definition_scores`. `target` is the reference text."""
+        """Return a prompt's API recall and waste (0 to 1, or None) and `definition_scores`. `target`: the reference."""
         with self._lock:
             return {
                 RECALL: api_recall(sample.uses, prompt, self._original_names(sample)),
@@ -237,7 +237,7 @@ class Diagnostics:
         return None
 
     def of_completion(self, sample: Sample, text: str, target: str) -> Scores:
-        """Return `HALLUCINATED` (share of a completion's project names that do not exist) and `MADE_UP` (number).
+        """Return `HALLUCINATED` (share of a completion's project names that do not exist) and `MADE_UP` (their number).
 
         Args:
             text: the completion: a whole function, or, for a line sample, text that is truncated to the target's lines.
@@ -307,7 +307,7 @@ def api_recall(uses: Sequence[Use], prompt: Prompt, originals: Mapping[str, str]
 
     Args:
         uses: names that the target needs. Of ``rules`` and ``rules.round_up`` only the latter counts.
-        originals: name in the file -> original name, for imports ``a as b``. Either name counts.
+        originals: original names by name in the file, for imports ``a as b``. Either name counts.
     """
     apis = {use.name.rpartition(".")[2] for use in needed(uses)}
     if not apis:

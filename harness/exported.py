@@ -30,7 +30,7 @@ class Completed:
     run: StoredRun
     kinds: Mapping[str, str]
     texts: Mapping[str, tuple[RecordedAnswer, ...]]
-    """Sample -> its completions by index; without missing samples."""
+    """Completions of each sample, by sample id and in the order of their index; without missing samples."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ def completed(store: Store, run_id: str) -> Completed:
 def rows(
     run: Completed, shape: str, sample_set: SampleSet | None = None, *, repeat: int = 1
 ) -> Iterator[dict[str, Any]]:
-    """Yield one prediction record per sample, in the plan's order, without missing samples.
+    """Yield the prediction records of a run, in the order of its samples, without missing samples.
 
     Args:
         shape: name of a prediction format in `bench.formats.prediction_names`.
@@ -91,7 +91,7 @@ def rows(
         repeat: answers that the scorer expects per task. If the run has fewer, they are repeated.
 
     Raises:
-        InputFault: if the format does not support the samples' kind, or several completions per sample.
+        InputFault: if the format does not support the run; see `check`.
     """
     check(run, shape)
     form = formats.predictions(shape)
@@ -117,7 +117,7 @@ def check(run: Completed, shape: str) -> None:
     """Check that a prediction format supports a run's samples and completions.
 
     Raises:
-        InputFault: if the format is for another kind of sample, or for one completion per sample.
+        InputFault: if the run has no completions, or the format is for another kind or for one completion per sample.
     """
     form = formats.predictions(shape)
     odd = next((sample for sample, kind in run.kinds.items() if form.kind not in (None, kind)), None)

@@ -38,7 +38,7 @@ class ExportedRun:
     sample_set: SampleSet | None
     """Samples and references; None if the home folder lacks them."""
     day: str | None = None
-    """Date (``YYYY-MM-DD``) of a package that contains the run; None for a run of this home."""
+    """Date (``YYYY-MM-DD``) of the package that the run was read from; None for other runs."""
 
     @property
     def id(self) -> str:
@@ -88,7 +88,7 @@ class ExportedRun:
 
 
 def scores_of(completion: CompletionFacts) -> dict[str, float]:
-    """Return metric -> value, in the scale of the metric's profile."""
+    """Return the values of a completion's metrics by metric name, each in the scale of its profile."""
     return {
         metric if profile in _OURS else f"{profile}.{metric}": value
         for (profile, metric), value in completion.scores.items()
@@ -224,7 +224,7 @@ _LOG_VERSION = 2
 
 
 def inspect_log(run: ExportedRun) -> str:
-    """Return an Inspect log: completions are epochs, metrics are scorers, and a missing sample has an error.
+    """Return a run as an Inspect log: completions are epochs, metrics are scorers, and a missing sample has an error.
 
     Source: log format 2 of inspect_ai (`EvalLog`).
     """

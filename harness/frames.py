@@ -26,7 +26,7 @@ _UNSEEN = f"{string.whitespace}\0\xa0\u200b\u200c\u200d\u2060\ufeff"
 
 
 class ResultFrame(dict[str, tuple[Any, ...]]):
-    """Column name -> its values, one per row; None if unknown. `attrs` contains texts that describe the table."""
+    """A table: a dictionary from column name to values, one per row; None if unknown. `attrs` describe the table."""
 
     def __init__(self, columns: Mapping[str, Iterable[Any]], attrs: Mapping[str, str] | None = None) -> None:
         super().__init__({name: tuple(values) for name, values in columns.items()})
@@ -82,7 +82,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
             usual: columns that are selected if `names` is empty.
 
         Raises:
-            InputFault: if a column does not exist.
+            InputFault: if `names` is not a list of columns, or a column does not exist.
         """
         try:
             given = [str(name).strip() for name in (names.split(",") if isinstance(names, str) else names)]
@@ -97,7 +97,7 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
         return ResultFrame({name: self[name] for name in listed}, self.attrs)
 
     def to_user(self) -> Any:
-        """Return a pandas ``DataFrame``; an Arrow table without pandas; this frame without pandas and pyarrow.
+        """Return a pandas ``DataFrame``, an Arrow table if pandas is missing, or this frame if pyarrow is missing too.
 
         The data frame's `attrs`, or the Arrow schema's metadata, contain this frame's `attrs`.
         """
@@ -179,7 +179,7 @@ def _results(table: RunTable) -> Iterator[dict[str, Any]]:
 
 
 def of_summaries(summaries: Iterable[RunSummary]) -> ResultFrame:
-    """Return the summaries of runs, one row per strategy."""
+    """Return the summaries of runs, one row per run."""
     return _of_fields(summaries, "run", "strategy", "scored", "model_failed", "missing", "new", "unjudged")
 
 

@@ -47,11 +47,11 @@ class PaperRow:
     encoder: str = ""
     """Encoder that the paper names; empty if it names none."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Language -> column -> number. The language ``both`` is the mean of both languages."""
+    """Printed numbers, by language and column. The language ``both`` is the mean of both languages."""
     missing: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language -> column -> reason for a missing number, a key of `STATUSES`."""
+    """Reasons for missing numbers (keys of `STATUSES`), by language and column."""
     flags: Mapping[str, str] = field(default_factory=dict)
-    """``language.column`` -> why this number is doubtful."""
+    """Reasons why printed numbers are doubtful, by ``language.column``."""
     remarks: tuple[str, ...] = ()
     inferred_n: int | None = None
     """Number of tasks, derived from the numbers because the paper does not print it."""
@@ -73,9 +73,9 @@ class HeadlineGain:
 
     name: str
     over: Mapping[str, tuple[str, ...]]
-    """Method -> its baselines. In each column, the method is compared with its best baseline."""
+    """Baselines of each method, by method. In each column, the method is compared with its best baseline."""
     stated: Mapping[str, float]
-    """Column -> improvement in points, as printed."""
+    """Improvement in points, by column, as printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +118,9 @@ _TABLES = (
 )
 BENCHMARKS = {
     "CoderEval": "CoderEval (class 55, file 68, project 23 tasks in Python; 100, 1, 44 in Java)",
-    "ProjBench": "ProjBench (2000 tasks a language)",
+    "ProjBench": "ProjBench (2000 tasks per language)",
     "CrossCodeEval": "CrossCodeEval (2665 tasks in Python, 2139 in Java)",
-    "sota_test": "sota_test (50 tasks of five repositories, which its authors released among 70)",
+    "sota_test": "sota_test (50 tasks of five repositories, among 70 tasks that its authors released)",
 }
 NAMES = tuple(table.name for table in _TABLES)
 

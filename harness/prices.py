@@ -56,7 +56,7 @@ class Rate:
     output: float = 0.0
     per_hour: float = 0.0
     at_once: int = 1
-    """Number of answers that the machine computes in parallel. Each answer pays an equal share of its price."""
+    """Number of answers that the machine computes in parallel. Each answer pays an equal share of `per_hour`."""
     looked_up: date
     source: str = ""
 
@@ -69,7 +69,7 @@ class Rate:
         return is_named and (not self.url or _same_service(settings.get("url", ""), self.url))
 
     def price(self, *, tokens_in: float, tokens_out: float, cached: float, seconds: float) -> float:
-        """Return the price in US dollars. `tokens_in` includes the `cached` tokens."""
+        """Return the price of answers in US dollars. `tokens_in` includes the `cached` tokens."""
         tokens = (tokens_in - cached) * self.input + cached * self.cached + tokens_out * self.output
         return tokens / _MILLION + seconds / _HOUR * self.per_hour / self.at_once
 

@@ -38,10 +38,10 @@ class RunQuery:
     ks: tuple[int, ...] = ()
     invalid: Literal["exclude", "include"] = "exclude"
     after: date | None = None
-    """Select only samples whose code is newer than this day; None for all samples."""
+    """Day after which the code of selected samples is dated; None for all samples."""
     prices: Path | None = None
     strict: bool = False
-    """Count a completion as failed if it passed its tests but is not plain code."""
+    """Whether completions that passed their tests, but are not plain code, count as failed."""
 
     @property
     def url(self) -> str:
@@ -54,7 +54,7 @@ class RunQuery:
         All strategies are looked up for one sample set and one generator: those of the other named runs, if any.
 
         Raises:
-            InputFault: if several ids begin with a text, or no set and generator has a complete run of every strategy.
+            InputFault: if the start of an id is ambiguous, or no set and generator has complete runs of all strategies.
             UnknownName: if no run or strategy matches.
             NothingStored: if the database does not exist.
         """
@@ -189,7 +189,7 @@ class BoardQuery(RunQuery):
     baseline: str | None = None
     by_level: bool | None = None
     all_pairs: bool = False
-    """Test all pairs of rows, instead of each of the user's rows against the baseline."""
+    """Whether to test all pairs of rows, instead of each of the user's rows against the baseline."""
     published: Literal["auto", "all", "none"] = "auto"
 
     def board(self, tables: Sequence[RunTable] | None = None) -> Board:

@@ -32,7 +32,7 @@ Cases = tuple[tuple[Any, Any], ...]
 
 
 def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Cases:
-    """Return the cases that select a sample's value: `own`, or `worst` if the model failed and `worst` is not None."""
+    """Return (condition, value) pairs that select `own`, or `worst` if the model failed and `worst` is not None."""
     return (scored, own), (model_failed, own if worst is None else worst)
 
 
@@ -118,7 +118,7 @@ class Load:
     """How many tasks an attempt ran in parallel. Seconds measured under different loads cannot be compared."""
 
     workers: int
-    """Number of strategies and function tests that run in parallel."""
+    """Maximum number of strategies that run in parallel, and of function tests."""
     requests: int
     """Number of model requests in parallel; 1 if sequential."""
     cores: int
@@ -150,9 +150,9 @@ class RunInfo:
     origin: Origin = Origin.RUN
     profile: str = "ctxbench"
     ranked: bool = True
-    """False for controls and published rows: they are displayed but not ranked."""
+    """False for controls, which are displayed but not ranked."""
     control: bool = False
-    """Whether the strategy used the reference, or its author declares it a control. Controls are never tested."""
+    """Whether the strategy is a control, such as ``gold`` or one named ``control.…``. Controls are never tested."""
     functions: bool = False
     completions: int = 1
     sampling: str = ""
@@ -160,13 +160,13 @@ class RunInfo:
     benchmark: str = ""
     """Benchmark such as ``codereval``; ``ctxbench`` for sets that ctxbench built."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Component (strategy, generator, coder, tokenizer, ctxbench) -> its version when the run started."""
+    """Versions when the run started, by component: strategy, generator, coder, tokenizer, summariser and ctxbench."""
     loads: tuple[Load | None, ...] = ()
     """Distinct loads under which seconds were measured; None for an attempt with an unknown load."""
     remarks: tuple[str, ...] = ()
     """Sentences that boards print below the table, such as limits of the numbers."""
     offline: Mapping[str, float | None] = field(default_factory=dict)
-    """Name in `OFFLINE_COSTS` -> cost of API summaries, which are written once per repository."""
+    """Costs of API summaries, which are written once per repository, by a name in `OFFLINE_COSTS`."""
     cutoff: str | None = None
     """Last training day (``YYYY-MM-DD``) stated in the generator's spec; None if not stated."""
     repetitions: tuple[str, ...] = ()
@@ -186,10 +186,10 @@ class RunTable:
     sample: tuple[str, ...]
     repo: tuple[str, ...]
     level: tuple[str, ...]
-    """``single-line``, ``next-line`` or a CoderEval level."""
+    """Level of each sample: ``single-line``, ``next-line`` or a CoderEval level."""
     status: tuple[Status, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
-    """Metric -> values in the scale of its profile; None for a sample without a score."""
+    """Values of all samples, by metric, in the scale of the profile; None for a sample without a score."""
     context_tokens: tuple[float | None, ...]
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
@@ -199,11 +199,11 @@ class RunTable:
     mark: tuple[str, ...] = ()
     """``broken``, ``vacuous`` or empty per sample; the column is empty if no sample is invalid."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    """Name in `COSTS` -> cost per sample over all its model calls; None if unknown."""
+    """Costs of each sample, by a name in `COSTS`, `ENGINE_COSTS`, `SUMMARY_COSTS` or `ACCESS`; None if unknown."""
     outcomes: tuple[tuple[Status, ...], ...] = ()
     """Status of each sample in each pooled run; empty for a single run."""
     repeated: Mapping[str, tuple[tuple[float | None, ...], ...]] = field(default_factory=dict)
-    """Metric -> values of each sample in each pooled run. `metrics` contains their means."""
+    """Values of each sample in each pooled run, by metric. `metrics` contains their means."""
 
 
 PRICE = "price"
@@ -236,7 +236,7 @@ class Measurement(StrEnum):
     GAIN = "gain"
     """Bits that the context saves when the model writes the reference."""
     DIAGNOSTICS = "diagnostics"
-    """Use and cost of the context, and invented names."""
+    """Use and waste of the context, and names that the answers invented."""
     PROFILES = "profiles"
     """Scores of the published profiles, in addition to the default profile."""
 
@@ -278,7 +278,7 @@ def drop_incomplete_columns(
     """Drop columns of incomplete measurements, and remarks on complete measurements.
 
     Args:
-        columns: metric -> sample -> value, None if undefined.
+        columns: values by metric and sample; None if undefined.
         scored: samples with scores under the default profile.
     """
     whole = dict(columns)

@@ -1,4 +1,4 @@
-"""Plans `ctxbench decide --budget`: how many samples fit into the time limit, and the faults if it is too short."""
+"""Plans `ctxbench decide --budget`: how many samples fit into the time limit, and errors if the limit is too short."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def read_time(text: str) -> float | None:
-    """Return the seconds of a time such as ``90s``, ``10m`` or ``1.5h``; None for any other text."""
+    """Return the seconds of a time such as ``90s``, ``10m`` or ``1.5h``; None for 0 and for any other text."""
     match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smh])", text.strip())
     return float(match[1]) * _UNITS[match[2]] or None if match else None
 
@@ -111,13 +111,13 @@ class TimeBudget:
         """Return the fault for a pilot that exceeded its time."""
         fewest, spent = _FEWEST * self.strategies, now - self.began
         if not self.finished:
-            what = f"no completion was finished in {spent:.0f} s, but an answer needs at least {fewest}"
+            what = f"no completion was finished in {spent:.0f} s, but a decision needs at least {fewest}"
             return InputFault(what, where="--budget", cure=self._cure(0.0))
         seconds = (now - self._since) / self.finished * fewest
-        what = f"{self.finished} completions took {now - self._since:.0f} s; an answer needs {fewest}, which take about"
+        what = f"{self.finished} completions took {now - self._since:.0f} s; a decision needs {fewest}, which take"
         # The pilot comes first.
         whole = self._since - self.began + seconds * (1 + PILOT / _FEWEST) / _MARGIN
-        return InputFault(f"{what} {seconds / 60:.0f} min", where="--budget", cure=self._cure(whole))
+        return InputFault(f"{what} about {seconds / 60:.0f} min", where="--budget", cure=self._cure(whole))
 
     def unfinished(self, now: float) -> InputFault:
         """Return the fault for a run that exceeded its time."""

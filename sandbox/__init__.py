@@ -1,6 +1,6 @@
-"""Run untrusted code in boxes, one job at a time. The package knows nothing of samples, models or verdicts.
+"""Runs untrusted code in boxes, one job at a time. The package knows nothing of samples, models or verdicts.
 
     environment ──prepare──> image ──open──> pool ──run(job)──> outcome
 
-The back ends are ``docker`` and ``bubblewrap``. Untrusted code runs in no other way.
+The back ends are ``docker`` and ``bubblewrap``. Both isolate the code.
 """

@@ -1,6 +1,6 @@
 """Finds and removes what killed ctxbench processes left behind.
 
-A container's label and a control group's name contain their process (`sandbox.ownership`). A scratch folder is locked
+A container's label and a control group's name identify their process (`sandbox.ownership`). A scratch folder is locked
 while its process lives. Other half-written files (``.*.part``, ``.*.old``) and containers of image builds count as
 abandoned after an hour if no ctxbench process is older, since other machines may share the home.
 """
@@ -31,12 +31,12 @@ _OWNER, _IMAGE = "ctxbench.owner", "ctxbench.image"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Something that a dead process left behind."""
+    """A container, control group, file or folder that a dead process left behind."""
 
     what: str
     """Description, e.g. ``container 0123456789ab``."""
     remove: Callable[[], None]
-    """Removes the leftover. May raise OSError or SandboxError."""
+    """Function that removes or restores the leftover. It may raise OSError or SandboxError."""
 
 
 def find(home: Path) -> Iterator[Leftover]:

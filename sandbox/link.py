@@ -137,7 +137,7 @@ class Link:
 
 @functools.cache
 def guest_files() -> Mapping[str, bytes]:
-    """Return the guest's files: path in the box's library folder -> content. Read once per process."""
+    """Return the guest's files, by path in the box's library folder. Each process reads them once."""
     root = Path(__file__).resolve().parent
     paths = [root / "__init__.py", root / "errors.py", *sorted((root / "guest").rglob("*"))]
     return {

@@ -46,7 +46,7 @@ def scratch(parent: Path, prefix: str = LOCKED, suffix: str = PART) -> Iterator[
 
 
 def abandoned(folder: Path) -> bool:
-    """Return whether a folder's process is dead: it is unlocked, though old enough to have been locked."""
+    """Return whether a folder's process is dead: the folder is unlocked, though old enough to have been locked."""
     try:
         if time.time() - folder.lstat().st_mtime < _SURELY_HELD:
             return False
@@ -63,7 +63,7 @@ def abandoned(folder: Path) -> bool:
 
 
 def once(folder: Path, make: Callable[[Path], None]) -> Path:
-    """Return `folder`. If it is missing, `make` fills a temporary folder, which is then renamed to it.
+    """Return `folder`. If it is missing, `make` fills a temporary folder, which is then renamed to `folder`.
 
     Concurrent calls for the same folder wait for the first one.
     """

@@ -63,7 +63,7 @@ class BoxPool:
         """Run a job in a box of its own (see `sandbox.types.Pool.run`).
 
         Raises:
-            SandboxLost: if three boxes were lost, and a harmless job also lost its box.
+            SandboxLost: if three boxes were lost, and the machine ran out of memory or a harmless job failed too.
             SandboxError: if the job's files do not fit into the box.
             ValueError: if the job is malformed.
         """
@@ -188,14 +188,14 @@ def _probe(limits: Limits) -> Job:
 def run_retrying(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
     """Run a job until a box survives it. Return WRECKED if the job loses three boxes on a working machine.
 
-    A harmless job after each loss tests the machine. A single test at the end could miss a restart of the engine.
+    A harmless job after each loss tests the machine. A single test at the end could miss a restart of Docker.
 
     Args:
         run: runs the job. The argument states whether the box must be new.
         probe: runs a harmless job.
 
     Raises:
-        SandboxLost: if three boxes were lost, and a harmless job also lost its box.
+        SandboxLost: if three boxes were lost, and the machine ran out of memory or a harmless job failed too.
     """
     wrecked = True
     began = time.monotonic()
@@ -219,7 +219,7 @@ def run_retrying(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -
 def open_pool(
     launcher: Launcher, environment: Environment, limits: Limits, *, width: int, reuse: int
 ) -> Iterator[Pool]:
-    """Open a pool. All its boxes end with the context.
+    """Open a pool, and end all its boxes on exit.
 
     Args:
         width: number of concurrent jobs.

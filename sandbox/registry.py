@@ -74,7 +74,7 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
 
 
 def docker_fault() -> SandboxError | None:
-    """Return why Docker cannot be used here; None if an engine answers in time."""
+    """Return why Docker cannot be used here; None if Docker answers in time."""
     try:
         from ctxbench.sandbox.docker.engine import connected  # noqa: PLC0415 - imports Docker's SDK when it connects
 
@@ -87,10 +87,10 @@ def docker_fault() -> SandboxError | None:
 
 
 def runtimes() -> list[str]:
-    """Return the names of the engine's container runtimes.
+    """Return the names of Docker's container runtimes.
 
     Raises:
-        SandboxUnavailable: if no engine answers.
+        SandboxUnavailable: if Docker does not answer.
     """
     from ctxbench.sandbox.docker.engine import connected, engine_faults  # noqa: PLC0415 - imports Docker's SDK when it connects
 
@@ -99,7 +99,7 @@ def runtimes() -> list[str]:
 
 
 def runtime_fault(name: str) -> SandboxError | None:
-    """Return why a container runtime cannot be used; None if the engine has it."""
+    """Return why a container runtime cannot be used; None if Docker has it."""
     try:
         present = runtimes()
     except SandboxError as fault:

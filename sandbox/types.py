@@ -36,13 +36,13 @@ class Environment:
     requirements: tuple[str, ...] = ()
     """pip requirements, resolved to wheels when the image is built."""
     project: str = ""
-    """Distribution under test, e.g. ``fasta2a==2.1.1``, or empty. Its code, which has answers, is not installed."""
+    """Distribution under test, e.g. ``fasta2a==2.1.1``, or empty. Its code contains answers and is not installed."""
     programs: tuple[str, ...] = ()
     """Debian packages, e.g. ``openjdk-17-jdk-headless``. With bubblewrap, this machine must have them."""
     tree: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Files of every job's working folder: path -> content. These files contain the answers, so images lack them."""
+    """Contents of every job's working folder, by path. These files contain the answers, so images lack them."""
     library: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Trusted modules of ctxbench: path -> content. Importable and read-only."""
+    """Contents of ctxbench's trusted modules, by path. Jobs can import but not change them."""
     path: tuple[str, ...] = ()
     """First entries of Python's import path, relative to the working folder."""
     preload: tuple[str, ...] = ()
@@ -51,13 +51,13 @@ class Environment:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything but the name."""
+        """SHA-256 of all fields except `name`."""
         parts = [self.path, self.preload, self.variables]
         return digest_of([self.installed, file_digests(self.tree), file_digests(self.library), *parts])
 
     @cached_property
     def installed(self) -> str:
-        """SHA-256 of everything that is installed. Environments with equal digests share one installation."""
+        """SHA-256 of requirements, project and programs. Environments with equal digests share one installation."""
         return digest_of([self.requirements, self.project, self.programs])
 
 
@@ -67,7 +67,7 @@ def file_digests(files: Mapping[str, bytes]) -> list[list[str]]:
 
 
 def digest_of(parts: Sequence[object]) -> str:
-    """Return the SHA-256 of JSON data."""
+    """Return the SHA-256 of `parts`, written as JSON."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -103,8 +103,8 @@ class Call:
     """A function of the environment's library or preloaded modules, called in a forked child.
 
     Untrusted code that the function runs can forge the return value (`Outcome.result`), so the caller must check it
-    (nonce, canary, expected names). If that code runs in another process and a signal kills the process, return the
-    signal's number under ``signal``.
+    (nonce, canary, expected names). If a signal kills another process in which that code runs, the function returns a
+    dictionary with the signal's number as ``signal``.
     """
 
     function: str
@@ -119,7 +119,7 @@ class Job:
 
     action: Command | Call
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Files to write over the tree first: path -> content."""
+    """Contents of the files to write over the tree before the job starts, by path."""
     seconds: float = 20.0
     """Wall-clock limit, after which the job and all its processes are killed."""
 
@@ -132,7 +132,7 @@ class Ended(StrEnum):
     """A signal killed the job, for example because memory ran out."""
     TIMED_OUT = "timed-out"
     WRECKED = "wrecked"
-    """The job destroyed three boxes in a row although other jobs ran well."""
+    """The job destroyed three boxes in a row, although a harmless job ran well after each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ class Pool(Protocol):
         """Run a job in a box of its own, as soon as one is free.
 
         Raises:
-            SandboxLost: if the machine failed three times.
+            SandboxLost: if three boxes were lost because the machine failed.
         """
         ...
 
@@ -189,7 +189,7 @@ class Sandbox(Protocol):
     def open(
         self, environment: Environment, *, limits: Limits, width: int = 1, reuse: int = 1
     ) -> AbstractContextManager[Pool]:
-        """Open a pool for a prepared environment. All its boxes end with the context.
+        """Open a pool for a prepared environment, and end all its boxes on exit.
 
         Args:
             width: number of concurrent jobs.
@@ -211,7 +211,7 @@ class Sandbox(Protocol):
 
 
 class Box(Protocol):
-    """A running box. Its first process, the guest, communicates by frames."""
+    """A running box. Its first process, the guest, reads and writes frames (see `sandbox.guest.frames`)."""
 
     def send(self, data: bytes, deadline: float) -> None:
         """Write all of `data` to the guest's stdin.

@@ -1,4 +1,4 @@
-"""Resolves and downloads wheels for both back ends. Only this step uses a network, and it runs no package's code."""
+"""Resolves and downloads wheels for both back ends. This step uses a network, but runs no package's code."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _moving(aside: Path, project: str) -> Callable[[Path], None]:
 
 
 def strip(wheel: Path, into: Path) -> None:
-    """Write a wheel with only the metadata of `wheel`."""
+    """Write a copy of `wheel` with only its metadata to `into`."""
     rows: list[str] = []
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as stripped:
         names = [name for name in source.namelist() if name.split("/")[0].endswith(".dist-info")]

@@ -43,19 +43,19 @@ _SEED = "agreement"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question in the rules, and the threshold that the answer must reach."""
+    """A question of the study, and the threshold that its answer must reach."""
 
     name: str
     text: str
     bar: str
     ask: Callable[[Rows, Rows], Answer]
     decides: bool = True
-    """Whether a consequence in the rules depends on the question."""
+    """Whether the outcome of the study depends on the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a question in one language."""
+    """The answer to a question for the lines of one programming language."""
 
     text: str
     passed: bool | None
@@ -63,7 +63,7 @@ class Answer:
 
 
 class Rows:
-    """One model's values for some strategies, over lines of one language."""
+    """One model's gains and scores with some strategies, over lines of one programming language."""
 
     def __init__(self, files: Iterable[ReferenceResults], strategies: Sequence[str], samples: Sequence[Sample]) -> None:
         found = held(files)
@@ -82,7 +82,7 @@ class Rows:
         """Metric -> value of each line in the displayed unit, shape (strategies, lines)."""
 
     def means(self, metric: str = GAIN) -> stats.Array:
-        """Return the mean of each strategy."""
+        """Return each strategy's mean of a metric over the lines."""
         return np.asarray(self.values[metric].mean(axis=1))
 
     def gap(self, better: str, worse: str, metric: str = GAIN) -> stats.Array:
@@ -91,7 +91,7 @@ class Rows:
         return np.asarray(self.values[metric][places[0]] - self.values[metric][places[1]])
 
     def apart(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
-        """Return which pairs differ significantly in gain by the board's test, corrected for all pairs."""
+        """Return for each pair whether its gains differ significantly by the board's test, corrected for all pairs."""
         sums = np.stack([stats.clustered(self.gap(*pair), self.codes).sums for pair in pairs])
         return [p <= signflip.ALPHA for p in signflip.step_down(sums, seed=_SEED).p.tolist()]
 
@@ -103,18 +103,18 @@ class Rows:
 
 
 def order(ruler: Rows, judge: Rows) -> Answer:
-    """Answer A1: do both models order the rows equally by gain?"""
+    """Answer question A1: the rank correlation of both models' mean gains."""
     return _correlation([float(spearmanr(ruler.means(), judge.means()).statistic)], 0.9)
 
 
 def order_of_scores(ruler: Rows, judge: Rows) -> Answer:
-    """Answer A2: does the order of rows by gain equal their order by scores of the completions?"""
+    """Answer question A2: the rank correlations of the ruler's mean gains with the judge's mean ES and ID-F1."""
     found = [float(spearmanr(ruler.means(), judge.means(metric)).statistic) for metric in ("es", "id_f1")]
     return _correlation(found, 0.8)
 
 
 def signs(ruler: Rows, judge: Rows) -> Answer:
-    """Answer A3: do pairs that differ significantly for the ruler have the same sign for the judge?"""
+    """Answer question A3: the shares of the ruler's significant pairs with the same sign in the judge's gain and ES."""
     told = ruler.told()
     if not told:
         return Answer("none is significant", None)
@@ -124,7 +124,7 @@ def signs(ruler: Rows, judge: Rows) -> Answer:
 
 
 def by_sample(ruler: Rows, judge: Rows) -> Answer:
-    """Answer A4: do gains per line correlate within repositories, pooled over strategies?"""
+    """Answer question A4: the rank correlation of gains per line within repositories, pooled over strategies."""
     others = [name for name in ruler.strategies if name != _BASE]
     these, those = (np.stack([rows.gap(name, _BASE) for name in others]) for rows in (ruler, judge))
     return _correlation([pooled_ranks(these, those, ruler.codes)], 0.5)
@@ -133,7 +133,7 @@ def by_sample(ruler: Rows, judge: Rows) -> Answer:
 def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> float:
     """Return the rank correlation of two models' gains within repositories, pooled over all repositories.
 
-    Pearson's, of ranks from -1 to 1. Arrays have the shape (strategies, lines); `codes` are the lines' repositories.
+    This is Pearson's correlation of ranks from -1 to 1. Arrays are (strategies, lines); `codes` are the repositories.
     """
     ranks: tuple[list[stats.Array], list[stats.Array]] = ([], [])
     for code in np.unique(codes):
@@ -145,7 +145,7 @@ def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> 
 
 
 def contrasts(ruler: Rows, judge: Rows) -> Answer:
-    """Answer A5: do two differences that the papers discuss have the same sign, or are they insignificant for both?"""
+    """Answer question A5: whether both models agree on two differences that the papers discuss."""
     told = [rows.apart([pair])[0] for pair in _CONTRASTS for rows in (ruler, judge)]
     gaps = [float(rows.gap(*pair).mean()) for pair in _CONTRASTS for rows in (ruler, judge)]
     texts, fine = [], []
@@ -214,7 +214,7 @@ def rows_of(label: str, other: str, language: str) -> tuple[Rows, Rows] | None:
 
 
 def questions_table(label: str, other: str) -> str:
-    """Return the answer to each question between two models, as a Markdown table."""
+    """Return a Markdown table of the answers to all questions about two models, by language."""
     lines = [
         f"| | question | threshold | {' | '.join(LANGUAGES.values())} |",
         f"|---|---|---|{'---|' * len(LANGUAGES)}",
@@ -231,7 +231,7 @@ def _cell(answer: Answer) -> str:
 
 
 def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
-    """Return the result of the study in a few sentences."""
+    """Return the study's result: the questions that failed in each language, and what follows."""
     verdicts, failing = [], []
     for language, pair in both.items():
         answers = {question.name: question.ask(*pair).passed for question in QUESTIONS if question.decides}
@@ -300,7 +300,7 @@ def scatter(points: Mapping[str, Sequence[tuple[float, float, str]]], across: st
 
 
 def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
-    """Return the page's generated part."""
+    """Return the generated section of docs/agreement.md."""
     counts = " and ".join(f"{len(pair[0].codes)} {LANGUAGES[language]}" for language, pair in both.items())
     parts = [
         "## Outcome",
@@ -318,7 +318,7 @@ def text(both: Mapping[str, tuple[Rows, Rows]]) -> str:
 
 
 def pictures(both: Mapping[str, tuple[Rows, Rows]]) -> dict[str, str]:
-    """Return picture name -> SVG."""
+    """Return the SVG of each picture, by name."""
     axes = ("mean gain by incontext, bits", f"by {JUDGE}, bits")
     rows = {
         language: list(zip(ruler.means().tolist(), judge.means().tolist(), ruler.strategies, strict=True))
@@ -335,7 +335,7 @@ def pictures(both: Mapping[str, tuple[Rows, Rows]]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the page."""
+    """Write docs/agreement.md and its pictures."""
     both = {language: pair for language in LANGUAGES if (pair := rows_of(COPY_MODEL, JUDGE, language))}
     write_section(PAGE, BEGIN, END, text(both))
     for name, picture in pictures(both).items():

@@ -1,4 +1,4 @@
-"""Writes all boards of databases, to compare before and after a change: ``python -m scripts.boards OUT FOLDER...``."""
+"""Writes all boards of home folders, to compare versions of ctxbench: ``python -m scripts.boards OUT FOLDER...``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ seen = 2026-01-01
 
 
 def boards(home: Path) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) for each board of a home."""
+    """Yield (file name, text) for each board, report and dashboard page of a home folder."""
     rates = home / "rates.toml"
     rates.write_text(TOKENS, encoding="utf-8")
     for form in FORMATS:
@@ -109,7 +109,7 @@ def _content(element: Any) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the boards; return the exit code."""
+    """Write the boards of the given home folders; return the exit code."""
     out, *homes = map(Path, arguments)
     for home in homes:
         folder = out / home.name

@@ -1,4 +1,4 @@
-"""Compares ctxbench's definitions with jedi's: ``python -m scripts.definitions --home HOME`` writes docs/metrics.md."""
+"""Compares ctxbench's definitions with jedi's in docs/metrics.md: ``python -m scripts.definitions --home HOME``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Jedi:
 
 
 def position(snapshot: Snapshot, sample: Sample, use: Use) -> tuple[int, int] | None:
-    """Return the position of the last part of a used name; None if the name is not on the cursor's line."""
+    """Return (line, column) of the last part of a used name; None if the cursor's line lacks it after the cursor."""
     line = snapshot.texts[sample.path].split("\n")[sample.cursor.line]
     *owners, last = map(re.escape, use.name.split("."))
     chain = "".join(rf"{owner}\s*\.\s*" for owner in owners)
@@ -65,7 +65,7 @@ def position(snapshot: Snapshot, sample: Sample, use: Use) -> tuple[int, int] | 
 
 
 def outcomes(samples: tuple[Sample, ...], snapshots: dict[str, Snapshot]) -> Iterator[tuple[Sample, Use, str]]:
-    """Yield each use with the outcome of the comparison."""
+    """Yield (sample, use, outcome) for each used name: whether ctxbench and jedi find the same definition."""
     diagnostics = Diagnostics(lambda: snapshots)
     with tempfile.TemporaryDirectory() as folder:
         asked = Jedi(Path(folder))
@@ -101,7 +101,7 @@ def _outcome(
 @click.option("--samples", default="ctxbench-2-lite", show_default=True)
 @click.option("--list", "listed", is_flag=True, help="Print each use that differs, and leave the page as it is.")
 def main(home: Path, samples: str, listed: bool) -> None:
-    """Compare, and write the table."""
+    """Compare the definitions that ctxbench and jedi find, and write the table into docs/metrics.md."""
     sample_set = sets.load(Home(home), samples)
     lines = [sample for sample in sample_set.samples if sample.language == "python" and sample.kind is Kind.LINE]
     chosen = planned_samples(lines, SAMPLES)

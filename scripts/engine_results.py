@@ -1,7 +1,7 @@
 """Measures the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
 
 Completes runs over the standard set NAME, and writes docs/results.md. With a LIMIT, it runs the third-party engines
-over the first LIMIT samples, and also writes docs/engines.md.
+over the first LIMIT samples, and also writes docs/engines.md if GENERATOR is the default.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def budget_text(group: Group) -> str:
 
 
 def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
-    """Yield the paragraphs of the section."""
+    """Yield the paragraphs on a standard set: its boards, and for the lite set also shared mode and budgets."""
     whole = [table for table in tables if table.run.samples == name and BUDGET not in table.run.strategy]
     samples = {table.run.language: table.sample for table in whole}
     count = sum(map(len, samples.values()))
@@ -216,7 +216,7 @@ def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], eng
 
 
 def built_lines(home: Home, name: str, first: int) -> Iterator[str]:
-    """Yield the lines of a table of each third-party engine's cost, over one sample per repository."""
+    """Yield the lines of a table of each engine's index cost, over one sample of every `TREES`-th repository."""
     sample_set = sets.load(home, name)
     samples = list({sample.repo: sample for sample in planned_samples(sample_set.samples, first)}.values())[::TREES]
     yield "| engine | memory, MB | index, MB | pairs of fresh indexes with equal answers |"
@@ -239,7 +239,7 @@ def _place_cell(block: BlockFacts, prompt: str, names: Sequence[str]) -> str:
 
 
 def page_lines(home: Home, name: str, first: int) -> Iterator[str]:
-    """Yield the lines of the page with each engine's results for some samples, side by side."""
+    """Yield the lines of docs/engines.md: the results of all strategies for some samples, side by side."""
     sample_set = sets.load(home, name)
     planned = [sample for sample in planned_samples(sample_set.samples, first) if sample.uses]
     samples = list({sample.repo: sample for sample in planned}.values())

@@ -203,7 +203,7 @@ _ROWS = {
 
 
 def ours(task: _Task, retrieval: Retrieval) -> dict[str, str]:
-    """Return ctxbench's prompts by compared part."""
+    """Return the task's id and ctxbench's prompts for it, by compared part."""
     query = task.sample.query()
     repo = view(task.snapshot, query, task.sample.masked, task.sample.hidden, retrieval)
     return {"id": task.sample.id} | {
@@ -494,7 +494,7 @@ def _driven(program: str, options: argparse.Namespace, tasks: Sequence[_Task], d
     """Return a program's answers to the tasks, from its own process; empty without a checkout."""
     checkout = getattr(options, program)
     if checkout is None:
-        print(f"{program}: nothing is counted without a checkout (--{program} FOLDER)")
+        print(f"{program}: not counted; give a checkout with --{program} FOLDER")
         return []
     with tempfile.TemporaryDirectory() as folder:
         for task in tasks:
@@ -617,7 +617,7 @@ def _record(options: argparse.Namespace, counts: Mapping[str, Mapping[str, Any]]
 
 
 def main() -> None:
-    """Write the page, with new counts for the given checkouts."""
+    """Write docs/fidelity.md, with new counts if checkouts are given."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--repocoder", type=Path, help="a checkout of microsoft/CodeT")
     parser.add_argument("--infercom", type=Path, help="a checkout of InferCom's release")

@@ -1,4 +1,4 @@
-"""Which of the papers' findings hold with published models: ten sentences that `scripts.model_results` writes."""
+"""Ten sentences on whether the papers' findings hold with published models, for `scripts.model_results`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Finding:
     title: str
     kind: Kind
     tables: tuple[str, ...]
-    """Tables that print both strategies."""
+    """Names of the paper's tables that print both strategies."""
     better: str
     worse: str
 
@@ -70,7 +70,7 @@ FINDINGS = (
 
 
 def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
-    """Return strategy -> its samples in files of one model."""
+    """Return the samples of each strategy in files of one model, by strategy."""
     found: dict[str, dict[str, tuple[ReferenceRun, int]]] = defaultdict(dict)
     for results in files:
         for run in results.runs:

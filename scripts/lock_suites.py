@@ -25,11 +25,11 @@ _LAST_KEY = re.compile(r".*^(?:\w+ = .*|\])\n", re.MULTILINE | re.DOTALL)
 
 
 def with_lock(text: str, lock: tuple[str, ...]) -> str:
-    """Return a manifest's text with these versions as the last key of its ``[tests]``."""
+    """Return a manifest's text with the versions `lock` as the last key of its ``[tests]``."""
     bare = _LOCK.sub("", text)
     table = _TESTS.search(bare)
     keys = table and _LAST_KEY.match(table[0])
-    assert table and keys, "a manifest with [tests]"
+    assert table and keys, "the manifest has no [tests] with keys"
     end = table.start() + keys.end()
     return f"{bare[:end]}lock = {toml_value(lock)}\n{bare[end:]}"
 

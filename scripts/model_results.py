@@ -38,7 +38,7 @@ class Plan:
     model: str
     kind: Kind = Kind.LINE
     limits: tuple[int, ...]
-    """Numbers of samples, chosen from the repositories in turn. Each contains the previous samples."""
+    """Numbers of samples, chosen from the repositories in turn. A larger selection contains the smaller ones."""
     strategies: tuple[str, ...]
     """Strategies, the most informative first, because a measurement may be stopped early."""
 
@@ -163,7 +163,7 @@ def _row(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, most: int
         if all(_shown(held[id_]) == _shown(new[id_]) for id_ in again):
             found = {**held, **new}
             return reference.gathered(run, [found[sample.id] for sample in planned])
-        say(f"{strategy} has new prompts since the file was written, so all its samples are run again")
+        say(f"{strategy} now has other prompts or another model version, so all its samples are run again")
     return _run(home, sample_set, plan, strategy, most)
 
 
@@ -232,7 +232,7 @@ def page() -> str:
 
 
 def findings_page() -> str:
-    """Return the sentences on the papers' findings, by the model with the most rows of each kind."""
+    """Return the sentences on the papers' findings, from the results of the models in `FOUND_WITH`."""
     of_model = {kind: reference.models(Plan.set_of(kind), kind).values() for kind in FOUND_WITH}
     return findings.sentences(
         {kind: [file for file in files if file.model == FOUND_WITH[kind]] for kind, files in of_model.items()}
@@ -264,7 +264,7 @@ def functions_table(results: ReferenceResults) -> str:
 
 
 def main(home: str = "", label: str = "", kind: str = Kind.LINE) -> None:
-    """Measure one plan, or write the page."""
+    """Measure one plan, or write the tables and findings into docs/results.md."""
     if home:
         make(Home(Path(home).absolute()), label, Kind(kind))
     else:

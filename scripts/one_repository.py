@@ -1,8 +1,8 @@
 """Measures the test within one repository: ``python -m scripts.one_repository HOME``.
 
 Runs two strategies over each repository of the standard set, and writes the rates of false and true findings into
-docs/statistics.md. ``HOME/commits.json`` may contain repository -> sample -> last commit of its line. ``--tables``
-skips the runs.
+docs/statistics.md. ``HOME/commits.json`` may contain the last commit of each sample's line, by repository and sample.
+``--tables`` skips the runs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Differences:
     metric: str
     values: Array
     groups: Mapping[str, Codes]
-    """``sample``, ``file``, ``folder`` (and ``commit`` if known) -> code of each sample's group."""
+    """Code of each sample's group, by level: ``sample``, ``file``, ``folder`` (and ``commit`` if known)."""
 
     def drawn(
         self, unit: str, level: str, samples: int, *, swapped: bool, effect: float, random: np.random.Generator
@@ -91,7 +91,7 @@ class Differences:
     def leads(
         self, unit: str, level: str, samples: int, *, swapped: bool = False, effect: float = 0.0, runs: int = RUNS
     ) -> tuple[float, float]:
-        """Return how often the test at 5% finds a difference below 0, and above 0; arguments as for `drawn`."""
+        """Return the shares of sets with a significant difference (5%) below and above 0; arguments as for `drawn`."""
         random = np.random.default_rng(7)
         below = above = 0
         for _ in range(0, runs, CHUNK):
@@ -131,7 +131,7 @@ def _first_each(keys: Codes, most: int, random: np.random.Generator) -> NDArray[
 
 
 def significant(sums: Array) -> NDArray[np.bool_]:
-    """Return whether each set's difference is significant. Sets are sums by unit, 0 for units without a sample."""
+    """Return for each set (row of sums by unit, 0 for units without a sample) whether its difference is significant."""
     observed, units = np.abs(sums.sum(axis=1)), np.count_nonzero(sums, axis=1)
     if sums.shape[1] > 2 * signflip.EXACT_UP_TO:
         # For many units, random flips approach Student's t, a function of the statistic: see `power`.
@@ -161,7 +161,7 @@ CASES = (
 
 
 def measure(home: Home, names: Sequence[str]) -> None:
-    """Build the sets and complete missing runs."""
+    """Build each repository's sample set, and complete missing runs of both strategies."""
     for name in names:
         place = ["--home", str(home.root)]
         if f"one-{name}" not in sets.names(home):
@@ -230,7 +230,7 @@ def leads_lines(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def power_lines(measured: Sequence[Differences]) -> Iterator[str]:
-    """Yield the lines of the table of detected differences, with the predictions of `power.detectable`."""
+    """Yield the lines of the table of detected differences: the share of sets in which the test finds a true one."""
     yield f"| metric | true difference | {' | '.join(f'{n} samples' for n in SAMPLES)} |\n"
     yield f"|---|---:|{'---:|' * len(SAMPLES)}\n"
     for metric in METRICS:
@@ -246,7 +246,7 @@ def power_lines(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def spreads(measured: Sequence[Differences]) -> Iterator[str]:
-    """Yield the values for `power.WITHIN_ONE`: medians over repositories."""
+    """Yield a line per metric with the values for `power.WITHIN_ONE`, which are medians over repositories."""
     for metric in METRICS:
         found = [
             power.spread(stats.clustered(d.values, d.groups["file"]))
@@ -260,7 +260,7 @@ def spreads(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def main(home: Home, *, run: bool = True) -> None:
-    """Complete missing runs, then write the tables into the page."""
+    """Complete missing runs, then write the tables into docs/statistics.md."""
     names = [manifest.name for manifest in standard.repositories("ctxbench-2")]
     if run:
         measure(home, names)

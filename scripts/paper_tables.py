@@ -140,7 +140,7 @@ def _strategy(row: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write the file."""
+    """Write harness/paper_tables.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("transcription", type=Path)
     options = parser.parse_args()

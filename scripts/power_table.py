@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedBoard:
-    """Strategies on repositories, in units of the standard deviation of a repository's preference."""
+    """A simulated board. The unit of means and noise is the standard deviation of repositories' preferences."""
 
     effects: Sequence[float]
     """True mean of each strategy. Equal means are true null hypotheses."""
@@ -93,7 +93,7 @@ class Rates:
 
 
 def rates(board: SimulatedBoard, runs: int = RUNS, *, by_holm: bool = False) -> Rates:
-    """Simulate boards of a kind, and return the rates of a correction."""
+    """Simulate boards, and return the rates of the step-down correction, or of Holm's if `by_holm`."""
     random, nulls = np.random.default_rng(3), board.true_nulls
     boards_in_error, power_sum = 0, 0.0
     for _ in range(runs):
@@ -155,7 +155,7 @@ class TwoLevels:
         return scores, codes
 
     def gaps(self, random: np.random.Generator) -> list[stats.Clustered]:
-        """Draw the paired differences between each row and the last row, the baseline."""
+        """Draw the paired differences between each row and the baseline, which is the last row."""
         scores, codes = self.values(random)
         return [stats.clustered(scores[row] - scores[-1], codes) for row in range(self.rows - 1)]
 
@@ -225,7 +225,7 @@ def coverage_line(repositories: int) -> str:
 
 
 def main() -> None:
-    """Write the tables into the page."""
+    """Write the tables into docs/statistics.md."""
     _write(BEGIN, HEAD, [line(effects, repositories) for effects in EFFECTS for repositories in REPOSITORIES])
     _write(PREDICTED_BEGIN, PREDICTED_HEAD, [case.line() for case in PREDICTED])
     _write(COVERAGE_BEGIN, COVERAGE_HEAD, [coverage_line(repositories) for repositories in COVERED])

@@ -124,7 +124,7 @@ def published_samples(home: Home, set_name: str, kind: Kind) -> SampleSet:
 
 
 def groups_of(name: str, kind: Kind) -> list[Group]:
-    """Return the boards of a file's rows without published models, Python first."""
+    """Return each language's board of a shipped file's rows by the copy model, Python first."""
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
         reference.import_reference(store, name, kind)
         tables = [table for table in run_tables(store) if only_copies(table.run.generator)]
@@ -158,7 +158,7 @@ def metric_cell(metric: str) -> Callable[[Row], str]:
 
 
 def tokens_cell(row: Row) -> str:
-    """Return the mean number of tokens in a row's prompts."""
+    """Return the mean number of context tokens in a row's prompts, as text."""
     return f"{row.costs['context_tokens']:.0f}"
 
 
@@ -171,7 +171,7 @@ def _columns(kind: Kind) -> dict[str, Callable[[Row], str]]:
 
 
 def board_summary(group: Group) -> str:
-    """Return a sentence on a language's board: the value of randomly drawn code."""
+    """Return sentences on a language's board: the gain of random windows, or that no difference is significant."""
     ranked = [row for row in group.rows if row.rank_low]
     if not any(row.beats for row in ranked):
         return (
@@ -202,7 +202,7 @@ def interval_text(estimate: Estimate) -> str:
 
 
 class Plot:
-    """An SVG of labelled lines, each with points over one axis in bits."""
+    """An SVG of labelled lines, each with points over a common axis."""
 
     def __init__(self, labels: Sequence[str], values: Iterable[float], *, height: int, labels_width: int) -> None:
         """Fit the axis to all values. Lines are `height` pixels high."""
@@ -237,7 +237,7 @@ class Plot:
         return 40 + self.height * line + self.height // 2
 
     def text(self, caption: str) -> str:
-        """Return the picture."""
+        """Return the SVG with a caption below its axis."""
         return "\n".join([*self.parts, f"{self.caption}{caption}</text></svg>", ""])
 
 
@@ -292,7 +292,7 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
 
 
 def main(home: str = "", *kinds: str) -> None:
-    """Write the page, after building the files if a home is given."""
+    """Write docs/results.md, after building the files if a home is given."""
     for kind in (map(Kind, kinds) if kinds else Kind) if home else ():
         path = make(Home(Path(home).absolute()), kind)
         say(f"{path}: {path.stat().st_size:,} bytes")

@@ -57,7 +57,7 @@ def take(
 
 
 def of_a_model(home: Path) -> dict[str, str]:
-    """Return the URL's query for the largest set with answers of a published model; empty without one."""
+    """Return the URL's query for the first stored set with answers of a published model; empty without one."""
     with open_reader(Home(home).database) as store:
         sets = [
             stored.samples for stored in stored_sets(store) if any(of.startswith("hf(") for of in stored.generators)
@@ -66,14 +66,14 @@ def of_a_model(home: Path) -> dict[str, str]:
 
 
 def budgets(home: Path) -> dict[str, str]:
-    """Return the URL's query for the cost page with curves over budgets; empty without several budgets."""
+    """Return the URL's query for the cost page with curves over budgets; empty if no run sets a budget."""
     with open_reader(Home(home).database) as store:
         names = Counter(table.run.samples for table in run_tables(store) if "budget=" in table.run.strategy)
     return {"samples": names.most_common(1)[0][0], "language": "python"} if names else {}
 
 
 def main(home: Path) -> None:
-    """Take all pictures."""
+    """Take all pictures of the dashboard."""
     OUT.mkdir(parents=True, exist_ok=True)
     with serving(home) as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=f"/usr/bin/{CHROMIUM}", args=list(ARGUMENTS))

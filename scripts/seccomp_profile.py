@@ -40,9 +40,9 @@ BLOCKED: dict[str, str] = {
         quotactl_fd settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname syslog vhangup
         iopl ioperm""",
     "observation of the machine": "perf_event_open fanotify_init fanotify_mark lookup_dcookie",
-    "files past their names": "open_by_handle_at name_to_handle_at",
+    "access to files by handle instead of name": "open_by_handle_at name_to_handle_at",
     "the processor's old modes, memory that cannot be read back": "modify_ldt memfd_secret",
-    "placing memory on nodes": "mbind migrate_pages move_pages set_mempolicy get_mempolicy",
+    "the placement of memory on NUMA nodes": "mbind migrate_pages move_pages set_mempolicy get_mempolicy",
 }
 
 _JUDGED = {"clone", "socket", "socketpair", "setsockopt", "ioctl", "mmap", "memfd_create", "personality"}
@@ -61,11 +61,11 @@ def profile() -> dict[str, Any]:
     rules += [_rule("for the guest's own filter", ["seccomp"]), *_by_argument()]
     rules += [
         _answer(
-            "its flags are behind a pointer: report that the call does not exist, and C libraries use clone",
+            "clone3's flags are behind a pointer: C libraries use clone if the call does not exist",
             ["clone3"],
             _ENOSYS,
         ),
-        _answer("as on a kernel without it", ["io_setup", "io_submit", "io_getevents", "io_pgetevents"], _ENOSYS),
+        _answer("as on a kernel without AIO", ["io_setup", "io_submit", "io_getevents", "io_pgetevents"], _ENOSYS),
         _answer("a box has no files on a disk", ["sync", "syncfs"], 0),
     ]
     natives = [{"architecture": f"SCMP_ARCH_{name}", "subArchitectures": []} for name in ("X86_64", "AARCH64")]
@@ -84,11 +84,11 @@ def _by_argument() -> Iterator[dict[str, Any]]:
     for why, call, argument, bits in (
         ("threads and processes in no new namespace", "clone", 0, seccomp.NAMESPACES),
         ("memory, but no huge pages", "mmap", 3, permitted.HUGE_PAGES),
-        ("files in memory, but none of huge pages", "memfd_create", 1, permitted.HUGE_FILES),
+        ("files in memory, but not in huge pages", "memfd_create", 1, permitted.HUGE_FILES),
     ):
         yield _rule(why, [call], _argument(argument, 0, bits))
     for value in (0, _WHOLE):
-        yield _rule("ask for the personality", ["personality"], _argument(0, value))
+        yield _rule("reading the personality", ["personality"], _argument(0, value))
     for request in _all_but(1, permitted.MODULE_REQUESTS):
         yield _rule("requests that load no modules", ["ioctl"], request)
     for level in _all_but(1, [permitted.SOL_SOCKET]):
@@ -98,7 +98,7 @@ def _by_argument() -> Iterator[dict[str, Any]]:
         yield _rule("options of sockets", ["setsockopt"], of_sockets, option)
     for ignored in permitted.IGNORED_OPTIONS:
         where = {"args": [of_sockets, _argument(2, ignored)]}
-        yield {**_answer("buffers stay as they are", ["setsockopt"], 0), **where}
+        yield {**_answer("ignored: buffers keep their sizes", ["setsockopt"], 0), **where}
 
 
 def _rule(why: str, names: list[str], *arguments: dict[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def _lines_with_code(text: str, language: Language) -> int:
 def table(
     repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]], code: Mapping[str, int]
 ) -> str:
-    """Return the Markdown table of the set's repositories: entries in both sets, lines with code."""
+    """Return a Markdown table of the repositories, from both sets' manifests (`repositories`, `tested`) and `code`."""
     columns = ("", "repository", "version", "released", "domain", "language", "licence", *_COUNTS)
     return "\n".join(
         [

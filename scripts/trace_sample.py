@@ -52,7 +52,7 @@ class Trace:
                 self.files.setdefault(path.relative_to(folder).as_posix(), code.co_qualname)
 
     def ending(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Return an equivalent function that ends the recording."""
+        """Return a function that calls `function` and then ends the recording."""
 
         def last(*arguments: Any) -> T:
             result = function(*arguments)
@@ -94,7 +94,7 @@ def main(name: str, home: Home, strategy: str, generator: str) -> None:
 
 
 def passed(home: Home, name: str, strategy: str, generator: str) -> dict[str, str]:
-    """Run the first sample of a set; return file -> first function called, in order.
+    """Run the first sample of a set; return the first function called in each file, by path, in order of the calls.
 
     Raises:
         CtxbenchError: if the set, the strategy or the generator does not exist or fails.

@@ -38,8 +38,8 @@ PLAIN = "plain_exploration"
 UNFINISHED, NONSENSE, REPEATED = "agent_unfinished", "agent_nonsense", "agent_repeated"
 """Flags: the model chose no places; an answer had no valid tool call; the model repeated a call."""
 _TASK = """\
-You look for code in a repository of {language}. Somebody writes at the cursor, at line {line} of the file {path}, and \
-will see this end of that file:
+You look for code in a repository of {language}. A developer writes at the cursor, at line {line} of the file {path}, \
+and will see this end of that file:
 
 {code}
 
@@ -65,7 +65,7 @@ def explore(
 
     Args:
         steps: maximum number of answers of the model.
-        tokens: tokens of its answers and of the tools' results together; once used up, the next step is the last.
+        tokens: tokens of the model's answers and the tools' results; once used up, the next step is the last.
         engine: context engine for `search`; by default BM25 over functions.
         budget: tokens for the places, header included.
         infile: tokens for the in-file text.
@@ -147,9 +147,9 @@ class Exploration:
         self._called[key] += 1
         if self._called[key] > 1:
             self.flags.append(REPEATED)
-            return "You called this before; its result stands above."
+            return "You called this before; its result is above."
         if self._room <= 0:
-            return "There is no room for more: call show."
+            return "No tokens are left: call show."
         return self._tools.answer(call, min(RESULT, self._room))
 
     def _named(self) -> list[Place]:
@@ -180,7 +180,7 @@ TOOLS = (
     Tool(
         name="list",
         help="List the files and folders of a folder.",
-        parameters=(ToolParameter(name="folder", help="Left out: the top of the repository.", optional=True),),
+        parameters=(ToolParameter(name="folder", help="A folder; by default the repository's root.", optional=True),),
     ),
     Tool(
         name="read",
@@ -195,7 +195,7 @@ TOOLS = (
     Tool(
         name="grep",
         help="List the lines of all files that contain a text.",
-        parameters=(ToolParameter(name="text", help="`|` stands between two texts, `.*` for anything."),),
+        parameters=(ToolParameter(name="text", help="`|` separates alternative texts, `.*` matches anything."),),
     ),
     Tool(
         name="search",
@@ -216,7 +216,7 @@ class Refusal(Exception):
 
 
 class Tools:
-    """The tools for one sample. It records the places in their results."""
+    """The model's tools for one sample. The object records the places in the tools' results."""
 
     def __init__(self, query: Query, repo: Repository, engine: str | None, before: int) -> None:
         """Set up the tools.
@@ -253,7 +253,7 @@ class Tools:
         texts = [text for text in arguments_of(call)["places"] if isinstance(text, str)]
         places = [place for text in texts if (place := self._place(text)) is not None]
         if not places:
-            raise Refusal("none of these is a place of the repository that the writer does not see anyway")
+            raise Refusal("these places are not in the repository, or the writer sees them anyway")
         return places
 
     def _place(self, text: str) -> Place | None:
@@ -343,7 +343,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
         raise Refusal(f"there is no tool {call.name!r:.100}; there are {', '.join(tool.name for tool in TOOLS)}")
     values = call.values
     if values is None:
-        raise Refusal(f"the arguments of {call.name} are no JSON object")
+        raise Refusal(f"the arguments of {call.name} are not a JSON object")
     arguments: dict[str, Any] = {}
     for parameter in tool.parameters:
         value = values.get(parameter.name)

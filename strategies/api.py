@@ -100,7 +100,7 @@ class Dropped:
 
     @classmethod
     def of(cls, block: Block, reason: str = "budget") -> Dropped:
-        """Record a dropped block."""
+        """Return the record of a block that was left out of the prompt."""
         tokens = count(block.text)
         return cls(kind=block.kind, places=block.places, score=block.score, reason=reason, tokens=tokens)
 
@@ -225,7 +225,7 @@ def _check(name: str, whole: object) -> None:
             if isinstance(part, tuple(_FIELDS)):
                 _check(_part_name(name, at, part), part)
     if isinstance(whole, Place | Snippet) and (isinstance(whole, Place) or whole.end) and whole.end < whole.start:
-        raise Misshapen(f"{name}, which ends before it starts", cure="its end is the line after the last")
+        raise Misshapen(f"{name}, which ends before it starts", cure="set its end to the line after the last")
 
 
 def _is_wrong(part: object, kinds: tuple[type, ...]) -> bool:

@@ -108,7 +108,7 @@ class Message:
     def read(cls, answer: str) -> Message:
         """Parse a model's answer in the text format.
 
-        A malformed call remains text. An answer of nothing but calls without tags also counts as calls.
+        A malformed call remains text. An answer that consists only of calls without tags is also parsed.
         """
         if _OPEN not in answer and (bare := _bare(answer)):
             return cls(role=Role.ASSISTANT, calls=bare)

@@ -26,7 +26,7 @@ from ctxbench.strategies.registry import BoundStrategy
 from ctxbench.strategies.tiny import OTHER, PLANTED, SearchLedger, bare_case, query_for, view_for
 
 _DRAFT = "apply_tax(cart.total, rate)\n    return round(total, 2)\n"
-_SEED = "seed random numbers with query.seed and sort what comes from sets"
+_SEED = "seed random numbers with query.seed and sort the elements of sets"
 _HIDDEN = ("with another answer", "so it reads hidden code")
 _MARKS = ("", "# ", "// ")
 _NETWORK = [f"socket.{event}" for event in ("__new__", "connect", "getaddrinfo", "gethostbyname", "sendto", "bind")]
@@ -75,7 +75,7 @@ def check(strategy: BoundStrategy) -> list[StrategyCheck]:
 
 
 def findings(kinds: Collection[Kind], attempt: Attempt) -> list[StrategyCheck]:
-    """Check a strategy for some task kinds. `attempt` runs it."""
+    """Check a strategy for the given task kinds. `attempt` runs the strategy."""
     return [finding for kind in sorted(kinds) for finding in _check_kind(attempt, kind)]
 
 
@@ -199,7 +199,7 @@ def _misplaced(block: Block, place: Place, lines: list[str], ledger: SearchLedge
             if not covered and any(f"{_text(lines, *wider, *form)}\n" in f"{block.text}\n" for form in forms):
                 return f"it shows line {line} of {place.path} too; {rule}"
         return ""
-    return "" if is_unit else f"{place.path}, lines {place.start} to {place.end}, is not its text; {rule}"
+    return "" if is_unit else f"its text differs from {place.path}, lines {place.start} to {place.end}; {rule}"
 
 
 def _note(prompt: Prompt, trial: _Trial, ledger: SearchLedger) -> str:
@@ -232,7 +232,7 @@ def _text(lines: list[str], start: int, end: int, mark: str, margin: int) -> str
 
 def _leak(trials: list[_Trial]) -> str:
     location = next(filter(None, (_showing(trial, PLANTED) for trial in trials)), "")
-    return f"text that is after the cursor is in {location}" if location else ""
+    return f"text after the cursor is in {location}" if location else ""
 
 
 def _path_fault(trial: _Trial) -> str:

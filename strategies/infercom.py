@@ -91,7 +91,7 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         infile: tokens for the in-file text.
         empty_header: show the header of the similar code even without blocks.
         ue_quirks: build usage examples with the oddities of the release.
-        own_file: search the target file for similar code too, before its text in the prompt.
+        own_file: also search the target file for similar code, above the part that the prompt shows.
         repo_paths: show the repository's name before the paths of similar code too, as in Figure 7.
     """
     file_block = infile_block(query, infile)
@@ -130,7 +130,7 @@ class ApiSearch:
     quirks: bool
 
     def unit(self, by: str) -> str:
-        """Return the index unit's spec. `by` is ``usage`` or ``summary``."""
+        """Return the spec of the indexed texts: the APIs' examples if `by` is ``usage``, or their ``summary``."""
         return str(Spec(by, {"quirks": self.quirks}))
 
 
@@ -144,7 +144,7 @@ class Apis:
 
 
 def drafted_line(infile: str, draft: str) -> str:
-    """Return the cursor line joined with the draft's first line, to search APIs by usage example. Not stripped.
+    """Return the cursor line joined with the draft's first line, unstripped, to search APIs by usage example.
 
     Without a draft, return the last line of the in-file text.
     """
@@ -154,7 +154,7 @@ def drafted_line(infile: str, draft: str) -> str:
 
 
 def drafted_code(infile: str, draft: str) -> str:
-    """Return the drafted line and the draft's other nonblank lines. Their summary is the query by summary."""
+    """Return the drafted line and the draft's other nonblank lines. Their summary is the query for APIs by summary."""
     later_lines = [line for line in draft.splitlines() if line.strip()][1:]
     return "\n".join([drafted_line(infile, draft), *later_lines]).strip()
 
@@ -228,7 +228,7 @@ def api_blocks(repo: str, apis: Apis) -> list[Block]:
 
 
 def fit(repo: str, apis: Apis, infile: str, context: int) -> tuple[Apis, tuple[Dropped, ...], int]:
-    """Drop the worst APIs until they and the in-file text fit `context` tokens; those by summary first.
+    """Drop the worst APIs, first those by summary, until the others and the in-file text fit `context` tokens.
 
     Returns:
         The remaining APIs, the dropped ones, and the tokens left (negative if the in-file text alone is too long).
@@ -270,7 +270,7 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
     Args:
         generate: the model; asked by `inner`, for the draft, and for summaries if it follows instructions.
         execute: the sandbox, for an inner strategy that needs it.
-        inner: the strategy.
+        inner: the other strategy.
         uer: show APIs by usage example (UER), found by the calling lines of the draft.
         fsr: show APIs by summary (FSR), found by what the draft does.
         encoder: compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
@@ -301,9 +301,9 @@ def aim(  # noqa: PLR0913 - one keyword for each choice that a run can make
 
 
 def drafted_body(draft: str, query: Query) -> list[str]:
-    """Return the lines of the target function's body in an answer.
+    """Return the lines of the target function's body in a draft.
 
-    If the answer defines the function, only its body counts. Otherwise the whole answer does, as a continuation.
+    If the draft defines the function, only its body counts. Otherwise the whole draft counts, as a continuation.
     """
     tagged = _TAGGED.match(draft)
     text = tagged.group(1) if tagged else draft

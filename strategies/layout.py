@@ -82,7 +82,7 @@ def infile_block(query: Query, limit: int) -> Block:
 
 
 def first_shown_line(query: Query, limit: int) -> int:
-    """Return the first line of the target file in its in-file text, 0-based."""
+    """Return the 0-based number of the target file's first line that the in-file text contains."""
     return _first_line(query, build_infile(query.prefix, limit))
 
 
@@ -99,7 +99,7 @@ def _first_line(query: Query, text: str) -> int:
 
 
 def infile_flags(query: Query, block: Block, *, by_lines: bool = True) -> tuple[str, ...]:
-    """Return the in-file text's flags. With `by_lines`, truncation between lines sets none."""
+    """Return the in-file text's flags. With `by_lines`, truncation between lines sets no flag."""
     flags = ["empty_current_file"] if not query.prefix.strip() else []
     if block.cut and not (by_lines and _text_of(query).endswith("\n" + block.text)):
         flags.append(TRIMMED)
@@ -210,7 +210,7 @@ def choose(blocks: Iterable[Block], *, budget: int = BUDGET, most: int = BLOCKS)
 
 
 def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block]:
-    """Return the section of similar code. Without blocks, only its header if `empty_header`, as InferCom's release."""
+    """Return the section of similar code. Without blocks: its header if `empty_header`, as in InferCom's release."""
     header, gap = (text_block(text) for text in (SIMILAR_HEADER, "\n"))
     return [header, *blocks, gap] if blocks or empty_header else []
 
@@ -274,7 +274,7 @@ def render(query: Query, context: Context) -> Prompt:
 
 
 def closing(query: Query, style: str = "paper") -> tuple[Block, Block]:
-    """Return a prompt's last two blocks: title and target (ICL-strategies paper, Listing of RAG).
+    """Return a prompt's last two blocks: title, signature with docstring (ICL-strategies paper, Listing of RAG).
 
     Args:
         style: ``paper`` as printed there, with doubled quotes; ``clean`` as in a Python file.

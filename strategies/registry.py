@@ -45,7 +45,7 @@ _PREFIXES = ("control.", "oracle.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredStrategy:
-    """A strategy's declaration."""
+    """The properties that a strategy declares."""
 
     name: str
     """Registered name; in ``file.py@name`` the part after the ``@``."""
@@ -96,12 +96,12 @@ class Strategy(DeclaredStrategy):
 
     @property
     def source(self) -> str:
-        """File that defines the strategy; empty if it was typed at a prompt."""
+        """File that defines the strategy; empty if it was typed in an interactive session."""
         return inspect.getsourcefile(self.function) or ""
 
     @property
     def version(self) -> str:
-        """Digest of the strategy's package, or of its file and the local files it imports; empty if typed in."""
+        """Digest of the strategy's package, or of its file and the local files it imports; empty without a file."""
         path = Path(self.source)
         if path in _LOADED:
             return _LOADED[path][0]  # the version that was loaded, even if the file has changed since
@@ -166,7 +166,7 @@ class Bound(Generic[R]):
 
     @property
     def executes(self) -> bool:
-        """Whether the strategy, or for a wrapper a wrapped strategy, runs the model's code in the sandbox."""
+        """Whether the strategy runs the model's code in the sandbox; for a wrapper, whether a wrapped strategy does."""
         return any(wrapped.executes for wrapped in self.inner) if self.inner else self.strategy.executes
 
     @property
@@ -178,13 +178,13 @@ class Bound(Generic[R]):
 
     @property
     def encoders(self) -> tuple[str, ...]:
-        """Specs of encoders in all parameters, including defaults and wrapped strategies."""
+        """Specs of encoders in all parameters, including defaults and those of wrapped strategies."""
         own = [self.arguments.get(p.name, p.default) for p in self.strategy.parameters if p.names_encoder]
         return (*(str(spec) for spec in own if spec), *(spec for wrapped in self.inner for spec in wrapped.encoders))
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All free-text arguments, including defaults and wrapped strategies. Each may name an encoder."""
+        """All free-text arguments, including defaults and those of wrapped strategies. Each may name an encoder."""
         free = [p for p in self.strategy.parameters if p.kind is str and not (p.choices or p.wraps or p.asks_engine)]
         own = [str(self.arguments.get(p.name, p.default)) for p in free]
         return (*own, *(text for wrapped in self.inner for text in wrapped.texts))
@@ -352,7 +352,7 @@ def _declared(source: bytes, _: str) -> list[str]:
 
 
 def default_of(name: str, parameter: str) -> float | None:
-    """Return a built-in strategy's default for a parameter; None if it is not a number or not built in."""
+    """Return a built-in strategy's default for a parameter; None for other strategies, or if it is not a number."""
     if not is_ours(name) or name in CONTROLS:
         return None
     defaults = {declared.name: declared.default for declared in get(name).parameters}

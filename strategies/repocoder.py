@@ -122,7 +122,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
 ) -> Prompt:
     """Show windows like the code before the cursor; then, with a draft, windows like the drafted code.
 
-    The first round searches with the 20 lines before the cursor line and shows what follows the windows found. Every
+    The first round searches with `window` lines before the cursor line and shows what follows the windows found. Every
     further round asks the model for a draft and searches with the lines around it.
 
     Args:
@@ -136,7 +136,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
         q2_partial: whether the query joins the start of the cursor line to the draft, or drops it.
         q2_lines: lines of the draft in the query.
         empty_header: show the header of the similar code even without windows.
-        own_file: search the target file too, before its text in the prompt.
+        own_file: also search the target file, above the part that the prompt shows.
     """
     if iterations == 0:
         return infile_prompt(query, infile)

@@ -1,4 +1,4 @@
-"""RepoFuse: definitions that the file refers to, and code like it, ranked together.
+"""RepoFuse: definitions that the file refers to, and similar code, ranked together.
 
 RepoFuse finds definitions with Jedi. Here, names are resolved through imports, without types.
 """
@@ -136,7 +136,7 @@ _COMMENTS = frozenset({"comment", "line_comment", "block_comment"})
 
 
 def definitions(query: Query, repo: Repository) -> list[CandidateBlock]:
-    """Return the definitions in other files that the shown part of the target file refers to, without duplicates.
+    """Return the definitions in other files that the target file refers to before the cursor, without duplicates.
 
     Functions are complete. Python classes and modules, and Java types, are stubs. Variables are left out.
     """

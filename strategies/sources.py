@@ -1,4 +1,4 @@
-"""The source files that determine a strategy's version: its package, or its file and the files beside it it imports."""
+"""The source files that determine a strategy's version: its package, or its file and the local files it imports."""
 
 from __future__ import annotations
 

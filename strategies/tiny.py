@@ -1,4 +1,4 @@
-"""The tiny repository of the conformance check: five files of `tiny.toml` and a planted answer."""
+"""The tiny repository of the conformance check: five files, built from `tiny.toml`, with a planted answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STORED = StoredContext(
 
 
 def query_for(kind: Kind) -> Query:
-    """Return a query about the target file."""
+    """Return the query for a line or a function of the file `TARGET`."""
     prefix, suffix = _BEFORE, None
     if kind is Kind.FUNCTION:
         documented = '"""Take the money."""\n'
@@ -68,7 +68,7 @@ def view_for(query: Query, answer: str = PLANTED, ledger: SearchLedger | None = 
 
 
 def bare_case(kind: Kind) -> tuple[Query, Repository]:
-    """Return the minimal case: one file, cursor at its start."""
+    """Return the smallest query and repository: one file, with the cursor at its start."""
     query = _query(kind, TARGET, "", Cursor(line=0, column=0))
     return query, _view({TARGET: f"{PLANTED} = 1\n"}, query, (), None)
 

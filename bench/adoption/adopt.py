@@ -47,7 +47,7 @@ class Adoption:
     trial: Trial | None
     """Result of running the tests; None if there are no tests, or no tools to run them."""
     remarks: tuple[str, ...]
-    """Observations, which the manifest lists as comments."""
+    """Observations about the lines and tests, which the manifest lists as comments."""
     doubts: tuple[str, ...]
 
 
@@ -61,7 +61,7 @@ def adopt(
     force: bool = False,
     report: Report,
 ) -> Adoption:
-    """Fetch a repository, guess and run its tests, and write its manifest. A second call resumes an interrupted one.
+    """Fetch a repository, guess a manifest, run tests, and write the manifest. A new call resumes an interrupted one.
 
     Args:
         ref: the user's reference to a source, see `resolve`.
@@ -71,8 +71,8 @@ def adopt(
         force: replace an existing manifest of that name.
 
     Raises:
-        InputFault: if the source does not exist, the manifest exists already, or the repository has no usable sample.
-        MachineFault: if the source cannot be reached, or the machine failed.
+        InputFault: if `ref` is invalid, the manifest exists already, or the repository has no usable sample.
+        MachineFault: if the source cannot be reached or lacks the release, or the machine failed.
     """
     name = name or check_ref(ref)
     path = folder / f"{name}.toml"
@@ -106,11 +106,11 @@ def adopt(
 
 
 def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
-    """Fetch a repository and return a manifest for line samples. No file is written.
+    """Fetch a repository and return a manifest for line samples, without writing the manifest.
 
     Raises:
-        InputFault: if the source does not exist, or has no supported language.
-        MachineFault: if the source cannot be reached.
+        InputFault: if `ref` is invalid, or the source has no supported language.
+        MachineFault: if the source cannot be reached or lacks the release.
     """
     name = check_ref(ref)
     draft, guessed, _ = _drafted(ref, name, home.root / f"{name}.toml", home, report)
@@ -293,11 +293,11 @@ def _whole(ref: str) -> str:
 
 
 def resolve(ref: str, home: Home, report: Report) -> NamedSource:
-    """Return the source for a reference, with its hash.
+    """Return the source that a reference names, with the hashes of its archives.
 
     Raises:
-        InputFault: if the reference is not one of `FORMS`, or the release does not exist.
-        MachineFault: if the source cannot be reached.
+        InputFault: if the reference is not one of `FORMS`, or matches no or several versions in Debian.
+        MachineFault: if the source cannot be reached, or no package index offers the release.
     """
     name = check_ref(ref)
     if match := _PYPI.fullmatch(ref):

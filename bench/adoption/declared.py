@@ -29,7 +29,7 @@ class DeclaredRequirements:
     version: str = ""
     own: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Requirements, by the name of an extra, a dependency group or a requirements file."""
+    """Requirements, by the name of an extra, dependency group, environment (tox, hatch) or requirements file."""
     licences: tuple[tuple[str, str], ...] = ()
     """(file, licence) pairs. A licence is an expression, a name, or the last part of a classifier."""
 
@@ -41,7 +41,7 @@ def distribution(requirement: str) -> str:
 
 
 def extras_of(requirement: str) -> tuple[str, ...]:
-    """Return a requirement's extras."""
+    """Return the normalized names of a requirement's extras."""
     match = _NAME.match(requirement)
     listed = match.group(2) if match else None
     return tuple(normal(extra.strip()) for extra in listed[1:-1].split(",")) if listed else ()
@@ -96,7 +96,7 @@ def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def words(value: object) -> tuple[str, ...]:
-    """Return the words of a setting, which is a list or a text."""
+    """Return the elements of a list setting, or the words of a text setting; empty for other types."""
     if isinstance(value, list):
         return tuple(str(item) for item in value)
     return tuple(value.split()) if isinstance(value, str) else ()

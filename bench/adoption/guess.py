@@ -389,7 +389,7 @@ _DECLARES_TEST = re.compile(
 
 
 def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
-    """Guess how a Java project's tests run. In a multi-module project, choose the module with the most tests."""
+    """Guess how a Java project's tests run. In a multi-module project, choose the module with the most test files."""
     is_testng = any(b"import org.testng." in content for content in tree.values())
     doubts = ["TestNG tests are not run; ctxbench runs only JUnit tests"] if is_testng else []
     source_dir = ""
@@ -398,7 +398,7 @@ def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
         source_dir = max(modules, key=lambda module: (modules[module], -len(module)))
         if len(modules) > 1:
             others = ", ".join(sorted(module for module in modules if module != source_dir)[:5])
-            doubts.append(f"several modules have tests; {source_dir} has the most (the others: {others})")
+            doubts.append(f"several modules have tests; {source_dir} has the most and is used (the others: {others})")
     suite = TestSuite()
     try:
         where = layout(suite, tree, source_dir)

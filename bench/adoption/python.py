@@ -230,7 +230,7 @@ def internal_names(tree: Iterable[str]) -> frozenset[str]:
 def add_missing(
     tests: TestSuite, declared: DeclaredRequirements, messages: Iterable[str], internal: Collection[str]
 ) -> TestSuite:
-    """Add the requirements that messages report as missing. Return an equal suite if the messages do not help.
+    """Return the suite with the missing requirements added, and without unavailable ones and conflicting versions.
 
     Args:
         messages: pytest's and pip's messages about this and all earlier suites. Distributions that PyPI lacks stay out.

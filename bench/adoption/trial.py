@@ -75,7 +75,7 @@ class FetchedProject:
     checkout: Checkout
     home: Home
     tree: Mapping[str, bytes]
-    """Files to guess from: path -> content."""
+    """Files to guess the manifest from: path -> content."""
 
 
 def run_trials(

@@ -237,7 +237,7 @@ class _Search:
 def locate_in_file(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
     """Locate a task's function in the task's own file, by name and line.
 
-    If the line differs, choose the only function with the recorded code or docstring, or else the nearest function.
+    If the line differs, choose the only function with the recorded code or docstring, or the nearest function.
     """
     namesakes = [function for function in functions(text, language) if function.leaf == record.name]
     if not namesakes:

@@ -216,7 +216,7 @@ _REFERENCE = ("reference_failed", "flaky")
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What happened to a task, and the rebuilt task if it is kept."""
+    """A task's report, and the rebuilt task if it is kept."""
 
     fate: TaskReport
     task: Task | None = None

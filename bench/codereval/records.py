@@ -66,7 +66,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Why a task's function was not found."""
+    """The reason why a task's function was not found."""
 
     reason: str
     """``no_file``, ``no_function``, ``other_signature``, ``other_docstring``, ``ambiguous`` or ``shares_line``."""
@@ -124,7 +124,7 @@ def rebuild_task(
 
 
 def finished(task: Task, located: Located) -> Task:
-    """Store contradictions in a task. If the task uses the human docstring, put this docstring into the prefix."""
+    """Add the remark of `located` to a task. If the task uses the human docstring, the prefix gets this docstring."""
     fields: dict[str, Any] = {
         key: value for key, value in task.reference.fields.items() if key not in (NO_REFERENCE, CONTRADICTION)
     }
@@ -243,7 +243,7 @@ def account(fates: Sequence[TaskReport]) -> dict[str, Any]:
 
 
 def remarks(fates: Iterable[TaskReport]) -> list[str]:
-    """Return remarks that readers of the set's results should know."""
+    """Return remarks for readers of the set's results: how many tasks were rebuilt, and why tasks are missing."""
     fates = list(fates)
     kept_count = sum(fate.outcome == KEPT for fate in fates)
     sentences = [

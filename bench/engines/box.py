@@ -30,7 +30,7 @@ from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
 def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return visible files. The target file ends before the earliest cursor; lines that a sample masks are blank."""
+    """Return the files that all samples see. The target file ends at the earliest cursor; masked lines are blank."""
     tree = tree_of_repository(snapshot, samples)
     target = samples[0].path
     tree[target] = view_lines(snapshot, samples)
@@ -50,7 +50,7 @@ def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
-    """Return a target file up to the earliest cursor line, with lines blank that not all samples may see."""
+    """Return a target file up to the earliest cursor line. Lines that a sample must not see are blank."""
     shown: list[list[str]] = []
     for sample in samples:
         target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
@@ -164,11 +164,11 @@ class EngineBox:
         while part := base64.b64decode(str(self.ask({"call": "save", "offset": len(state)}, self.patience.index))):
             state += part
             if len(state) > _MOST_STATE:
-                raise ValueError(f"the state is larger than {_MOST_STATE // MIB} MiB")
+                raise ValueError(f"the engine's saved state is larger than {_MOST_STATE // MIB} MiB")
         return state
 
     def fill(self, tree: dict[str, str]) -> None:
-        """Complete a partial tree and let the engine index the new files. Raises what `ask` raises."""
+        """Add the files of `tree` that the box lacks, and let the engine index them. Raises what `ask` raises."""
         texts = {path: text for path, text in tree.items() if path not in self.tree}
         self.tree, self.lines = tree, line_counts(tree)
         self.version, self.size, self.memory = identity(
@@ -228,7 +228,7 @@ _END_SECONDS = 5.0
 
 
 class RemoteTalk:
-    """A conversation with a server about one tree, like `sandbox.persistent.Conversation`. Answers are untrusted."""
+    """A conversation with a server about given files, like `sandbox.persistent.Conversation`. Answers are untrusted."""
 
     def __init__(self, url: str, tree: Mapping[str, str], most: int) -> None:
         """Store the tree, without sending it.
@@ -288,7 +288,7 @@ class RemoteTalk:
         return bytes(heard)
 
     def close(self) -> None:
-        """Tell the server that it can forget the tree."""
+        """Tell the server that it can forget the files."""
         if self._files is None:
             with contextlib.suppress(SandboxLost):
                 self.ask(json.dumps({"call": "end"}).encode(), _END_SECONDS)

@@ -175,7 +175,7 @@ class Engines:
         _end(boxes, bases)
 
     def ordered(self, missing: Sequence[Sample], lanes: int) -> list[Sample]:
-        """Sort samples for the boxes: group by group and by cursor, in `lanes` parallel queues.
+        """Sort samples by group (samples that share boxes) and by cursor, in `lanes` parallel queues.
 
         The first group is random, so that a repeated command does not always start with a group that fails.
         """
@@ -389,7 +389,7 @@ class EngineSession:
 
     @property
     def uses(self) -> tuple[EngineUse, ...]:
-        """What each engine has done for this sample so far."""
+        """Records of each engine's work for this sample so far."""
         return tuple(self._uses.values())
 
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:

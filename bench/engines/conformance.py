@@ -106,7 +106,7 @@ def _asked(box: EngineBox, recipe: Recipe, text: str = _BEFORE, top: int = _TOP)
     )
     answer = box.search(text, sample, top)
     if isinstance(answer, list) and len(answer) > top:
-        raise AssertionError(f"{len(answer)} places instead of {top}; the others are ignored")
+        raise AssertionError(f"the engine returned {len(answer)} places instead of {top}; the others are ignored")
     return places(answer, box.lines, _TARGET, line, top, recipe.spec)
 
 
@@ -163,7 +163,7 @@ def _alike(boxes: list[EngineBox], recipe: Recipe, sandbox: Sandbox | None) -> s
         raise AssertionError("a new box, updated with some files, answers differently from the first one")
     if boxes[-1].based:
         return "the same places, from an updated base"
-    return "the same places" + ("" if recipe.remote else "; no update: each target file indexes the whole tree")
+    return "the same places" + ("" if recipe.remote else "; no update: the whole tree is indexed for each target file")
 
 
 _TRIALS: tuple[tuple[str, Callable[[EngineBox, Recipe], str]], ...] = (

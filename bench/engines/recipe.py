@@ -41,10 +41,10 @@ _REQUIRES = "requires"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """An engine with parameter values."""
+    """An engine's code, requirements and parameter values, from which its box is built."""
 
     spec: str
-    """Canonical spec: sorted parameters without defaults."""
+    """Canonical spec: parameters are sorted, and default values left out."""
     mode: Mode
     entry: str
     arguments: Mapping[str, Any]

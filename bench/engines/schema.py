@@ -83,10 +83,10 @@ class _Places(Form):
     end: str = Field("", description="give the name of the field with the last line")
     file: Annotated[str, AfterValidator(_expression("path"))] = Field(
         "",
-        description="give the regular expression of a row with the file of the next rows, with a group (?P<path>…)",
+        description="give a regular expression for rows that name the file of the next rows, with a group (?P<path>…)",
     )
     pattern: Annotated[str, AfterValidator(_expression("line"))] = Field(
-        "", description="give the regular expression of a row with a place, e.g. '(?P<path>[^:]+):(?P<line>\\d+):'"
+        "", description="give a regular expression for rows with a place, e.g. '(?P<path>[^:]+):(?P<line>\\d+):'"
     )
     base: int = Field(1, description="give the number of a file's first line, 0 or 1")
     before: int = Field(2, description="give the number of lines that a place includes before its line")

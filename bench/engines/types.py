@@ -50,7 +50,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredPlace:
-    """A place in an engine's answer."""
+    """A place in an engine's answer, with its score."""
 
     place: Place
     score: float
@@ -75,7 +75,7 @@ class EngineDoor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineUse:
-    """What one engine did for one sample."""
+    """A record of one engine's work for one sample."""
 
     engine: str
     version: str
@@ -154,7 +154,7 @@ def places(
         target_lines: number of the target file's lines that the engine may have seen. Places are truncated there.
 
     Raises:
-        EngineRefused: if the answer contains anything else.
+        EngineRefused: if the answer contains anything other than valid places.
     """
     if not isinstance(answer, list):
         raise _refused(engine, f"with {answer!r:.60} instead of a list of places")
@@ -173,7 +173,7 @@ def _place(item: Any, lines: Mapping[str, int], target: str, target_lines: int, 
     if path.startswith("/") or "\\" in path:
         raise _refused(engine, f"with an absolute path: {path!r:.80}")
     if path not in lines:
-        raise _refused(engine, f"with a place outside its tree: {path!r:.80}")
+        raise _refused(engine, f"with a place outside the indexed files: {path!r:.80}")
     if not 0 <= start < end <= _LAST_LINE:
         raise _refused(engine, f"with invalid lines: {item!r:.80}")
     if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= _SCORE:

@@ -32,14 +32,14 @@ class Options:
     """The user's options for reading files."""
 
     language: Language | None = None
-    """Language of files that do not state their language. Files in other languages are errors."""
+    """The only accepted language. Samples in other languages are errors. None accepts all languages."""
     docstring: str = "raw"
     """Docstring in CoderEval's prompts: ``raw``, the original, or ``human``, which a person wrote for the benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A sample with its answer, read from the benchmark's files alone."""
+    """A sample with its reference, read from the benchmark's files alone."""
 
     sample: Sample
     reference: Reference
@@ -114,11 +114,11 @@ class PredictionFiles:
     read: Callable[[Iterable[Row]], list[RecordedSample]]
     """Reads all records. Raises `InputFault` at the first malformed record."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Returns a sample's records. The second argument is the sample's record in the format `tasks`, or empty."""
+    """Returns a sample's records. The second argument is its record in the format that `tasks` names, or empty."""
     kind: Kind | None = None
     """Kind of the samples; None for both."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """Returns the format whose task ids predictions use. None if predictions use the set's ids."""
+    """Returns the name of the format whose task ids predictions use. None if predictions use the set's ids."""
     single: bool = False
     repeats: bool = False
     """Whether the scorer needs equally many answers per task, as `--repeat` produces."""

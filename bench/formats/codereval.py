@@ -158,7 +158,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
 
 
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return sentences that readers of the results must know."""
+    """Return remarks for readers of the results, such as the number of tasks without their files."""
     notes = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
     lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "the code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
@@ -271,7 +271,7 @@ def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
 
 
 def recorded(row: Mapping[str, Any], *, where: str) -> RecordedTask:
-    """Validate a task.
+    """Validate a task, or a model's recorded results, and return the task.
 
     Raises:
         InputFault: if the record is neither a task nor a result, or a field is missing or invalid.

@@ -21,7 +21,7 @@ from ctxbench.bench.formats.crosscodeeval import STATEMENT
 from ctxbench.bench.types import VERSION_MARK, Cursor, Kind, Reference, Sample
 
 SHAPE = (
-    "`repo`, `revision`, `path`, `prefix`, `suffix`, and optionally any other (`id`, `modified`, …); the "
+    "`repo`, `revision`, `path`, `prefix`, `suffix`, and optionally any other field (`id`, `modified`, …); the "
     "file `answers-LANGUAGE-STAGE.jsonl` beside `LANGUAGE-STAGE.jsonl` contains `middle`, in the same order."
 )
 BENCHMARK = "context_collection"
@@ -130,7 +130,7 @@ def remarks(tasks: Sequence[Task]) -> Sequence[str]:
     several = sum("\n" in task.reference.target for task in tasks)
     return (
         f"{several} of {len(tasks)} answers span several lines; the competition compared whole completions by chrF "
-        "(--profile context_collection) and showed the text behind the cursor (--fim)",
+        "(--profile context_collection) and showed the text after the cursor (--fim)",
     )
 
 

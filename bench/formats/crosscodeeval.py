@@ -47,7 +47,7 @@ _Word = Annotated[str, Field(min_length=1)]
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:  # noqa: ARG001 - files say it
-    """Read and join the tables, in the order of first appearance.
+    """Join the tables' records by task, and yield the tasks in the order of their first records.
 
     Raises:
         InputFault: if a record is malformed, or two files contradict each other on a task.
@@ -90,7 +90,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the records of line samples. `read` converts them back.
 
     Raises:
-        InputFault: if a sample is a function or has masked imports, which the format cannot express.
+        InputFault: if a sample is a function or has masked lines, which the format cannot express.
     """
     for sample in samples:
         if sample.kind is not Kind.LINE:

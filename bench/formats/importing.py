@@ -33,7 +33,7 @@ _MOST_LINES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The tasks in some files, and counts of records."""
+    """The tasks read from files, and the number of unusable records by reason."""
 
     tasks: tuple[Task, ...]
     """At least one task. Ids are unique."""
@@ -337,7 +337,7 @@ class DroppedRecords:
             self._report(f"{item.where}: {item.id} left out: {item.reason}{f' ({detail})' if detail else ''}")
 
     def report_rest(self) -> None:
-        """Report how many records were not reported."""
+        """Report how many more records were dropped for each reason."""
         for reason, count in sorted(self.counts.items()):
             if count > _MOST_LINES:
                 self._report(f"… and {count - _MOST_LINES} more left out: {reason}")

@@ -78,7 +78,7 @@ def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> I
     """Yield the ProjBench records of line samples, numbered per repository.
 
     Raises:
-        InputFault: if a sample is not a line, its answer has several lines, or it has no valid folder name.
+        InputFault: if a sample is not a line, has an answer of several lines, or a repository name with a slash.
     """
     numbers: dict[str, int] = {}
     for sample in samples:
@@ -265,7 +265,7 @@ class _Prediction(Strict):
 
 
 def first_line(text: str) -> str:
-    """Return the first nonblank line, stripped, as in ``choices``; empty if there is none."""
+    """Return a text's first nonblank line, stripped, as in InferCom's ``choices``; empty if there is none."""
     return next((line.strip() for line in text.split("\n") if line.strip()), "")
 
 

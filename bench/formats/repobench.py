@@ -15,7 +15,7 @@ from ctxbench.bench.types import NEXT_LINE, Cursor, Kind, Reference, Sample, Sto
 
 SHAPE = (
     "`repo_name`, `file_path`, `context` (list of `identifier`, `path`, `snippet`; v0 also text), `import_statement`, "
-    "`cropped_code`, `all_code` (v0: `code`), `next_line`, `gold_snippet_index`, and optionally any other."
+    "`cropped_code`, `all_code` (v0: `code`), `next_line`, `gold_snippet_index`, and optionally any other field."
 )
 BENCHMARK = "repobench"
 SNIPPETS, IMPORTS, CROPPED, GOLD = "context", "import_statement", "cropped_code", "gold"

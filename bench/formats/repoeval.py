@@ -78,7 +78,7 @@ def _task(record: _Record, joined: bool, where: str) -> Task | Unusable:
     if data.line_no is None:
         if data.lineno is None:
             raise FieldError("metadata.line_no", "is missing")
-        return Unusable(id=data.task_id, reason="no_tests", where=where, detail="a function needs tests")
+        return Unusable(id=data.task_id, reason="no_tests", where=where, detail="the files lack the function's tests")
     prefix = _prompt(record, data.line_no, joined)
     sample = Sample(
         id=data.task_id,
@@ -133,7 +133,7 @@ def in_repository(task: Task, text: str) -> Task | None:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the records of whole lines in Python.
+    """Yield RepoEval's records of samples that are whole lines of Python.
 
     Raises:
         InputFault: if a sample is a function, begins inside a line, has masked lines, or is in another language.

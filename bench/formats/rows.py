@@ -25,7 +25,7 @@ MAX_COLUMN = 512 << 20
 
 
 def open_tables(refs: Sequence[str]) -> list[Table]:
-    """Open files. Rows are read when they are needed, as often as needed.
+    """Open files of records. Each iteration over a table's rows reads its file again.
 
     Args:
         refs: paths. ``.parquet`` and ``.json`` (an array, an object with a list, or one record) name these formats.

@@ -1,4 +1,4 @@
-"""Caches the certificates of samples in the home folder for later builds."""
+"""Caches samples' certificates (which tests can judge a sample) in the home folder, for later builds."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Certificates:
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
-    """Return a hash of everything that a certificate depends on: position, answer and candidate tests."""
+    """Return a hash of everything that a certificate depends on: position, reference and candidate tests."""
     parts: list[Any] = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column]]
     parts += [reference.target, reference.tests]
     return sha256(json.dumps([*parts, list(others)] if others else parts))

@@ -1,4 +1,4 @@
-"""Certifies samples: the reference always passes, even on a busy machine, and an empty body fails."""
+"""Certifies samples: checks that the reference always passes, even on a busy machine, and an empty body fails."""
 
 from __future__ import annotations
 

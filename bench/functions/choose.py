@@ -74,7 +74,7 @@ def further_tests(
 ) -> tuple[str, ...]:
     """Return further tests that may detect a fault, most promising first.
 
-    Wide and narrow tests that run the function alternate. Tests whose modules run the function on import come last.
+    Wide tests (many lines run) and narrow tests alternate. Tests whose modules run the function on import come last.
     """
     excluded = set(picked)
     ways = []
@@ -120,7 +120,7 @@ def _in_turns(tests: Sequence[str]) -> list[str]:
 
 
 def preference(test: str, run: TestRun, *, wide: bool = False) -> tuple[int, str]:
-    """Return a sort key that puts narrow tests first or, with `wide`, wide tests first."""
+    """Return a sort key that puts narrow tests (few lines run) first or, with `wide`, wide tests first."""
     return -run.breadth if wide else run.breadth, test
 
 
@@ -130,11 +130,11 @@ def _base(test: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A function that may become a sample, with everything needed to judge it."""
+    """A function that may become a sample, with its tests, an empty body and faulty versions."""
 
     sample: Sample
     reference: Reference
-    """The answer. Its tests are those of `ranked`, sorted by id."""
+    """The sample's reference. Its tests are those of `ranked`, sorted by id."""
     ranked: tuple[str, ...]
     others: tuple[str, ...]
     """Further tests that run the function, directly or on import."""

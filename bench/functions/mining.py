@@ -66,7 +66,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What a miner finds in a repository. The findings are the same on every machine."""
+    """The candidates that a miner finds in a repository, with counts. They are the same on every machine."""
 
     candidates: tuple[Candidate, ...]
     """Candidates, sorted by path and line. Names are unique within a file."""
@@ -79,7 +79,7 @@ class Search:
     failures: Mapping[str, str] = field(default_factory=dict)
     """Last line of the error of each failed test, by test id; empty if unknown."""
     left_out: str = ""
-    """Which tests are unusable and how to repair them; may be empty."""
+    """Message on unusable tests and how to repair them; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ def certificates_of(home: Home, environment: str, back_end: str) -> Path:
 def provisional(
     repo: str, entry: Mapping[str, Any], samples: Iterable[Sample], references: Mapping[str, Reference]
 ) -> SampleSet:
-    """Return uncertified samples as a sample set. The set shares `references`, so it shows later changes."""
+    """Return uncertified samples as a sample set. It shares `references`, so later changes there appear in the set."""
     return SampleSet("", "", tuple(samples), references, {"repositories": {repo: entry}})
 
 

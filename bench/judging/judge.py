@@ -114,7 +114,7 @@ class Judge:
 
         Args:
             alone: whether other jobs of this home folder must wait meanwhile.
-            lenient: whether to judge again, alone, if only tests that read a clock failed. The machine may be busy.
+            lenient: whether to judge again, alone, if only tests that read a clock failed, as can happen under load.
 
         Raises:
             InputFault: if the repository is missing, or has changed since the set was built.

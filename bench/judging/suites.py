@@ -1,4 +1,4 @@
-"""Builds a `Suite` from a set's manifest and the fetched repository, and builds the manifest's data on the suite."""
+"""Builds a `Suite` from a sample set's manifest and the fetched repository, and builds the suite's manifest entry."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", ".tox", ".venv", "no
 
 
 class Testing(Protocol):
-    """The function that builds a language's suites, in ``bench.judging.LANGUAGE``."""
+    """The module ``bench.judging.LANGUAGE``, which builds a language's suites."""
 
     def suite(
         self,

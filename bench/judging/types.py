@@ -133,7 +133,7 @@ class Suite(Protocol):
             secret: random text, new for each job, that ties the outcome to the job.
 
         Raises:
-            InputFault: if `text` is not exactly one function.
+            InputFault: if `text` does not define the function, or the file's encoding cannot represent it.
         """
         ...
 

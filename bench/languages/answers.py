@@ -29,7 +29,7 @@ class FunctionHead:
 
     @property
     def body_indent(self) -> str:
-        """The indentation of the cursor's line or the docstring, otherwise one step deeper than the declaration."""
+        """The indentation of the cursor's line or the docstring; without both, one step deeper than the declaration."""
         for line in reversed(self.head.split("\n")[1:]):
             indent = _indentation(line)
             if indent.startswith(self.indent) and indent != self.indent:

@@ -31,7 +31,7 @@ class FileFacts:
     tokens: Mapping[int, tuple[Span, ...]]
     """Tokens of each line that may use an import, without comments. A string is one token."""
     leaves: Mapping[int, tuple[Span, ...]]
-    """Leaves of the syntax tree in each of these lines. A string is split into quotes, content and expressions."""
+    """Leaves of the syntax tree in the lines of `tokens`. A string is split into quotes, content and expressions."""
     barred: Mapping[int, str]
     """Why a line cannot be a target, by line: ``import``, ``decorator``, ``header`` or ``multiline_string``."""
 
@@ -47,7 +47,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalLoad:
-    """A place that reads a name from another file of the repository."""
+    """A place in code that reads a name from another file of the repository."""
 
     line: int
     column: int
@@ -55,7 +55,7 @@ class InternalLoad:
     uses: tuple[Use, ...]
     """The imported name and, for a module or class, the member that is reached through the name."""
     near: tuple[Use, ...]
-    """The uses that are written on this line. The member may be on the next line."""
+    """Those of the `uses` that are written on `line`. The member may be on the next line."""
     statements: tuple[Span, ...]
     """Lines of the file's import statements that bind the name."""
     quoted: bool
@@ -90,7 +90,7 @@ class DefinitionName(NamedTuple):
 
 
 class ProjectNames(Protocol):
-    """The names in a repository's files. Files are read when needed."""
+    """Finds the names of a project that code reads. The project's files are read when needed."""
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
         """Return the project's names that `code` reads, in line order.
@@ -104,7 +104,7 @@ class ProjectNames(Protocol):
 
 
 class ApiStyle(Protocol):
-    """Selects and formats a language's APIs, as in the InferCom paper."""
+    """Selects and formats a language's APIs as in the InferCom paper or, with ``quirks``, as in its released code."""
 
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
     """Two example functions with their summaries, for the prompt that asks for a summary."""
@@ -226,13 +226,13 @@ class Language(str):
         raise NotImplementedError
 
     def analyse(self, path: str, text: str) -> FileFacts:
-        """Analyse one file. The result is plain data that can be sent between processes."""
+        """Return facts about one file, as plain data that can be sent between processes."""
         from ctxbench.bench.languages.syntax import analyse  # noqa: PLC0415 - it needs a grammar
 
         return analyse(self, path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
-        """Find uses of project-internal imports in all files, in line and column order."""
+        """Return each file's uses of project-internal imports, by path, in line and column order."""
         from ctxbench.bench.languages.syntax import resolve  # noqa: PLC0415 - it needs a grammar
 
         return resolve(self, files)
@@ -269,7 +269,7 @@ class Language(str):
         return Outline(functions=(), types=(), broken=False)
 
     def project(self, texts: Mapping[str, str]) -> ProjectNames | None:
-        """Return the names in a repository's files, given their texts by path; None if not supported."""
+        """Return an object that finds a project's names, given its texts by path; None if not supported."""
         return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
@@ -319,7 +319,7 @@ def register(language: L) -> L:
     """Register a language under its name. The language's package calls this function when it is imported.
 
     Raises:
-        InputFault: if another language has the name.
+        InputFault: if another language already has the name.
     """
     _LANGUAGES.add(str(language), language, origin=type(language).__module__)
     return language

@@ -152,7 +152,7 @@ class ImportingFile(FileFacts):
 
 
 def analyse(language: Language, path: str, text: str) -> ImportingFile:
-    """Analyse one file of a language with a tree-sitter grammar."""
+    """Return the imports of a file, and the places that read imported names, from its tree-sitter syntax tree."""
     source = Source(text, language)
     imports = tuple(language.imports(source))
     imported, declared = {item.name for item in imports}, set[str]()
@@ -201,7 +201,7 @@ def _is_declared(node: Node) -> bool:
 
 
 def resolve(language: Language, files: Mapping[str, ImportingFile]) -> dict[str, tuple[InternalLoad, ...]]:
-    """Return the uses of names imported from other files of the project."""
+    """Return each file's uses of names that it imports from other files of the project, by path."""
     return {path: tuple(_internal(language, file, files)) for path, file in files.items()}
 
 

@@ -1,4 +1,4 @@
-"""Builds sets of line samples: fetches, lists candidates, draws, writes."""
+"""Builds sets of line samples: fetches repositories, lists candidate lines, draws samples and writes the set."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ OLDER, UNCOMMITTED, SEEN = "older", "uncommitted", "seen_before"
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Lines added since some point of a history, and the text before that point."""
+    """Functions that find the lines added since a point of a history, and the text before that point."""
 
     days: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Mapping[int, date] | None]]
     """Takes 0-based lines by path. Returns added lines with their days; None if the file differs from the history."""
     earlier: Callable[[Sequence[str]], Mapping[str, str]]
-    """Maps paths to older texts: all files at that point, and earlier versions of the paths."""
+    """Takes paths. Returns older texts: of all files at that point, and of all earlier versions of the given files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +326,7 @@ def build_samples(
     """Draw samples from repositories, in their order.
 
     Args:
-        excluded, added: repository name -> argument of `sample_repository`.
+        excluded, added: arguments of `sample_repository`, by repository name.
 
     Raises:
         InputFault: if `per_repo` is below 1, repositories share a name, or a repository has no usable line.

@@ -85,7 +85,7 @@ class LineCandidate:
     line: int
     text: str
     tokens: tuple[Span, ...]
-    """Spans of tokens. A string is one token, which in ProjBench's protocol excludes the quotes."""
+    """Spans of tokens. A string is one token or, in ProjBench's protocol, several (see `FileFacts.leaves`)."""
     column: int
     uses: tuple[Use, ...]
     masked: tuple[Span, ...]
@@ -169,7 +169,7 @@ class Cut:
     subkind: str
     column: int
     target: str
-    """Text after the cursor, without trailing white space."""
+    """Rest of the line after the cursor, without trailing white space."""
 
 
 def cut(candidate: LineCandidate, *, repo: str, seed: int, protocol: LineProtocol = OURS) -> Cut:

@@ -74,7 +74,7 @@ def cached_checkout(home: Home, name: str, key: str) -> Checkout | None:
 
 
 def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
-    """Return the checkout; if missing, fetch it from the first source that responds.
+    """Return a repository's checkout; if it is missing, fetch it from the first source that responds.
 
     Concurrent calls are safe: only one of them fetches.
 

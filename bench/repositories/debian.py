@@ -98,7 +98,7 @@ class _Apt:
         if free < _LISTS_BYTES:
             # On a full disk, apt never ends, because it repeats the same write.
             raise MachineFault(
-                f"the disk is full ({free // 10**6} MB free, apt's lists need {_LISTS_BYTES // 10**6})",
+                f"the disk is full ({free // 10**6} MB free, apt's lists need {_LISTS_BYTES // 10**6} MB)",
                 where=str(self._folder),
                 cure="free some space, or choose another --home",
             )

@@ -169,18 +169,18 @@ class History:
         workers: int = 1,
         progress: Progress = silent,
     ) -> dict[str, Days | None]:
-        """Return the lines, among those to check, that were added after the point.
+        """Return those of the `asked` lines that were added after `since`.
 
-        Results are stored beside the history. A file is blamed again only if a commit changed it, for another point, or
-        for other lines.
+        Results are stored beside the history. A file is blamed again only if a commit changed it, for another `since`,
+        or for other lines.
 
         Args:
-            asked: path -> lines to check, 0-based.
+            asked: lines to check by path, 0-based.
             root: folder of the files.
-            texts: path -> text, with line ends as ctxbench reads them.
+            texts: texts by path, with line ends as ctxbench reads them.
 
         Returns:
-            Path -> new lines and their days; None for a file that differs from the history.
+            New lines and their days, by path; None for a file that differs from the history.
         """
         days: dict[str, Days | None] = {path: {} if self._is_committed(path, root / path) else None for path in asked}
         changed = {
@@ -250,7 +250,7 @@ class History:
         return _blamed(self._git("blame", "--incremental", "-w", *options, self._tips[place], *ends, "--", place))
 
     def earlier(self, paths: Sequence[str], *, suffix: str) -> Mapping[str, str]:
-        """Return the code before the point: all files with a suffix, and all lines that `paths` ever had.
+        """Return the code up to `since`: all files with a suffix, and all lines that the files at `paths` ever had.
 
         Returns:
             The text of all files as ``tree``, and of all lines as ``versions``; empty if nothing precedes the point.

@@ -25,7 +25,7 @@ def identity(source: LocalSource, home: Home) -> str | None:
 
 
 def digest(root: Path, home: Home) -> str:
-    """Return the SHA-256 of the sorted (path, content) pairs of all files that are copied."""
+    """Return a SHA-256 over the paths and contents of the files below `root` that `fetch` copies."""
     return _digest(root, files(root, home))
 
 
@@ -34,7 +34,7 @@ def _digest(root: Path, paths: Sequence[Path]) -> str:
 
 
 def files(root: Path, home: Home) -> list[Path]:
-    """Return the sorted relative paths of all files that are copied. `home` itself is left out."""
+    """Return the sorted paths, relative to `root`, of the files that `fetch` copies. `home` itself is left out."""
     regular = (place for place in _leaves(root, home) if not place.is_symlink() and place.is_file())
     return sorted(path.relative_to(root) for path in regular)
 
@@ -95,11 +95,11 @@ def _ignored(path: Path, rules: Sequence[_Rules], end: str = "") -> bool:
 
 
 def fetch(source: LocalSource, to: Destination) -> None:
-    """Copy or unpack the source into the destination.
+    """Copy the source's folder, or unpack its archive, into the destination.
 
     Raises:
         Unreachable: if the path does not exist.
-        InputFault: if the hash differs from the manifest's.
+        InputFault: if the hash differs from the manifest's, or the archive is invalid.
         MachineFault: if a file changed while it was copied.
     """
     source_digest = identity(source, to.home)

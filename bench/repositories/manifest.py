@@ -1,4 +1,4 @@
-"""Manifests of repositories, as TOML files: shipped manifests in ``bench/repos/``, or a user's, by path."""
+"""Manifests of repositories: TOML files that ship with ctxbench (``bench/repos/``) or that a user wrote."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TestSuite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepoManifest:
-    """A repository, the sources of its copies, and the files for samples."""
+    """A repository's manifest: the sources of one version, the files that samples come from, and the tests."""
 
     __pydantic_config__ = STRICT
 
@@ -123,7 +123,7 @@ class RepoManifest:
     )
     """Copies of the same version, in the order to try."""
     released: _Day | None = field(
-        default=None, metadata=cure('write the day it was published, in quotes, e.g. "2024-06-01"')
+        default=None, metadata=cure('write the day this version was published, in quotes, e.g. "2024-06-01"')
     )
     """Day in UTC on which this version was published; None if unknown."""
     source_dir: _Inside = field(default="", metadata=cure('write a folder inside the repository, e.g. "src"'))
@@ -132,7 +132,7 @@ class RepoManifest:
         default=(), metadata=cure('write a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
     )
     """Globs of paths without samples. ``*`` also matches ``/``."""
-    sets: tuple[_Name, ...] = field(default=(), metadata=cure('write a list of names, e.g. ["recent"]'))
+    sets: tuple[_Name, ...] = field(default=(), metadata=cure('write a list of set names, e.g. ["recent"]'))
     codereval: tuple[_Slug, ...] = field(
         default=(), metadata=cure('write a list of projects, e.g. ["pexip/os-python-cachetools"]')
     )
@@ -140,7 +140,7 @@ class RepoManifest:
     tests: TestSuite | None = field(default=None, metadata=cure("write a [tests] table"))
 
     def account(self) -> dict[str, str]:
-        """Return this release's entry in a set's manifest: licence, version, and day if known."""
+        """Return the entry for a sample set's manifest: licence, version, and day of release if known."""
         dated = {} if self.released is None else {"released": self.released.isoformat()}
         return {"license": self.license, "version": self.version, **dated}
 
@@ -182,7 +182,7 @@ def builtin_names() -> tuple[str, ...]:
 
 
 def load(ref: str) -> RepoManifest:
-    """Return a manifest by its shipped name or the path of a ``.toml`` file.
+    """Return a manifest, given the name of a shipped one or the path of a ``.toml`` file.
 
     Raises:
         UnknownName: if no shipped manifest has this name.

@@ -67,10 +67,10 @@ def fetch(source: PypiSource, to: Destination) -> date | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The package index that this machine uses."""
+    """The package indexes that this machine uses, and the settings of their connections."""
 
     indices: tuple[str, ...]
-    """Addresses of simple APIs, in the order to query."""
+    """Addresses of the indexes' simple APIs (PEP 503), in the order to query."""
     links: tuple[str, ...] = ()
     """Folders or pages with archives (pip's ``find-links``)."""
     certificates: str | None = None
@@ -153,7 +153,7 @@ def _read(address: str, web: Web) -> Iterable[Offer]:
     try:
         return _of_folder(folder, address)
     except OSError as error:
-        raise Unreachable(f"the file cannot be read ({error.strerror})", where=address) from error
+        raise Unreachable(f"the file or folder cannot be read ({error.strerror})", where=address) from error
 
 
 def _of_folder(folder: Path, address: str) -> Iterable[Offer]:
@@ -229,7 +229,7 @@ class _Links(html.parser.HTMLParser):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A server's answer."""
+    """A page that lists the files of an index or a folder, with its address and content type."""
 
     url: str
     type: str
@@ -237,7 +237,7 @@ class Page:
 
 
 class Web:
-    """An HTTP client for one fetch."""
+    """An HTTP client for one call of `fetch`."""
 
     def __init__(self, *, certificates: str | None = None, proxy: str | None = None, seconds: float = 60.0) -> None:
         """Create a client.
@@ -256,7 +256,7 @@ class Web:
         self._passwords: dict[str, tuple[str, str]] = {}
 
     def read(self, url: str, *, accept: str) -> Page:
-        """Fetch a page.
+        """Download the page at `url`. `accept` lists the accepted content types.
 
         Raises:
             Unreachable: if the page cannot be fetched.

@@ -47,7 +47,7 @@ class Snapshot:
     digest: str
     """SHA-256 of the sorted (path, content) pairs of the kept files."""
     texts: Mapping[str, str] = field(repr=False)
-    """Path -> text, sorted. Newlines are ``\\n``; byte order marks are removed."""
+    """Text of each file by path, sorted. Newlines are ``\\n``; byte order marks are removed."""
     dropped: Mapping[str, int]
     """Number of dropped files by reason: ``link``, ``too-large``, ``binary``, ``generated``, ``hygiene``, ``name``."""
     undecoded: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""The parts that all sources share: records, the destination of a fetch, errors, and safe unpacking."""
+"""Code that all sources share: their tables in a manifest, the destination of a fetch, errors, safe unpacking."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Check:
     """A check of a value in a manifest, for `Annotated`. Pydantic runs the check."""
 
     check: Callable[[Any], Any]
-    """Returns the value, or raises a ValueError that describes the error."""
+    """Function that returns the checked value, or raises a ValueError that describes the error."""
     first: bool = False
     """Whether the check runs before the value is converted to its type."""
 
@@ -63,7 +63,7 @@ class Check:
 
 
 def matches(pattern: str, what: str) -> Check:
-    """Return a check that a regular expression matches the whole text."""
+    """Return a check that `pattern` matches a whole string. Its error states that the string is not `what`."""
     expression = re.compile(pattern)
 
     def check(value: str) -> str:
@@ -75,7 +75,7 @@ def matches(pattern: str, what: str) -> Check:
 
 
 def cure(text: str) -> dict[str, str]:
-    """Return metadata for a manifest's field that say how to correct a wrong value."""
+    """Return the metadata of a manifest's field: advice on how to correct a wrong value."""
     return {"description": text}
 
 
@@ -189,7 +189,7 @@ class Destination:
     left_out: list[str] = field(default_factory=list)
 
     def unpack(self, archive: Path, *, strip: bool) -> None:
-        """Unpack an archive into the tree, like the function `unpack`."""
+        """Unpack an archive into `tree` with the function `unpack`, and record its dropped links."""
         self.skip_links(unpack(archive, self.tree, strip=strip))
 
     def skip_links(self, count: int) -> None:
@@ -199,7 +199,7 @@ class Destination:
 
 
 def check_sha256(name: str, expected: str, actual: str, *, where: str) -> None:
-    """Compare two hashes.
+    """Check that the file or folder `name` has the expected SHA-256.
 
     Raises:
         InputFault: if the hashes differ.
@@ -268,7 +268,7 @@ def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
         strip: remove the top folder that all members share, as in sdists.
 
     Raises:
-        InputFault: if the archive is incomplete, leaves the folder, or exceeds `MAX_MEMBERS` or `MAX_BYTES`.
+        InputFault: if the archive is incomplete, has a member outside `tree`, or exceeds `MAX_MEMBERS` or `MAX_BYTES`.
     """
     try:
         with _opened(archive) as members:

@@ -1,4 +1,4 @@
-"""Searchable units of a set of files, and the search over two such sets."""
+"""Corpora of searchable units, and the search over two corpora: a snapshot's and the target file's."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Corpus:
         self._built = built
 
     def index(self, name: str, ranker: Ranker) -> Any:
-        """Return a ranker's index of the keys, built if missing. `name` identifies the ranker."""
+        """Return a ranker's index of the units' keys, built if missing. `name` identifies the ranker."""
         return self._indices.get(name, lambda: self._index(name, ranker))
 
     def _index(self, name: str, ranker: Ranker) -> Any:

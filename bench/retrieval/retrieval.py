@@ -48,7 +48,7 @@ class NoRanker(InputFault):
 
 
 def lexical_of(spec: str) -> tuple[str, Ranker] | None:
-    """Return a lexical ranker and its canonical spec; None if the spec names another ranker.
+    """Return the canonical spec and the lexical ranker of `spec`; None if it names another ranker.
 
     Raises:
         InputFault: if a parameter is invalid.
@@ -112,7 +112,7 @@ class IndexedFiles:
     """The files of a snapshot that a strategy may see."""
 
     digest: str
-    """Digest of the other fields, and the cache key of everything that is built from the files."""
+    """Digest of `texts`. It is part of the cache key of everything that is built from the files."""
     texts: Mapping[str, str]
     language: Language
     repo: str = ""
@@ -171,11 +171,11 @@ class Retrieval:
         self._rankers: SharedCache[tuple[str, Ranker]] = SharedCache(_KEPT_RANKERS)
 
     def close(self) -> None:
-        """Stop work in other threads. Threads that wait for vectors raise a `MachineFault`."""
+        """Stop other threads that encode texts: they raise a `MachineFault`."""
         self._closed.set()
 
     def note(self, repo: str, what: str, seconds: float) -> None:
-        """Report that something was built from a repository."""
+        """Report what was built from a repository, and how long it took, to the `built` callback."""
         if self._built is not None:
             self._built(repo, what, seconds)
 
@@ -236,7 +236,7 @@ class Retrieval:
             )
         if of >= _MANY and (time.monotonic() - self._last_report >= _EVERY_SECONDS or encoded == of):
             self._last_report = time.monotonic()
-            _LOG.info("%s: %d of %d texts encoded; they are kept for later runs", encoder, encoded, of)
+            _LOG.info("%s: %d of %d texts encoded; the vectors are kept for later runs", encoder, encoded, of)
 
     def _corpus_of(self, files: IndexedFiles, cut: Cutter) -> Corpus:
         start = time.perf_counter()

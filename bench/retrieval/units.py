@@ -45,7 +45,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A unit found by a search."""
+    """A unit, line or engine's place that a search found."""
 
     place: Place
     text: str

@@ -48,7 +48,7 @@ class StandardSet:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the standard sets, each followed by its lite set."""
+    """Return the names of the standard sets, each followed by the name of its lite set."""
     return tuple(name + form for name in sorted(path.stem for path in _FOLDER.glob("*.toml")) for form in ("", _LITE))
 
 
@@ -67,7 +67,7 @@ def whole_name(name: str) -> str:
 
 
 def samples_name(name: str, kind: str) -> str:
-    """Return the default name of a sample set."""
+    """Return the default name of a sample set: the standard set's name, with ``-functions`` for functions."""
     return name if kind == Kind.LINE else f"{name}-{kind}s"
 
 

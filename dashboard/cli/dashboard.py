@@ -205,7 +205,7 @@ def _works(board: Board, url: str) -> dict[str, RunWork]:
 def site_board(*, folder: Path, out: Path, title: str, url: str) -> None:
     """Write a public board of the packages in FOLDER as a static site: boards, submissions, badges and a feed.
 
-    The pages load nothing and work from a disk. A package that is refused is left out, and the command ends with exit
+    The pages need neither a network nor a server. A package that is refused is left out, and the command ends with exit
     code 1. Equal packages produce equal sites; SITE must be empty or an earlier site.
     """
     import shutil

@@ -66,7 +66,7 @@ def show(*, run: str | None, samples: str | None, form: str, home: Home, db: str
 
 
 def frame(home: Home, db: str | None, samples: str | None, columns: str | Iterable[str]) -> ResultFrame:
-    """Return the stored runs with their choices, the latest first.
+    """Return the stored runs with their settings, one row each, the latest first.
 
     Args:
         samples: only runs over this sample set.
@@ -214,7 +214,7 @@ def _details(
     yield from (f"remark: {_cell(remark)}" for remark in work.remarks)
     if flags:
         counted = ", ".join(f"{_cell(flag)} {samples}" for flag, samples in flags.items())
-        yield f"samples with a flag, of {work.finished}: {counted}"
+        yield f"samples with each flag, of {work.finished} finished: {counted}"
     named = {"samples": work.choices.samples_digest[:12], **work.choices.versions}
     versions = ", ".join(f"{name} {version}" for name, version in named.items())
     yield f"\nWith {versions}, this command completes the run; with other versions it starts a new run:"

@@ -1,4 +1,4 @@
-"""The Benchmark page: the contents of a sample set, and how its answers are protected."""
+"""The Benchmark page: a sample set's samples and repositories, its exclusions, and how it was built."""
 
 from __future__ import annotations
 

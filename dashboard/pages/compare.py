@@ -43,7 +43,7 @@ class _Choice:
 
 
 def page() -> None:
-    """Show two or more runs of a sample set and language: answer, chart, table, choices; then details."""
+    """Show two or more runs of a sample set and language: answer, table with drawn intervals, choices; then details."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()
@@ -75,11 +75,11 @@ def page() -> None:
             name="detail",
             label_of=lambda pair: names[pair.this.id],
             key_of=lambda pair: pair.this.id,
-            help="The difference that the tables below split.",
+            help="The difference from the baseline that the tables below show in detail.",
         )
     by_unit, by_level, by_sample = st.tabs([f"By {detailed.difference.unit.noun}", "By level", "Sample by sample"])
     with by_unit:
-        show.note(f"{names[detailed.this.id]} and the baseline {names[detailed.other.id]}.")
+        show.note(f"Differences of {names[detailed.this.id]} from the baseline {names[detailed.other.id]}.")
         show.frame(view.unit_rows(detailed), help=HELP, key="by-unit")
     with by_level:
         show.frame(view.level_rows(detailed), help=HELP, key="by-level")

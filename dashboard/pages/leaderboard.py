@@ -71,7 +71,7 @@ def _choose(tabs: Any) -> _Choice | None:
         name="invalid",
         label_of=_INVALID.__getitem__,
         key_of=str,
-        help="Samples whose answer fails the tests, or whose tests pass an empty body.",
+        help="Functions that tests cannot judge: the reference fails the tests, or an empty body passes them.",
         where=invalid_column,
     )
     generator = choices.choose("Generator", samples.generators, name="generator", where=tabs, tabs=True)

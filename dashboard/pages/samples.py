@@ -68,7 +68,7 @@ def page() -> None:
             "Show",
             list(view.DIFFERS),
             name="differs",
-            help="The samples to list, compared by the chosen metric.",
+            help="Samples to list, by the values of runs A and B in the chosen metric.",
             where=top,
         )
     st.html(PHONE_STYLE)
@@ -184,7 +184,7 @@ def _listing(choice: _Choice, differs: str, more: Any) -> str:
     if typed and not can_open:
         show.note(f"Run A has no sample {typed}; the first sample found is shown.")
     if not samples:
-        show.empty("No sample matches these filters; remove one.", "ctxbench samples show NAME")
+        show.empty("No sample matches these filters; remove a filter.", "ctxbench samples show NAME")
     noun = "disagreement" if filters.differs else "sample"
     if opened:
         _steps(matching, opened, noun)
@@ -394,7 +394,7 @@ def _context(side: Side, others: Sequence[Side]) -> None:
         return
     st.markdown(
         f"**What the model saw** · {key} · {show.plain(side.run.strategy)}",
-        help="The final prompt, block by block, in its order.",
+        help="The blocks of the final prompt, in the order of the prompt.",
     )
     show.note(view.cost_phrase(side.detail))
     show.frame(view.block_rows(blocks), help=view.DETAIL_HELP, key=f"blocks-{key}")
@@ -415,7 +415,7 @@ def _context(side: Side, others: Sequence[Side]) -> None:
 def _calls(side: Side) -> None:
     calls = side.detail.calls
     if any(call.role == ROLE for call in calls):
-        st.markdown("**Steps**", help="How the model explored before the prompt was built; results are in its calls.")
+        st.markdown("**Steps**", help="Tools that the model used to find context; the calls below show the results.")
         steps = data.cached(steps_of, side.run.id, side.detail.sample)
         show.frame(view.step_rows(steps), help=view.DETAIL_HELP, key=f"steps-{side.letter}")
     st.markdown("**Model calls**", help="Every call of the model for this sample; the last answer is scored.")

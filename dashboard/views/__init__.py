@@ -1,4 +1,4 @@
-"""Contents of the pages: rows of cells and chart specifications. This module contains the parts that pages share."""
+"""Contents of the pages: rows of cells and chart specifications. This module contains the code that pages share."""
 
 from __future__ import annotations
 

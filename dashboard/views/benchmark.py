@@ -47,7 +47,7 @@ def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[st
 
 
 def entries(manifest: Manifest) -> dict[str, Manifest]:
-    """Return repository -> its entry in the manifest."""
+    """Return the manifest's valid entries for repositories, by repository name."""
     return {
         str(name): entry for name, entry in _mapping(manifest.get("repositories")).items() if isinstance(entry, Mapping)
     }
@@ -85,7 +85,7 @@ def about(manifest: Manifest) -> list[Cells]:
 
 
 def remarks(manifest: Manifest) -> list[str]:
-    """Return remarks that readers of the set's numbers must know."""
+    """Return the manifest's remarks, and one for each repository with samples that only clock-reading tests judge."""
     only = {repo: _count(entry, "kept_clocks_only") or 0 for repo, entry in entries(manifest).items()}
     return [
         *(str(remark) for remark in _listed(manifest.get("remarks"))),
@@ -135,8 +135,8 @@ KIND_HELP: Mapping[str, str] = {
     "kind": "line: the rest of a line, or the next line; function: a whole body, from signature and docstring.",
     "samples": "Number of samples.",
     "share %": "Share of all samples, in percent.",
-    "first use %": "Share of samples that are the first use of a name in their file, in percent; its import is "
-    "blanked.",
+    "first use %": "Share of samples that are the first use of a name in their file, in percent; the name's "
+    "import is blanked.",
 }
 
 

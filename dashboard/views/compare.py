@@ -42,7 +42,7 @@ def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
     if difference.mean is None:
         return f"{this} shares no completed sample with {other}."
     interval = scales.interval(difference.mean, difference.low, difference.high, sign=True)
-    start = f"{this} to {other}: {interval} {pair.unit} of {pair.metric}"
+    start = f"{this} minus {other}: {interval} {pair.unit} of {pair.metric}"
     if pair.this.control or pair.other.control:
         return f"{start}; controls are not tested."
     verdict = "significant" if difference.significant else "not significant"
@@ -50,7 +50,7 @@ def headline(compared: Sequence[Compared], names: Mapping[str, str]) -> str:
 
 
 def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> list[Row]:
-    """Return one row per pair and metric. `names` maps run ids to displayed names."""
+    """Return one row per pair of runs and metric. `names` maps run ids to displayed names."""
     rows: list[Row] = []
     for pair in compared:
         difference = pair.difference
@@ -72,7 +72,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 
 
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
-    """Return the remarks that readers of these differences must know."""
+    """Return remarks on the differences: warnings about the runs, the correction, verdicts and variances."""
     runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
     claims = [pair.difference.claim for pair in compared]
     sentences = [*filter(None, claims), *run_warnings(runs), *differing_coders(runs)]
@@ -127,7 +127,7 @@ def _standing(pair: Compared) -> Standing:
 
 
 def level_rows(pair: Compared) -> list[Row]:
-    """Return one row per level of a pair."""
+    """Return one row per level of two compared runs."""
     return [
         {
             "level": part.level,
@@ -142,7 +142,7 @@ def level_rows(pair: Compared) -> list[Row]:
 
 
 def unit_rows(pair: Compared) -> list[Row]:
-    """Return one row per repository or file of a pair, the largest gain first."""
+    """Return one row per repository or file of two compared runs, the largest gain first."""
     half = scales.half_width(pair.difference.low, pair.difference.high)
     # A single unit has no interval, so its digits are those of the whole difference.
     return [
@@ -158,7 +158,7 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return one row for each sample that differs most, up to `MOST_ROWS`. `address` returns a sample's URL."""
+    """Return rows of the samples that differ most, at most `MOST_ROWS`. `address` returns a sample's URL."""
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()

@@ -21,7 +21,7 @@ COSTS: Mapping[str, str] = {
     "context_tokens": "context tokens",
     "calls": "calls",
     "seconds": "seconds",
-    "strategy_seconds": "seconds of the method",
+    "strategy_seconds": "seconds of the strategy",
     "generator_seconds": "seconds of the model",
     "test_seconds": "seconds of the tests",
     "price": "price (US$)",
@@ -59,7 +59,7 @@ def available_costs(group: Group) -> list[str]:
 
 
 def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
-    """Return each row's cost and value. Only ranked rows can be on the front."""
+    """Return each row's cost `name` and value of `metric`. Only ranked rows can be on the Pareto front."""
     rows, names = group.rows, labels([row.run for row in group.rows])
     values = [row.metrics.get(metric) for row in rows]
     ranked = [
@@ -95,7 +95,7 @@ def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> 
         for point in (on_front[0], on_front[-1])
     )
     if len(on_front) == 1:
-        return f"{best}: no other is better or cheaper."
+        return f"{best}: no other strategy is better or cheaper."
     return f"{best}; {cheapest}, and is the cheapest on the Pareto front."
 
 
@@ -210,7 +210,7 @@ _LABEL, _LINE, _PLOT, _AIR = 280, 30, 320, 24
 
 
 def curves_chart(picture: Curves) -> alt.LayerChart:
-    """Return the chart with one line per strategy and the intervals of its means."""
+    """Return the chart of `picture`: one line per strategy, with the intervals of its means."""
     rows = []
     for number, curve in enumerate(picture.curves):
         for point in curve.points:

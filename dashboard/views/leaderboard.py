@@ -118,7 +118,7 @@ class DrawnTable:
     """CSS class of each row. The papers' rows look like beaten rows."""
     drawn: Bars | None = None
     links: tuple[Mapping[str, str], ...] = ()
-    """For each row: heading -> URL."""
+    """URLs of each row's cells, by heading."""
     whole: tuple[str, ...] = ()
     """Full name of each row; empty if the table displays it."""
     folded: tuple[Sequence[tuple[str, str]], ...] = ()
@@ -177,7 +177,7 @@ def markup(table: DrawnTable) -> str:
 
 
 def ranking(group: Group, links: Mapping[str, Mapping[str, str]], more: Sequence[str] = ()) -> DrawnTable:
-    """Return the table of the Leaderboard page."""
+    """Return the Leaderboard page's table of a group. `links` contains URLs by run id; `more` adds columns."""
     text = screen_table(group, more, page=True)
     difference = next((head.text for head in text.heads if head.text.startswith("vs ")), "")
     heading_of = {"strategy": "strategy", "difference": difference}

@@ -27,7 +27,7 @@ MESSAGE = 300
 
 
 def is_open(work: RunWork) -> bool:
-    """Return whether the latest attempt of a run has no end."""
+    """Return whether the latest attempt of a run has no recorded end."""
     return bool(work.attempts) and work.attempts[-1].ended is None
 
 
@@ -83,8 +83,8 @@ def row(work: RunWork) -> dict[str, object]:
 
 
 HELP: Mapping[str, str] = {
-    "run": "The run's name, or its id: a digest of all choices that affect its numbers.",
-    "samples": "The sample set; [:N] means the first N of it.",
+    "run": "The run's name, or its id: a digest of all settings and versions that affect its numbers.",
+    "samples": "The sample set; [:N] means N of its samples, from the repositories in turn.",
     "state": " ".join(f"{name}: {says}" for name, says in STATES.items()),
     "progress": "Share of planned samples with a result, in percent.",
     "finished": "Samples with a result.",
@@ -93,7 +93,7 @@ HELP: Mapping[str, str] = {
     "unjudged": "Completions of functions that tests have not judged yet.",
     "faults": "Faults of the last attempt; a sample with a fault is missing until it is repeated.",
     "last start": "Start of the last attempt, in UTC.",
-    "origin": "run: made here. imported: recorded elsewhere and read from a file. "
+    "origin": "run: measured here. imported: recorded elsewhere and read from a file. "
     "reference: ships with ctxbench, as scores without prompts.",
 }
 
@@ -157,8 +157,8 @@ def fault_rows(groups: Sequence[FaultGroup]) -> list[dict[str, object]]:
 
 
 FAULT_HELP: Mapping[str, str] = {
-    "kind": "machine: a machine or server failed; strategy: the method itself failed, or its prompt was too "
-    "long for the model.",
+    "kind": "machine: a machine or server failed; strategy: the strategy itself failed, or its prompt was "
+    "too long for the model.",
     "message": "The error message, on one line.",
     "count": "Number of faults in all attempts.",
     "last attempt": "Start of the last attempt with the fault, in UTC; faults have no time of their own.",

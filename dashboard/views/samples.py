@@ -76,7 +76,7 @@ def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
 
 
 def belongs(kind: tuple[str, str], profile: str) -> bool:
-    """Return whether a profile's page displays a (profile, metric): its own metrics, context metrics, the verdict."""
+    """Return whether a profile's page displays a stored (profile, metric): its own, context metrics, the verdict."""
     stored_profile, metric = kind
     of_context = stored_profile == CONTEXT and common_metric(metric) is not None
     return metric == PASS or stored_profile == profile or of_context
@@ -142,23 +142,23 @@ def pages(total: int) -> int:
 
 
 DETAIL_HELP: Mapping[str, str] = {
-    "block": "Position in the prompt; empty if left out.",
+    "block": "Position in the prompt; empty for a dropped block.",
     "kind": "infile: the file itself; similar: code found elsewhere; api: signatures; other kinds are the "
-    "method's own.",
+    "strategy's own.",
     "places": "Files and lines of the block, counted from 1.",
     "score": "Score by the retriever; scores of different retrievers cannot be compared.",
     "tokens": "Length in tokens, by the tokenizer of budgets.",
     "state": "kept whole, cut to fit, or dropped.",
     "reason": "Why the block was dropped.",
     "gain": "Bits that the block saves on the reference, if measured by `ctxbench diagnose`.",
-    "call": "The order in which the model was asked.",
+    "call": "Number of the call, in the order in which the model was asked.",
     "role": "Purpose of the call; final: the completion that is scored.",
     "tokens in": "Tokens of the prompt, as the generator counts them.",
     "cached": "Prompt tokens that the service had cached.",
     "tokens out": "Tokens of the answer.",
     "seconds": "Seconds until the answer.",
     "price": "US dollars, if the model's price is known.",
-    "finish": "Why the answer ended: a stop, its natural end, or the token limit (length).",
+    "finish": "Why the answer ended. stop: a stop sequence or its natural end; length: the token limit.",
     "step": "Number of the model's answer; an answer may call several tools.",
     "tool": "Tool that the model called; none: an answer without a call, which also counts as a step.",
     "arguments": "Arguments as the model wrote them.",
@@ -298,7 +298,7 @@ def verdict(judged: StoredVerdict) -> str:
 
 def doubted(judged: StoredVerdict) -> str:
     """Return a phrase about the first verdict if the tests were repeated; otherwise empty."""
-    return f"first {judged.earlier}; then again with no other job beside it" if judged.earlier else ""
+    return f"first {judged.earlier}; then again while no other job ran" if judged.earlier else ""
 
 
 def cost_phrase(detail: Detail) -> str:
@@ -309,7 +309,7 @@ def cost_phrase(detail: Detail) -> str:
         (
             f"{detail.context_tokens} tokens of context",
             f"{len(detail.calls)} {'call' if len(detail.calls) == 1 else 'calls'}",
-            f"method {seconds(detail.strategy_seconds)} s",
+            f"strategy {seconds(detail.strategy_seconds)} s",
             f"model {seconds(detail.generator_seconds)} s",
         )
     )

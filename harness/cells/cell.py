@@ -42,17 +42,17 @@ class RemoteRepository:
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
-        """Return the windows most similar to `text`, best first."""
+        """Return the repository's windows of `size` lines most similar to `text`, best first."""
         return wire.load_hits(
             self._question("similar_windows", text=text, top=top, size=size, stride=stride, before=before)
         )
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the units most similar to `text`, best first."""
+        """Return the functions, or other code units, most similar to `text`, best first."""
         return wire.load_found(self._question("search", text=text, unit=unit, ranker=ranker, top=top))
 
     def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
-        """Return the lines that contain `pattern`, which is plain text."""
+        """Return the repository's lines that contain `pattern`, which is plain text."""
         return wire.load_found(self._question("grep", pattern=pattern, top=top))
 
     def engine(self, name: str) -> RemoteEngine:
@@ -75,12 +75,12 @@ class RemoteEngine:
         self._question, self._name = question, name
 
     def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
-        """Return the engine's results, best first."""
+        """Return the engine's results for the query `text`, best first."""
         return wire.load_found(self._question("engine", name=self._name, text=text, top=top, before=before))
 
 
 class RemoteModel:
-    """The model, queried over the socket."""
+    """The model that a strategy may ask, queried over the socket."""
 
     def __init__(self, ask: Ask, *, instructs: bool, summarises: bool) -> None:
         self._ask, self.instructs, self.summarises = ask, instructs, summarises
@@ -93,7 +93,7 @@ class RemoteModel:
 
 
 class RemoteSandbox:
-    """The sandbox, reached over the socket."""
+    """The sandbox that runs a strategy's programs, reached over the socket."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -106,13 +106,13 @@ class RemoteSandbox:
 
 
 class Ask:
-    """Sends questions to the trusted side, one at a time; thread-safe."""
+    """Sends questions to the trusted process outside the cell, one at a time; thread-safe."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel, self._lock = channel, threading.Lock()
 
     def __call__(self, **question: Any) -> Any:
-        """Return the answer, or raise the fault that the trusted side reports."""
+        """Return the answer, or raise the fault that the trusted process reports."""
         with self._lock:
             protocol.send(self._channel, question)
             answer = protocol.take(self._channel)

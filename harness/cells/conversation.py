@@ -1,4 +1,4 @@
-"""The trusted side of the conversation with a cell: checks messages, answers questions, enforces the cell's limits."""
+"""ctxbench's side of the conversation with a cell: checks messages, answers questions, enforces the cell's limits."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CellConversation:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause the clock while the trusted side works, because this time does not count as the strategy's."""
+        """Pause the clock while ctxbench prepares an answer, because this time does not count as the strategy's."""
         with self._clock.paused():
             yield
 
@@ -140,7 +140,7 @@ def translate_disconnects() -> Iterator[None]:
 
 
 def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFault:
-    """Return the one-line fault of a strategy that failed on a sample."""
+    """Return the fault to raise for a strategy that failed on a sample."""
     return StrategyFault(f"the strategy {what}", where=f"{spec} on {sample}", cure=cure or to_check(spec))
 
 
@@ -162,7 +162,7 @@ def three_texts(report: object) -> tuple[str, str, str]:
 
 
 def channel() -> tuple[socket.socket, socket.socket]:
-    """Return a socket pair: the trusted side's end, which receives the sender's process number, and the cell's end."""
+    """Return a socket pair: ctxbench's end, which receives the sender's process number, and the cell's end."""
     mine, theirs = socket.socketpair()
     if (passes := getattr(socket, "SO_PASSCRED", None)) is not None:
         mine.setsockopt(socket.SOL_SOCKET, passes, 1)
@@ -170,7 +170,7 @@ def channel() -> tuple[socket.socket, socket.socket]:
 
 
 def greeted(mine: socket.socket) -> int:
-    """Wait for a cell's greeting, which precedes the import of the strategy. Return the cell's process number, or 0.
+    """Wait for a cell's greeting, sent before the import of the strategy. Return the process number, or 0 if unknown.
 
     Raises:
         CellGone: if the cell sends no greeting.
@@ -209,7 +209,7 @@ class Clock:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Pause the clock while the strategy waits for the trusted side."""
+        """Pause the clock while the strategy waits for an answer."""
         began = time.monotonic()
         try:
             yield
@@ -258,7 +258,7 @@ class Clock:
         if self._worked + self._waited >= self._next_remark:
             self._next_remark = 2 * (self._worked + self._waited)
             self._remark(
-                f"{self._worked:.0f} of {limits.work:g} seconds worked, "
+                f"{self._worked:.0f} of {limits.work:g} processor seconds used, "
                 f"{self._waited:.0f} of {limits.wait:g} seconds idle"
             )
 
@@ -279,7 +279,7 @@ class Questions:
             ProtocolError: if the question is unknown, or an argument is missing, of another type or too long.
             Excess: if the strategy asks too many questions.
             NoRanker: if the user has to install an encoder.
-            InputFault: from the repository, or if a text is too long or the strategy may not choose the ranker.
+            InputFault: if the repository refuses the question, or its text, window or ranker is not allowed.
         """
         self._account.take("questions")
         _check(call, arguments)
@@ -338,7 +338,7 @@ def _check(call: str, arguments: Mapping[str, Any]) -> None:
         )
     if call == "similar_windows" and arguments["size"] > protocol.OVERLAP * max(1, arguments["stride"]):
         raise InputFault(
-            f"windows of {arguments['size']} lines every {arguments['stride']} overlap too often",
+            f"windows of {arguments['size']} lines with a stride of {arguments['stride']} overlap too often",
             cure=f"use a stride of at least 1/{protocol.OVERLAP} of the size",
         )
 

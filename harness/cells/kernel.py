@@ -46,7 +46,7 @@ Process = tuple[int, int]
 
 
 class Namespaces:
-    """The namespaces of the fork server, which create the namespaces of each cell."""
+    """The Linux namespaces of the fork server. `fork` and `furnish` set up each cell's own namespaces."""
 
     def __init__(self, visible: Sequence[str], hidden: Iterable[str], stage: str) -> None:
         """Enter the namespaces in a child that replaces this process, which must have no threads.
@@ -70,7 +70,7 @@ class Namespaces:
         os.chdir(current_folder)
 
     def fork(self) -> int:
-        """Fork a child in a new process namespace. All descendants of the child end with the child.
+        """Fork a child in a new PID namespace. All descendants of the child end with the child.
 
         Raises:
             OSError: if no process can be created.
@@ -81,10 +81,10 @@ class Namespaces:
         return os.fork()
 
     def furnish(self, uid: int | None) -> None:
-        """Mount the writable folder of this cell. Its owner is `uid`, or the current user for None.
+        """Mount the writable folder of this cell. The folder belongs to `uid`, or to the current user for None.
 
         Raises:
-            OSError: if the kernel refuses.
+            OSError: if the kernel refuses the mount.
         """
         os.close(self._pids)
         _check(_libc().unshare(_NEWNS), "new mount namespace")
@@ -246,7 +246,7 @@ class Usage:
     memory: int
     """Bytes of memory. Memory that several processes share may be counted several times."""
     runnable: bool
-    """Whether a process is running, or waiting for a free processor."""
+    """Whether any of the processes is running or waiting for a free processor."""
 
 
 def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
@@ -289,7 +289,7 @@ class Work:
         return any(self._unclaimed)
 
     def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the processor seconds since the last call, including the measured time of ended children."""
+        """Return the processor seconds used since the last call, including those of children that have ended."""
         before, self.processes = self.processes, processes
         ended = [counts for process, counts in before.items() if process not in processes]
         ticks = claimed_ticks = claimed_faults = 0

@@ -1,4 +1,4 @@
-"""Starts and stops cells, answers their questions, and reads strategies' registrations, on the trusted side."""
+"""Starts and stops cells, answers their questions, and reads strategies' registrations, in ctxbench's own process."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ForkedCells:
         self._remarked = -math.inf
 
     def describe(self) -> Mapping[str, str]:
-        """Return the isolation level: ``process+landlock+namespaces``, or less if the kernel refuses some.
+        """Return how cells are isolated: ``process+landlock+namespaces``, or fewer of these if the kernel refuses some.
 
         Raises:
             MachineFault: if no cell could be started.
@@ -283,7 +283,7 @@ def open_cells(
     limits: StrategyBounds | None = None,
     common: Mapping[str, Any] | None = None,
 ) -> Iterator[ForkedCells]:
-    """Provide cells; stop them on exit.
+    """Provide cells to run strategies, and stop the cells on exit.
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
@@ -316,7 +316,7 @@ def open_registrations(hidden: Sequence[Path]) -> Iterator[Registrations]:
 
 
 def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[StrategyCheck]:
-    """Run the conformance checks on a strategy in cells like a run's, with at most `CHECK_WAIT` seconds of waiting.
+    """Run the conformance checks on a strategy in cells, with at most `CHECK_WAIT` seconds of waiting per sample.
 
     Raises:
         InputFault: if the spec is wrong, or the strategy cannot be imported.
@@ -360,7 +360,7 @@ class Registrations:
         return self._bound[spec]
 
     def file_versions(self, spec: str) -> Mapping[str, str]:
-        """Return name (``file.py@name``) -> version, for each strategy file that a spec names."""
+        """Return the version of each strategy file that a spec names, by the strategy's name (``file.py@name``)."""
         bound = self.bound(spec)
         names = _names(bound, spec) if "@" in bound.spec else []  # called for every sample: parse only if needed
         return {name: self.get(name).version for name in names if "@" in name}

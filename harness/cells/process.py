@@ -168,7 +168,7 @@ class Remarks:
 
     @contextlib.contextmanager
     def of_cell(self) -> Iterator[int]:
-        """Yield an in-memory file for a cell's output, and print its content when the context ends."""
+        """Yield the descriptor of a file for a cell's output, and print the file's content when the context ends."""
         handle = _file()
         try:
             yield handle

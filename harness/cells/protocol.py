@@ -89,7 +89,7 @@ class StrategyCard:
 
     @classmethod
     def of(cls, bound: Bound[Any]) -> StrategyCard:
-        """Return the card of a strategy with its parameters."""
+        """Return the card of the strategy and parameters in `bound`."""
         return cls(
             spec=bound.spec,
             kinds=bound.kinds,
@@ -139,10 +139,10 @@ class Cells(Protocol):
 
 
 class InlineCells:
-    """Runs strategies in this process without isolation, for tests and conformance checks."""
+    """Runs strategies in this process without isolation, for tests."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
-        """Return the strategy's prompt."""
+        """Return the strategy's prompt for one query."""
         from ctxbench.strategies import resolve  # noqa: PLC0415 - the fork server imports this module too
 
         return resolve(spec)(query, repo, generate, execute)
@@ -165,7 +165,7 @@ class StrategyBounds:
     work: float = _WORK
     """Processor seconds of the cell's processes."""
     wait: float = _WAITS * _WORK
-    """Seconds during which none of the cell's processes was runnable, although no question was pending."""
+    """Seconds in which no process of the cell was runnable and no question was pending."""
     memory: int = 4 * GIGABYTE
     """Bytes of memory, for each process of the cell and for all its processes together."""
     received: int = 32 << 20
@@ -178,7 +178,7 @@ class StrategyBounds:
     drafts: int = 200
     programs: int = 200
     indices: int = 80
-    """Distinct indices: windows of a size and stride, or units under a ranker."""
+    """Number of search indices: one per window size and stride, or per code unit and ranker."""
     seconds: float = 120.0
     """Processor seconds to answer the strategy's questions, excluding `index_seconds`."""
     index_seconds: float = 7200.0
@@ -186,7 +186,7 @@ class StrategyBounds:
 
     @classmethod
     def of_work(cls, seconds: float) -> StrategyBounds:
-        """Return the default limits, except for the processor seconds of the cell; waiting is limited in proportion."""
+        """Return the default limits, but with `seconds` of processor time and a waiting time in proportion."""
         return cls(work=seconds, wait=_WAITS * seconds)
 
 
@@ -200,7 +200,7 @@ class Excess(Exception):
 
 
 class UsageMeter:
-    """Counts what a strategy uses for one sample. Each thread has its own meter."""
+    """Counts the questions, bytes and seconds that a strategy uses for one sample. Each thread has its own meter."""
 
     def __init__(self, bounds: StrategyBounds) -> None:
         self._bounds = bounds
@@ -263,7 +263,7 @@ def send(
 ) -> int:
     """Send one message of at most `most` bytes, and return its size in bytes.
 
-    Blocks until the receiver has read the message. `look` is called after each timeout of the channel, and may raise to
+    Blocks while the channel's buffer is full. `look` is called after each timeout of the channel, and may raise to
     end the wait.
 
     Raises:
@@ -279,7 +279,7 @@ def send(
 
 
 def take(channel: socket.socket) -> dict[str, Any]:
-    """Return the next message from the trusted side. The message's content is not checked.
+    """Return the next message that ctxbench's process sent to a cell. The message's content is not checked.
 
     Raises:
         EOFError: if the sender has ended.
@@ -359,7 +359,7 @@ def _float(text: str) -> float:
 
 def _int(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
-        raise ProtocolError(f"a number has {len(text)} digits")
+        raise ProtocolError(f"a number has {len(text)} digits, which is too many")
     return int(text)
 
 

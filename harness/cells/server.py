@@ -185,7 +185,7 @@ class Server:
         seccomp.restrict(refused, absent=_ABSENT, families=(), judged=judged, newest=_NEWEST + 1)
 
     def serve(self) -> None:
-        """Carry out orders until the trusted side closes its socket."""
+        """Start and end cells as ordered over the socket, until ctxbench's process closes the socket."""
         while True:
             try:
                 raw, handles, _, _ = socket.recv_fds(self._control, ORDER.size, 2)
@@ -322,7 +322,7 @@ def _load() -> None:
 
 
 def main() -> None:
-    """Confine the server as the trusted side orders, report the resulting confinement, and serve."""
+    """Confine this process by the settings from the socket, report the resulting isolation, and carry out orders."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trusted side decides when work ends
     os.umask(0o022)  # cells must be able to enter the folders made for them
     for stream in (sys.stdout, sys.stderr):

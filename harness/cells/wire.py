@@ -54,7 +54,7 @@ def dump_query(query: Query) -> dict[str, Any]:
 
 
 def load_query(data: Mapping[str, Any]) -> Query:
-    """Return the query that `dump_query` wrote. The data is not checked, because the trusted side sends it."""
+    """Return the query that `dump_query` wrote. The data is not checked, because ctxbench itself sends it."""
     changed = {
         "language": languages.get(data["language"]),
         "kind": Kind(data["kind"]),
@@ -345,7 +345,7 @@ def whole(data: object, least: int, most: int) -> int:
     """Return `data`, checked to be a whole number from `least` to `most`."""
     integer: int = checked(data, int)
     if not least <= integer <= most:
-        raise ProtocolError(f"{integer} is not from {least} to {most}")
+        raise ProtocolError(f"{integer} is not between {least} and {most}")
     return integer
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @home_option
 @db_option
 def compare(*, runs: tuple[str, ...], metric: str | None, profile: str, form: str, home: Home, db: str | None) -> None:
-    """Compare runs with the first RUN: differences, p-values and repositories, on the samples that both completed.
+    """Compare runs with the first RUN, on samples that both completed: differences, p-values, means by repository.
 
     RUN is a run id from `ctxbench run` or `ctxbench runs`, the beginning of an id, a run's name, or a strategy. A
     strategy means its newest complete run. RUN includes all runs that differ from it only in the seed. If you name two
@@ -65,7 +65,7 @@ def compare(*, runs: tuple[str, ...], metric: str | None, profile: str, form: st
     default=2,
     show_default=True,
     metavar="N",
-    help="Rows of the board that will test the difference, including the baseline; the test corrects for the others.",
+    help="Number of rows on the board that will test the difference, with the baseline; p is corrected for them all.",
 )
 @format_option("table", "json")
 @home_option
@@ -134,7 +134,7 @@ def diagnose(
     home: Home,
     db: str | None,
 ) -> None:
-    """Measure the value of each retrieved block: how many more bits the answer costs when only this block is left out.
+    """Measure each retrieved block's value: how many more bits the reference costs when only this block is left out.
 
     RUN is an id printed by `ctxbench run`, or its beginning. Each block is measured separately, so try --limit first.
     Run the command again to measure only what is missing. Afterwards the leaderboard's JSON contains `block_gain`.

@@ -84,7 +84,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     metavar="TIME",
     callback=_budget,
     help="Draw as many samples as fit into TIME (90s, 10m, 1h). The command times a few samples first and stores "
-    "the number.",
+    "the resulting N.",
 )
 @since_option
 @click.option("--metric", metavar="METRIC", help="The metric that decides; default: the board's ranking metric.")
@@ -198,7 +198,7 @@ def _check_strategies(home: Home, specs: Sequence[str]) -> None:
         raise click.UsageError("Give two strategies or more: the baseline first, then those to compare with it.")
     controls = [spec for spec in specs if spec in CONTROLS]
     if specs[0] in controls or len(controls) == len(specs) - 1:
-        cure = "put a strategy first, and name another one beside the controls"
+        cure = "name at least two strategies that are not controls, one of them first"
         raise InputFault(f"{controls[0]} is a control, which is built from the answers and never tested", cure=cure)
     with open_registrations([home.root]) as registrations:
         bound = [registrations.bound(spec) for spec in specs if spec not in CONTROLS]
@@ -225,10 +225,10 @@ def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManif
     here = replace(workbench(sandbox, home), beside=lambda: None)
     adoption = adopt.adopt(ref, home, home.root / "decide", here, force=True, report=say)
     if adoption.manifest.tests is None:
-        why = adoption.trial.fault if adoption.trial is not None and adoption.trial.fault else "none of them runs"
+        why = adoption.trial.fault if adoption.trial is not None and adoption.trial.fault else "no test runs"
         cure = "leave --kind out, because lines need no tests, or give a manifest with [tests] (docs/repository.md)"
         raise InputFault(
-            f"the repository's tests judge no function on this machine: {why}", where=adoption.manifest.name, cure=cure
+            f"the tests cannot judge functions on this machine: {why}", where=adoption.manifest.name, cure=cure
         )
     return adoption.manifest
 

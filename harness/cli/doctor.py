@@ -28,7 +28,7 @@ _LITTLE = 5 * _GIB
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One result of the doctor's checks."""
+    """The result of one check of a machine."""
 
     name: str
     good: bool | None

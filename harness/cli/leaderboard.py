@@ -71,7 +71,7 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--metric",
         metavar="METRIC",
-        help="The metric that ranks; default: pass@1 for functions; copyable_bits for incontext; "
+        help="The metric that ranks the rows; default: pass@1 for functions; copyable_bits for incontext; "
         "definition_recall@1024 without a model; otherwise es, em or the first metric of the profile.",
     ),
     k_option,
@@ -94,8 +94,8 @@ _OF_BOARDS: tuple[Callable[..., Any], ...] = (
         type=click.Choice(["auto", "all", "none"]),
         default="auto",
         show_default=True,
-        help="Published numbers to show below the runs; auto: the nearest and the best of their benchmarks; all: all, "
-        "even without runs.",
+        help="Published numbers to show below the runs; auto: those of the runs' models and the best per benchmark; "
+        "all: all, even without runs.",
     ),
     _INVALID,
     _AFTER,

@@ -32,7 +32,7 @@ _OWN: dict[str, tuple[str, str]] = {
         "ctxbench.harness.cli.doctor:doctor",
         "Check this machine; --clean removes leftovers of crashes.",
     ),
-    "repo": ("ctxbench.harness.cli.repo:repo", "List, check and fetch benchmark repositories."),
+    "repo": ("ctxbench.harness.cli.repo:repo", "List, add, check and fetch benchmark repositories."),
     "samples": ("ctxbench.harness.cli.samples:samples", "Build, show, import and export sample sets."),
     "strategy": ("ctxbench.harness.cli.plugins:strategy", "List, show and check context strategies."),
     "engine": ("ctxbench.harness.cli.plugins:engine", "List, show and check context engines; measure leaks."),
@@ -46,7 +46,7 @@ _OWN: dict[str, tuple[str, str]] = {
         "ctxbench.harness.cli.score:rescore",
         "Compute missing metrics of stored completions, without asking a model.",
     ),
-    "results": ("ctxbench.harness.cli.results:results", "Import and export predictions and verdicts."),
+    "results": ("ctxbench.harness.cli.results:results", "Import predictions; export, pack and verify runs."),
     "leaderboard": ("ctxbench.harness.cli.leaderboard:leaderboard", "Rank the stored runs."),
     "scores": (
         "ctxbench.harness.cli.leaderboard:scores",

@@ -77,7 +77,7 @@ def fetch(names: tuple[str, ...], given: Path | None) -> None:
     metavar="NAME",
     help="Licence of the weights; default: read from PATH.",
 )
-@click.option("--chat", is_flag=True, help="Use the model's chat template where chat=auto.")
+@click.option("--chat", is_flag=True, help="Use the model's chat template if the generator has chat=auto.")
 def add(path: Path, name: str, license_name: str, chat: bool) -> None:
     """Register a model on this machine under a name. PATH is a GGUF file, or a folder that transformers reads.
 

@@ -48,7 +48,7 @@ class FormatChoice(click.types.StringParamType):
         self.files = files
 
     def names(self) -> tuple[str, ...]:
-        """Return the names to choose from, sorted."""
+        """Return the names of the formats to choose from, sorted."""
         from ctxbench.bench import formats
 
         return tuple(sorted(formats.sample_names() if self.files == "samples" else formats.prediction_names()))
@@ -60,11 +60,11 @@ class FormatChoice(click.types.StringParamType):
         return (formats.samples(name) if self.files == "samples" else formats.predictions(name)).shape
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Return the accepted names for the help text."""
+        """Return the accepted format names for the help text."""
         return f"[{'|'.join(self.names())}]"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name; fail if no installed format has it. Errors of a plug-in's import are raised."""
+        """Return the format's name; fail if no installed format has it. Errors of a plug-in's import are raised."""
         try:
             self.shape(value)
         except UnknownName:
@@ -76,12 +76,12 @@ class WithShapes(click.Command):
     """A command whose help lists the fields of each format that ``--format`` accepts."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of formats."""
+        """Write the list of formats and their fields."""
         with formatter.section("Shapes"):
             formatter.write_dl(self.shapes())
 
     def shapes(self) -> list[tuple[str, str]]:
-        """Return (name, fields) of every format."""
+        """Return the name of each format and the description of its fields."""
         [choice] = [param.type for param in self.params if isinstance(param.type, FormatChoice)]
         return [(name, choice.shape(name)) for name in choice.names()]
 
@@ -90,7 +90,7 @@ class ExportChoice(FormatChoice):
     """Option type for export formats: predictions, or whole runs."""
 
     def names(self) -> tuple[str, ...]:
-        """Return the names to choose from, sorted."""
+        """Return the names of the formats to choose from, sorted."""
         from ctxbench.harness.exports import RUN_FORMATS
 
         return tuple(sorted({*super().names(), *RUN_FORMATS}))
@@ -324,7 +324,7 @@ def summariser_options(function: F) -> F:
         type=click.Path(path_type=Path),
         callback=read,
         metavar="DIR",
-        help="Use the prompt of InferCom's release for the summariser; DIR is a checkout of it (see docs/strategy.md).",
+        help="Use InferCom's released prompt for the summariser; DIR is the release's checkout (see docs/strategy.md).",
     )(function)
     function = click.option(
         "--summarise-tests",
@@ -345,7 +345,7 @@ tokenizer_option = click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Count budgets and compare windows in p50k_base tokens, as the papers do; FILE is its vocabulary "
+    help="Count budgets and compare windows in p50k_base tokens, as the papers do; FILE is the vocabulary "
     "(see docs/strategies.md); default: ctxcode-1 tokens.",
 )
 

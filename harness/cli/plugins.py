@@ -171,7 +171,7 @@ def _papers(name: str) -> Iterator[str]:
 @strategy_seconds_option
 @home_option
 def check_strategy(spec: str, *, samples: str | None, strategy_seconds: float, home: Home) -> None:
-    """Run the conformance checks on a tiny repository, in a cell as in a run; exit 1 if one fails.
+    """Run a strategy's conformance checks on a tiny repository, in a cell as in a run; exit 1 if one fails.
 
     SPEC is name(key=value, …), path/to/file.py@name(key=value, …), or a preset.
     """
@@ -253,7 +253,7 @@ def show_engine(spec: str) -> None:
 @_SANDBOX
 @home_option
 def check_engine(spec: str, *, sandbox: str | None, home: Home) -> None:
-    """Run the conformance checks in a box, on a tiny repository; print a line per check; exit 1 if one fails.
+    """Run an engine's conformance checks in a box, on a tiny repository; print a line per check; exit 1 if one fails.
 
     SPEC is as for `ctxbench engine show`.
     """

@@ -24,7 +24,7 @@ _SAMPLE = Path(__file__).with_name("manifest.toml")
 
 @click.group()
 def repo() -> None:
-    """List, check and fetch benchmark repositories."""
+    """List, add, check and fetch benchmark repositories."""
 
 
 @repo.command("list")

@@ -41,7 +41,7 @@ _EXPORTED = ExportChoice("predictions")
 
 @click.group()
 def results() -> None:
-    """Import and export predictions and verdicts."""
+    """Import predictions; export, pack and verify runs."""
 
 
 @results.command("import", cls=WithShapes)
@@ -60,7 +60,7 @@ def results() -> None:
     "--reference: your build of S, if it has another name.",
 )
 @click.option(
-    "--strategy", default="", metavar="TEXT", help="Name of the strategy; default: the name in the file, or recorded."
+    "--strategy", default="", metavar="TEXT", help="Name of the strategy; default: the name in the file, or `recorded`."
 )
 @click.option(
     "--generator",
@@ -207,7 +207,7 @@ def export(
     if stored.missing and not partial:
         raise InputFault(
             f"{lacking}, such as {stored.missing[0]!r}",
-            cure="run the same `ctxbench run` again, or add --partial to export what is there",
+            cure="run the same `ctxbench run` again, or add --partial to export the other samples",
         )
     lines = list(rows(stored, shape, _samples_of(stored, shape, samples, home), repeat=repeat))
     write_jsonl(out, lines)
@@ -237,7 +237,7 @@ def _export_run(
     if lacking and not partial:
         raise InputFault(
             f"{lacking} of {exported.work.planned} samples of the run {exported.id} are missing",
-            cure="run the same `ctxbench run` again, or add --partial to export what is there",
+            cure="run the same `ctxbench run` again, or add --partial to export the other samples",
         )
     write_atomic(out, RUN_FORMATS[name].write(exported))
     click.echo(f"{out}: {exported.work.finished} of {exported.work.planned} samples")

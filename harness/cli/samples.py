@@ -45,7 +45,7 @@ _REASONS = {
 _COUNTS = ("files", "lines", "functions", "documented", "covered", "candidates", "usable", "tried")
 _UNJUDGED = ("blank_passed", "reference_failed", "reference_has_no_tests")
 """Reasons why tests cannot judge a function: an empty body passes, or the published code fails or runs no test."""
-_CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "judged by such tests too"}
+_CLOCKS = {"kept_clocks_only": "judged only by tests that read a clock", "kept_clocks_too": "also by other tests"}
 
 
 def _since(ctx: click.Context, param: click.Parameter, value: str | None) -> Since | None:
@@ -127,7 +127,7 @@ def list_sets(home: Home) -> None:
     "first_use=member, as in projbench(cursor=value).",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed for all random choices.")
-@workers_option("Functions to judge at once; with --since, files to date at once.")
+@workers_option("Functions to judge at once; with --since, files whose lines are dated at once.")
 @click.option("--force", is_flag=True, help="Replace an existing set of this name.")
 @sandbox_option
 @home_option
@@ -220,9 +220,7 @@ def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ..
 
 def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: SampleSet) -> None:
     if kind not in standard_set.digests:
-        say(
-            f"no {kind} samples of {standard_set.name} are published yet; the next version of ctxbench may build others"
-        )
+        say(f"no {kind} samples of {standard_set.name} are published yet; the next release may build other samples")
         return
     if sample_set.digest != standard_set.digests[kind]:
         raise InputFault(
@@ -230,7 +228,7 @@ def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: Sa
             + _differing(standard_set.name, kind, {sample.id for sample in sample_set.samples}),
             cure="compare only with runs over the same digest, or use the version of ctxbench that published the set",
         )
-    say(f"equal to the published samples of {standard_set.name}")
+    say(f"the samples are equal to the published samples of {standard_set.name}")
 
 
 def _differing(name: str, kind: str, built: Set[str]) -> str:
@@ -257,7 +255,7 @@ def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoMa
 def build_lines(
     manifests: Sequence[RepoManifest], home: Home, name: str, since: Since | None, protocol: str | None, **options: Any
 ) -> SampleSet:
-    """Build a set of lines by the rules of a protocol. `options` are passed to `bench.lines.build.build`."""
+    """Build a set of line samples by the rules of a protocol. `options` are passed to `bench.lines.build.build`."""
     from ctxbench.bench.lines.build import build
     from ctxbench.bench.lines.candidates import OURS, read_protocol
 
@@ -274,7 +272,7 @@ def build_functions(
     per_repo: int | None,
     **options: Any,
 ) -> SampleSet:
-    """Build a set of functions in a sandbox. `options` are passed to `bench.functions.build.build`."""
+    """Build a set of function samples in a sandbox. `options` are passed to `bench.functions.build.build`."""
     from ctxbench.bench.functions.build import build, check
     from ctxbench.bench.lines.candidates import OURS
     from ctxbench.sandbox import wheels
@@ -406,8 +404,8 @@ def _show_tests(entry: Mapping[str, Any]) -> None:
         click.echo(f"  {'clocks':12} " + ", ".join(f"{label} {entry[key]}" for key, label in _CLOCKS.items()))
     if entry.get("mutants"):
         faults = entry["mutants"]
-        noticed = f"{faults['killed']} of {faults['tried']} noticed, {faults['killed_by_all']} by all tests that run it"
-        click.echo(f"  {'faults':12} {noticed}")
+        noticed = f"{faults['killed']} of {faults['tried']} by judging tests, {faults['killed_by_all']} by any test"
+        click.echo(f"  {'faults':12} noticed {noticed}")
 
 
 def _show_import(about: Mapping[str, Any]) -> None:

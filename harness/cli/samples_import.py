@@ -57,7 +57,7 @@ _SHAPES = FormatChoice("samples")
     type=click.Choice(["on", "off"]),
     default="on",
     show_default=True,
-    help="Hide copies of answers from strategies; off reproduces published settings, with a remark.",
+    help="Hide copies of answers from strategies; off reproduces published settings and adds a remark to the set.",
 )
 @click.option(
     "--packages",
@@ -72,7 +72,7 @@ _SHAPES = FormatChoice("samples")
 @click.option("--force", is_flag=True, help="Replace an existing set of this name.")
 @home_option
 def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any) -> None:
-    """Make a sample set from another benchmark's FILES.
+    """Build a sample set from another benchmark's FILES.
 
     FILES are JSON Lines, JSON documents (.json), both also gzipped (.gz), or Parquet files. With --repos, prompts are
     built from the repositories, and strategies can search these. Without it, strategies have only the text in FILES.
@@ -167,8 +167,8 @@ def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mappi
 def export(name: str, shape: str, out: Path, home: Home) -> None:
     """Write the set NAME, with answers, as a file of JSON Lines.
 
-    `ctxbench` stores each sample's reference under the key `reference`. Some formats can only be imported, and a format
-    refuses samples that it cannot express.
+    The format `ctxbench` stores each sample's reference under the key `reference`. Some formats can only be imported,
+    and a format refuses samples that it cannot express.
     """
     from ctxbench.bench import formats
     from ctxbench.bench import samples as sets

@@ -46,8 +46,8 @@ _SHOWN_FAULTS = 5
     default="ctxbench",
     show_default=True,
     metavar="NAME",
-    help="ctxbench (corrected), crosscodeeval, repocoder, infercom, rlcoder_repoeval (equal to the published code), "
-    "or all, to compare them.",
+    help="Metric profile: ctxbench (corrected), crosscodeeval, repocoder, infercom, rlcoder_repoeval (equal to the "
+    "published code), or all, to compare them.",
 )
 @click.option(
     "--language",
@@ -61,7 +61,7 @@ _SHOWN_FAULTS = 5
     default=None,
     help="File for the scores of each line; default: stdout.",
 )
-@workers_option("Processes.")
+@workers_option("Scoring processes to run at once.")
 def score(file: Path, profile: str, language: str, out: Path | None, workers: int) -> None:
     """Score the completions in FILE (JSON Lines: id, prompt, prediction, ground_truth).
 
@@ -287,7 +287,7 @@ def _rescored(
     "--completions",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="JSON Lines: sample, text (the whole function), and optionally index, strategy, generator.",
+    help="Completions as JSON Lines: sample, text (the whole function), and optionally index, strategy, generator.",
 )
 @click.option(
     "--run",

@@ -110,8 +110,8 @@ EndAt = Callable[[float, Callable[[float], CtxbenchError]], None]
 def time_limit() -> Iterator[EndAt]:
     """Yield a function that sets or changes the time limit of the block. Call this from the main thread only.
 
-    At the limit, the block is interrupted as by Ctrl-C and raises the fault. If it still runs `SECONDS` later, the
-    process ends with the same message.
+    At the limit, the block is interrupted as by Ctrl-C and raises the limit's fault. If it still runs `SECONDS` later,
+    the process ends with the same message.
     """
     timer, ended, faults = threading.Timer(0.0, lambda: None), threading.Event(), list[CtxbenchError]()
 

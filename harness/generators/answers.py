@@ -80,7 +80,7 @@ class End:
 
 
 def end_of(request: Request, *, chat: bool) -> End:
-    """Return the rules for the end of an answer to a request. A line from a `chat` model ends at a tag."""
+    """Return the rules for the end of an answer to a request. A `chat` model may write text before the line."""
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)
 

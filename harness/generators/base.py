@@ -36,7 +36,7 @@ _LONGEST = 1e8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Decoding parameters; greedy by default, as in both papers."""
+    """Decoding parameters; by default greedy with 128 tokens, as in the InferCom paper."""
 
     max_tokens: int = 128
     temperature: float = 0.0
@@ -115,7 +115,7 @@ class TooLong(MachineFault):
 class CutShort(MachineFault):
     """Raised if the service truncated the prompt silently.
 
-    Unlike `TooLong`, this fault counts as a failure of the generator, so a run that gets no other answers ends.
+    Unlike `TooLong`, this fault counts as a failure of the generator, so a run that gets only such faults ends.
     """
 
 
@@ -210,7 +210,7 @@ class Generator(ABC):
 
     def _undefined(self, capability: str, method: str) -> MachineFault:
         where, cure = f"generator {type(self).__name__}", f"define {method}, or leave {capability} out of Capabilities"
-        return MachineFault(f"the generator declares {capability}, but has no {method}", where=where, cure=cure)
+        return MachineFault(f"the generator declares {capability}, but has no method {method}", where=where, cure=cure)
 
 
 Factory = Callable[..., Generator]
@@ -304,7 +304,7 @@ def settings_of(generator: str) -> dict[str, str]:
 
 
 def fits(match: Sequence[str], *names: str) -> bool:
-    """Return whether any pattern in `match` fits any of the names. Empty names are ignored."""
+    """Return whether any shell pattern in `match` fits any of the names. Empty names are ignored."""
     return any(fnmatchcase(name, pattern) for pattern in match for name in names if name)
 
 

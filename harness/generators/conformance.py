@@ -37,7 +37,7 @@ _TOOL_TOKENS = 256
 
 @dataclass(frozen=True, slots=True)
 class GeneratorFinding:
-    """The outcome of one check."""
+    """The outcome of one check of a generator."""
 
     name: str
     passed: bool
@@ -56,14 +56,14 @@ def check(generator: Generator) -> list[GeneratorFinding]:
 
 
 def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
-    """Yield (capability, description) for a generator, without a request to the model.
+    """Yield the name and a description of each capability of a generator, without a request to the model.
 
     Raises:
         InputFault: if the model's files cannot be read.
     """
     able = generator.capabilities
     yield "instructions", "follows instructions" if able.instructs else "continues text; ctxbench asks it for no plans"
-    yield "tools", "calls tools itself" if able.tools else "reads and writes calls as text"
+    yield "tools", "calls tools itself" if able.tools else "reads and writes tool calls as text"
     copies = "not measured; the built-in copy model measures copyable bits"
     yield "context gain", "measures texts itself" if able.log_likelihoods else copies
     window = generator.window if able.counts else 0
@@ -174,7 +174,7 @@ def _measuring_beside(generator: Generator, request: Request, answer: str) -> tu
 
 
 def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
-    """Check that a service reads the whole prompt; return (check, passed, description).
+    """Check that a service reads the whole prompt. Return the name, success and description of each check.
 
     Some services silently truncate long prompts (Ollama at 4,096 tokens by default), or treat a text to continue as a
     chat message. Both change every score, and both show in the reported number of tokens for a repeated text. The check
@@ -191,7 +191,7 @@ def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
     except TooLong as fault:
         many, refused = 0, fault.what
     if not (first.counted and some.counted):
-        return [("reads prompts whole", True, "unknown: the server counts no tokens")]
+        return [("reads prompts whole", True, "unknown: the server does not report token counts")]
     per_repetition = (some.tokens_in - first.tokens_in) / (_SOME - _FEW)
     around = max(0, round(first.tokens_in - _FEW * per_repetition))
     expected = round(first.tokens_in + (_MANY - _FEW) * per_repetition)

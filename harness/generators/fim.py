@@ -1,8 +1,8 @@
 """Fill-in-the-middle prompts, which show the model the text after the cursor too.
 
-The strategy's prompt is the text before the cursor. The text after the cursor has at most `MOST` tokens (512, as in
-CrossCodeEval's programs) and a quarter of a small window. Strategies never see it. The model's special tokens separate
-the texts. If a text contains such a token, a blank is inserted into the token, and the prompt is flagged.
+The part before the cursor is the strategy's prompt. The part after it, which strategies never see, has at most `MOST`
+tokens (512, as in CrossCodeEval's programs), and at most a quarter of the window. The model's special tokens separate
+the parts. If a part contains such a token, a blank is inserted into the token, and the prompt is flagged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Template:
 
     name: str
     before: str
-    """Special token in front of the text before the cursor, as written in a server's prompt."""
+    """Special token in front of the text before the cursor, spelled as in a prompt for a server."""
     after: str
     """Special token in front of the text after the cursor."""
     middle: str = ""
@@ -53,7 +53,7 @@ class Template:
     models: str
     """Regular expression that matches the model names of the family."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Special token -> its spelling in the vocabulary, for tokens whose spelling differs."""
+    """The vocabulary's spelling by special token, for tokens whose spelling differs."""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def of_name(model: str, *, family_name: str = AUTO, chat: bool = False, where: s
     """Return the template called `family_name`, or, for `AUTO`, the template that fits the model's name.
 
     Raises:
-        InputFault: if no template fits, or the model is used as a `chat` model, which cannot fill in.
+        InputFault: if no template fits, or the model is used as a `chat` model, which cannot fill in the middle.
     """
     _refuse_chat(chat, where, "set endpoint=completions, and use a model trained to fill in the middle")
     if family_name != AUTO:
@@ -190,7 +190,7 @@ def strategy_prompt(prompt: Prompt) -> Prompt:
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
-    """Return a strategy's prompt. Blocks of kinds that only the harness may use become plain text."""
+    """Return a strategy's prompt, with plain text in place of block kinds that only the harness may use."""
     if not any(block.kind in _OURS for block in prompt.blocks):
         return prompt
     blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)
@@ -198,13 +198,13 @@ def of_strategy(prompt: Prompt) -> Prompt:
 
 
 def suffix_block(sample: Sample) -> Block:
-    """Return the text after the answer of a line sample, at most `MOST` tokens.
+    """Return the text after the reference of a line sample, truncated to `MOST` tokens.
 
     Raises:
         InputFault: if the sample is a function, or its text after the cursor is unknown.
     """
     if sample.kind is not Kind.LINE:
-        what = f"{sample.id} is a function, whose prompts already show the code after it"
+        what = f"{sample.id} is a function, but fill in the middle needs line samples"
         raise InputFault(what, where="--fim", cure="leave --fim out")
     if sample.suffix is None:
         what = f"the text after {sample.id} was not recorded"
@@ -248,7 +248,7 @@ def template_of(generator: Generator) -> Template:
         InputFault: if the model cannot fill in the middle.
     """
     if not generator.capabilities.fills:
-        cure = "leave --fim out, or use hf, vllm or openai with a model trained for it"
+        cure = "leave --fim out, or use hf, vllm, serve or openai with a model trained for it"
         raise InputFault("this generator cannot fill in the middle", where="--fim", cure=cure)
     return generator.infilling()
 

@@ -75,10 +75,10 @@ def hf(
         device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: a GPU if the machine has one.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: the format of the stored weights, but float32 on a
             processor that is slower with 16 bits (measured once).
-        batch: answers computed at once.
-        window: tokens of prompt and answer; 0 for the model's configured length.
+        batch: number of answers computed at once.
+        window: maximum tokens of prompt and answer; 0 for the model's configured length.
         chat: whether prompts use the model's chat template: ``on``, ``off``, or ``auto``:
-            as in `ctxbench model list`, or by its name (``…-Instruct``, ``…-chat``).
+            as in `ctxbench model list`, or by the model's name (``…-Instruct``, ``…-chat``).
     """
     if not _DEVICE.fullmatch(device):
         raise InputFault(f"device={device} is invalid", where="hf", cure="use cpu, cuda, cuda:1 or auto")
@@ -107,7 +107,7 @@ class HF(Local):
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
-        """Digest of the model's files, with the number format if this machine chose it."""
+        """Version of the decoding, digest of the model's files, and the number format if this machine chose it."""
         chosen = "" if self._dtype == self._settings.dtype else f"-{self._dtype}"
         return f"{PROTOCOL}-{model_digest(self._folder)}{chosen}"
 
@@ -163,7 +163,7 @@ class HF(Local):
 
     @property
     def remark(self) -> str:
-        """Line for the user: how many tokens the model has read, relative to the number needed."""
+        """Line for the user: the number of tokens that the model has read, also as a multiple of the number needed."""
         counted = self.counted
         ratio = counted.read / max(1, counted.needed)
         return f"{counted.read:,} tokens read, {ratio:.2f} times as many as needed" if counted.read else ""
@@ -187,7 +187,7 @@ class HF(Local):
         there = self._torch.cuda.is_available()
         device = self._wanted_device
         if device.startswith("cuda") and not there:
-            cure = "set device=cpu, or install a torch for CUDA and its driver"
+            cure = "set device=cpu, or install torch for CUDA and the GPU's driver"
             raise InputFault("torch finds no GPU on this machine", where=self._settings.where, cure=cure)
         return device if device != AUTO else "cuda" if there else "cpu"
 
@@ -364,13 +364,13 @@ def chooser(request: Request) -> Choose | None:
 
 
 def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
-    """Return the token at the quantile `number` in [0, 1) of the distribution, ordered by probability.
+    """Return the token at the quantile `number` of the next token's distribution, likeliest tokens first.
 
     Args:
         logits: shape (vocabulary,).
         temperature: above 0.
         top_p: share of probability to draw from; at least one token qualifies.
-        number: the quantile.
+        number: the quantile, in [0, 1).
     """
     chances = (logits.double() / temperature).softmax(0)
     # A few tokens usually have nearly all the probability, and sorting a large vocabulary is slow.
@@ -386,5 +386,5 @@ def draw(logits: Any, temperature: float, top_p: float, number: float) -> int:
 
 
 def batches(items: Sequence[T], most: int) -> list[Sequence[T]]:
-    """Split the items into lists of at most `most`."""
+    """Split the items into consecutive lists of at most `most` items."""
     return [items[start : start + most] for start in range(0, len(items), most)]

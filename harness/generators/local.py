@@ -1,4 +1,4 @@
-"""Models with weights on this machine: settings, files, tokenizers, and everything else that `hf` and `vllm` share."""
+"""Models with weights on this machine: the settings, files and tokenizers that the generators `hf` and `vllm` share."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def model_folder(settings: LocalModel) -> Path:
     A missing model is fetched from the hub, unless ``HF_HUB_OFFLINE`` is set.
 
     Raises:
-        InputFault: if the folder contains no model, the hub does not offer the model, or a model of the table is
-            missing.
-        MachineFault: if the hub cannot be reached.
+        InputFault: if the folder contains no model, the model is neither on this machine nor on a reachable hub, or a
+            model of the table is missing.
+        MachineFault: if fetching the model from the hub fails.
     """
     if models.known(settings.model) is not None:
         return models.folder(settings.model)
@@ -133,7 +133,7 @@ def _unknown(settings: LocalModel, what: str) -> InputFault:
 
 
 def model_digest(folder: Path) -> str:
-    """Return a digest of the files that determine a model's answers. It is fast for files of any size.
+    """Return a digest of the files that determine a model's answers, quickly for files of any size.
 
     The digest covers configuration, tokenizer and chat template completely. Of each weights file, it covers name, size
     and 16 evenly spaced parts of 4 KiB; the first part lists the tensors.
@@ -269,7 +269,7 @@ class Tokens:
 
     @functools.cached_property
     def template(self) -> Template:
-        """The model's fill-in-the-middle template; raises as `infilling`."""
+        """The model's fill-in-the-middle template; raises the same exceptions as `Local.infilling`."""
         return fim.of_vocabulary(self._vocabulary, chat=self._settings.chat, where=self._settings.where)
 
     @property
@@ -326,7 +326,7 @@ def unreadable(settings: LocalModel, error: Exception) -> InputFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalRequest:
-    """A request whose prompt is tokenized."""
+    """A request with its tokenized prompt."""
 
     request: Request
     ids: list[int]

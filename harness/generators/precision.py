@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 
 def is_fast(dtype: str) -> bool:
-    """Return whether this processor should compute in a format of `HALVES`; measured once and stored."""
+    """Return whether this processor should compute in the 16-bit format `dtype`; measured once and stored."""
     path, key = table.home() / _FILE, f"{_processor()} torch {version('torch')} {dtype}"
     ratio = _kept(path).get(key)
     if ratio is None:

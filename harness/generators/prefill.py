@@ -14,7 +14,7 @@ class TokensRead:
 
     read: int = 0
     needed: int = 0
-    """Tokens read without padding and without beginnings shared with the previous text."""
+    """Tokens that must be read: without padding, and without beginnings shared with the previous text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +23,11 @@ class ReadText:
 
     length: int
     layers: tuple[tuple[Any, Any], ...]
-    """Two tensors per layer, of shape (1, heads, tokens, size). A sliding layer has fewer tokens."""
+    """Two tensors per layer, of shape (1, heads, tokens, size). A layer with sliding attention keeps fewer tokens."""
 
 
 class Prefill:
-    """Reads texts with one model. For use by a single thread."""
+    """A reader of texts with one model, for use by a single thread."""
 
     def __init__(self, network: Any, *, torch: Any, transformers: Any, counted: TokensRead, keeps: bool) -> None:
         """Start with an empty cache. `keeps` is true if the network accepts `logits_to_keep`."""
@@ -37,7 +37,7 @@ class Prefill:
         self._cache: Any = None
 
     def text(self, ids: Sequence[int]) -> ReadText:
-        """Read a text, which may be empty."""
+        """Read a text's tokens, which may be empty, and return the text's attention keys and values."""
         if not ids:
             return ReadText(length=0, layers=())
         self._logits(ids, 1)
@@ -76,7 +76,7 @@ class Prefill:
         return 0
 
     def merged(self, texts: Sequence[ReadText]) -> Any:
-        """Return a cache with a row for each text, padded on the left; None if all are empty."""
+        """Return an attention cache with a row for each text, padded on the left; None if all texts are empty."""
         longest = max(texts, key=lambda text: text.length)
         if not longest.length:
             return None

@@ -137,7 +137,7 @@ class Silent(Generator):
 
 @generator("none")
 def none() -> Silent:
-    """Ask no model: store each prompt and what it shows, and no completion."""
+    """Store each prompt and what it shows, without asking a model for a completion."""
     return Silent()
 
 

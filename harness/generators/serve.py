@@ -63,14 +63,14 @@ def serve(
     tools: bool = False,
     threads: Annotated[int, AtLeast(0)] = 0,
 ) -> Serve:
-    """Ask a GGUF file through llama.cpp's server, started for the run; short: serve:MODEL.
+    """Run a GGUF file with llama.cpp's server, which is started for the run; short: serve:MODEL.
 
     Args:
         model: a name of ``ctxbench model list``, or the path of a GGUF file.
-        window: tokens of prompt and answer.
-        chat: whether prompts use the chat template: ``on``, ``off``, or ``auto``, by the table or its name.
-        tools: whether a strategy's tools are sent natively; needs chat=on.
-        threads: processors to use; 0 for all. Leave some for other work, because its threads wait for each other.
+        window: maximum tokens of prompt and answer.
+        chat: use of a chat template: ``on``, ``off`` or ``auto``: as in `ctxbench model list`, or by the model's name.
+        tools: whether requests contain a strategy's tools as fields, not as text; needs chat=on.
+        threads: processors to use; 0 for all. Leave some for other work, because the threads wait for each other.
     """
     weights.need(("xllamacpp",), where="serve", cure=CURE)
     settings = OpenAISettings(
@@ -106,7 +106,7 @@ class Serve(Generator):
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
-        """Versions of the protocol and of llama.cpp's package, and the file's SHA-256."""
+        """Versions of the protocol and of llama.cpp's package, and the first digits of the model file's SHA-256."""
         digest = sha256_file(self._file)[:12]
         try:
             return f"{PROTOCOL}-{digest}-xllamacpp{version_of('xllamacpp')}"

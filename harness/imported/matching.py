@@ -25,7 +25,7 @@ _PLACE = ("fpath_tuple", "line_no", "ground_truth")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The caller's labels of predictions. An empty label stands for the file's own, or for a default."""
+    """The caller's labels for predictions. If a label is empty, the file's label or a default is used."""
 
     strategy: str = ""
     generator: str = ""
@@ -33,16 +33,16 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The samples that a file's predictions complete."""
+    """The samples that a predictions file refers to."""
 
     name: str
     digest: str
     samples: tuple[Sample, ...]
     references: Mapping[str, Reference] | None
-    """Sample -> reference; None without a sample set, when only verdicts are known."""
+    """References by sample id; None without a sample set, when only verdicts are known."""
     remarks: tuple[str, ...] = ()
     days: Mapping[str, date] = field(default_factory=dict)
-    """Sample -> date of its code, if known."""
+    """Date of each sample's code, by sample id; only known dates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class MatchedRun:
     generator: str
     n: int
     answers: Mapping[str, tuple[RecordedAnswer, ...]]
-    """Sample id -> answers, in the order of the samples, without missing samples."""
+    """Answers by sample id, in the order of the samples, without missing samples."""
 
 
 def match_runs(
@@ -72,7 +72,7 @@ def match_runs(
     Args:
         file: name of the file in messages.
         stem: generator label if neither the caller nor the file has one.
-        sample_set: the samples of the ids; None if the file describes its samples.
+        sample_set: the set that contains the file's sample ids; None if the file describes its samples.
         language: language of the samples; None for all.
 
     Raises:

@@ -55,7 +55,7 @@ _TASKS = (
 
 
 def probes_of(languages: Sequence[Language]) -> dict[str, dict[str, list[Any]]]:
-    """Return metric profile or diagnostic -> language -> results of its probes."""
+    """Return the probes' results for each metric profile and diagnostic, by its name and then by language."""
     every: dict[str, Callable[[Language], list[Any]]] = {
         **{profile: functools.partial(_scores, profile) for profile in sorted(metrics.PROFILES)},
         CONTEXT: _diagnoses,

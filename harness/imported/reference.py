@@ -1,12 +1,12 @@
 """Reference results: scores of the built-in strategies on a standard set, in files that ship with ctxbench.
 
-They are imported as runs of origin `reference`, so that you can compare your strategy after a single run. A file
+The results are imported as runs of origin `reference`, so that you can compare your strategy after a single run. A file
 contains scores, tokens and calls of every sample, but no prompts. Strategies cannot read it (`harness.cells`), because
 its numbers reveal answers. `python -m scripts.reference_results` writes it.
 
 There is a file per kind of sample and model. The built-in model's file covers the whole set, without completions; a
-published model's file covers some samples, with completions. A file is compressed JSON Lines: a header with the samples
-as columns, then one line per run with its columns in the same order.
+published model's file covers some samples, with completions. A file is compressed JSON Lines: a header with one list
+per field of the samples, then one line per run with lists in the same order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from ctxbench.harness.submissions.records import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRun:
-    """The results of one strategy over all samples of the file. Columns are in the samples' order."""
+    """The results of one strategy over all samples of the file. Lists have one entry per sample, in the same order."""
 
     strategy: str
     strategy_version: str
@@ -71,7 +71,7 @@ class ReferenceRun:
     calls: Sequence[Sequence[tuple[str, int, int]]]
     """Calls of each sample: role, tokens in, tokens out."""
     scores: Mapping[str, Mapping[str, Sequence[float | None]]]
-    """Profile -> metric -> value in the profile's own scale."""
+    """Values of each metric in the profile's own scale, by profile and then by metric."""
     texts: Sequence[str] = ()
     """Scored completions of a published model; empty for the built-in model."""
 
@@ -84,15 +84,15 @@ class ReferenceResults:
     kind: Kind
     digest: str
     limit: int | None
-    """Number of samples used; None for all."""
+    """Number of the set's samples that the runs cover; None for all."""
     source: Imported
     samples: tuple[Sample, ...]
     """The samples, without their texts."""
     days: Mapping[str, date]
     kinds: Mapping[str, Sequence[str]]
-    """Sample -> kinds of names that its target uses, as in `bench.types.Use`."""
+    """Kinds of names that each sample's target uses, as in `bench.types.Use`, by sample id."""
     probed: Mapping[str, Mapping[str, Any]]
-    """Metric profile or diagnostic -> language -> results of its probes when the file was written."""
+    """Probes' results when the file was written, by metric profile or diagnostic, and then by language."""
     runs: tuple[ReferenceRun, ...]
 
     @property
@@ -348,7 +348,7 @@ def _line(run: ReferenceRun) -> dict[str, Any]:
 
 
 def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None) -> ReferenceRun:
-    """Return a complete stored run as columns."""
+    """Return a complete stored run with one list per field, in the samples' order."""
     samples = [sample.id for sample in planned_samples(sample_set.samples, limit)]
     rows = rows_of(store, id_)
     with store.reading() as connection:
@@ -376,7 +376,7 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
 
 
 def gathered(newest: ReferenceRun, columns: Sequence[tuple[ReferenceRun, int]]) -> ReferenceRun:
-    """Return `newest` with one column per sample. `columns` contains the run and the index of each column."""
+    """Return `newest` with the results at `columns`: for each sample, a run and the sample's index in that run."""
     return replace(
         newest,
         status=[run.status[place] for run, place in columns],

@@ -303,7 +303,7 @@ _ALL = (
         key="difference",
         heading=lambda group: f"vs {baseline_label(group)}",
         term="vs (a strategy)",
-        help="Paired difference to the baseline, with the 95% interval of its test, which excludes 0 if p is at "
+        help="Paired difference from the baseline, with the 95% interval of its test, which excludes 0 if p is at "
         "most 5%.",
         value=lambda group, row: getattr(row.difference.get(group.metric), "mean", None),
         text=lambda group, row: _difference(row, group.metric),
@@ -311,7 +311,7 @@ _ALL = (
     Column(
         key="p",
         heading="p",
-        help="Probability of such a difference by chance alone, corrected for all tested pairs.",
+        help="Probability that chance alone produces a difference at least this large, corrected for all tested pairs.",
         value=lambda group, row: _p(row, group.metric),
         text=lambda group, row: _p_text(row, group.metric),
     ),
@@ -348,7 +348,7 @@ _ALL = (
     Column(
         key="origin",
         heading="origin",
-        help="run: run by ctxbench; imported: recorded elsewhere, on the same samples; published: printed in a paper.",
+        help="run: run here; reference: ships with ctxbench; imported: recorded elsewhere; published: in a paper.",
         value=lambda _, row: "control" if row.run.control else str(row.run.origin),
         is_text=True,
     ),
@@ -362,8 +362,8 @@ _ALL = (
     Column(
         key="repositories_needed",
         heading="needs",
-        help="Approximate number of repositories, or files of a single repository, that make a difference of this row "
-        "significant.",
+        help="Approximate number of repositories, or files of a single repository, that would make a difference of "
+        "this row significant.",
         value=lambda _, row: row.needed,
     ),
     Column(key="rank_low", value=lambda _, row: row.rank_low),
@@ -400,7 +400,7 @@ MOST_FRAME = 20
 
 
 def glossary() -> tuple[tuple[str, str], ...]:
-    """Return (heading, explanation) for each column of a board."""
+    """Return (heading, explanation) for each default column of a board."""
     columns = [COLUMNS[key] for key in (*RANKING, *BESIDE)]
     return tuple((column.term or str(column.heading), column.help) for column in columns)
 

@@ -61,7 +61,7 @@ class Curves:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether the axis is logarithmic."""
+        """Whether the parameter's axis is logarithmic."""
         return self.values[0] > 0 and self.values[-1] >= _WIDE * self.values[0]
 
     def beside(self, value: float, number: int) -> float:
@@ -94,7 +94,7 @@ class Curves:
 
 
 def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) -> Curves | Blank:
-    """Return a metric of a group's strategies over a parameter, ordered by each strategy's best row."""
+    """Return the curves of a metric over a parameter, ordered by each strategy's best row; `Blank` without curves."""
     metric = metric or group.metric
     title = f"{metric} over {parameter}"
     points: dict[str, list[CurvePoint]] = defaultdict(list)

@@ -32,13 +32,13 @@ def heading_of(group: Group) -> str:
 
 
 def shared_origin(group: Group) -> Origin | None:
-    """Return the origin that all rows except controls share; None if their origins differ."""
+    """Return the origin that all rows except controls share; None if origins differ or all rows are controls."""
     origins = {row.run.origin for row in group.rows if not row.run.control}
     return origins.pop() if len(origins) == 1 else None
 
 
 def headline(group: Group, names: Sequence[str] = ()) -> str:
-    """Return one or two sentences about the leader and the tests; arguments as for `answer`."""
+    """Return the sentences about the leader and the tests as one text; arguments as for `answer`."""
     return " ".join(filter(None, answer(group, names)))
 
 

@@ -45,7 +45,7 @@ PAGE = Instructions(
     rows="by `ctxbench leaderboard --published all`",
     profile="choose infercom as Metric profile, below More choices",
     invalid="Invalid samples, below More choices",
-    again="run it again; the Runs page has the command",
+    again="continue the run; the Runs page has the command",
     all_pairs="`ctxbench leaderboard --all-pairs` tests every pair",
 )
 
@@ -65,7 +65,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
             "from a context, and do not predict a language model's results (docs/agreement.md)."
         )
     if any(not row.run.ranked for row in group.rows):
-        lines.append("Rows without a rank (controls) are shown but never ranked, and controls are not tested.")
+        lines.append("Controls are shown but never ranked or tested.")
     if any(row.run.origin is Origin.IMPORTED for row in group.rows):
         lines.append(
             "Rows marked (imported) were recorded elsewhere: their completions, and their verdicts if any, "
@@ -109,8 +109,8 @@ def _tails(group: Group) -> list[str]:
     if not texts:
         return []
     return [
-        f"A few samples dominate the mean of {group.metric}: without a tenth at each end, the sign of the mean changes "
-        f"for {', '.join(texts)}."
+        f"A few samples dominate the mean of {group.metric}: without a tenth of the samples at each end, the sign of "
+        f"the mean changes for {', '.join(texts)}."
     ]
 
 
@@ -130,7 +130,7 @@ def _repetitions(group: Group) -> list[str]:
         texts = [f"its {group.metric}: {variance_text(of)}" for of in [row.variance.get(group.metric)] if of]
         if difference and difference.variance and group.base:
             text = variance_text(difference.variance, row.run, group.base.run)
-            texts.append(f"its difference to {label(group.base)}: {text}")
+            texts.append(f"its difference from {label(group.base)}: {text}")
         if texts:
             lines.append(f"Sources of the uncertainty of {row.run.strategy} (variance): {'; '.join(texts)}.")
     failed, undefined = (_counts(rows, count) for count in (lambda r: r.answers.failed, lambda r: r.answers.undefined))
@@ -225,7 +225,7 @@ def _ages(group: Group) -> list[str]:
 
 
 def remarks(runs: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
-    """Return each remark once, prefixed with its strategies unless it applies to all (strategy, remarks) pairs."""
+    """Return each remark once, prefixed with the strategies of its runs unless all runs have the remark."""
     listed = list(runs)
     strategies_by_text: dict[str, list[str]] = {}
     for strategy, texts in listed:
@@ -349,7 +349,7 @@ def _intervals(group: Group) -> list[str]:
         for strategy, estimate in estimates
         if estimate.units < FEWEST and estimate.over is not IntervalScope.NONE
     )
-    more = f"; over samples also of rows with fewer than {FEWEST} {units} ({few})" if few else ""
+    more = f"; also over samples for rows with fewer than {FEWEST} {units} ({few})" if few else ""
     return [f"Intervals: 95%, over {units}; where all values lie on one bound, over samples (Wilson){more}{none}."]
 
 
@@ -364,7 +364,7 @@ def _lacking(group: Group, instructions: Instructions) -> list[str]:
                 _counts(missing, lambda row: row.missing),
             ),
             (
-                "Answers that some of several runs lack (a sample's value is its mean over the other runs)",
+                "Answers missing in some of a row's runs (a sample's value is its mean over the other runs)",
                 _counts(missing, lambda row: row.answers.missing),
             ),
         )

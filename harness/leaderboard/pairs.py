@@ -219,7 +219,7 @@ def reach(units: int, pairs: int) -> float:
 
 
 def gap_bounds(scale: Scale) -> tuple[float, float] | None:
-    """Return the range of a difference of two values; None without bounds."""
+    """Return the range of the difference of two values on a scale; None for an unbounded scale."""
     return None if scale.range is None else (scale.range[0] - scale.range[1], scale.range[1] - scale.range[0])
 
 
@@ -233,14 +233,14 @@ LEAST_FILES = 10
 
 
 def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUnit, Mapping[str, str]]:
-    """Return the unit that a test over some samples flips, and the unit of each sample.
+    """Return the kind of unit that a test over some samples flips, and each sample's unit by sample id.
 
     The unit is the repository, or the file if all samples are from one repository. If there are too few files, or their
     sizes are too uneven, the unit states why they are not tested.
 
     Args:
-        repos: sample -> repository, for all samples.
-        files: sample -> file, for samples with a known file.
+        repos: repository of every sample, by sample id.
+        files: file of each sample whose file is known, by sample id.
     """
     if len(set(repos.values())) != 1:
         return stats.REPOSITORY, repos

@@ -123,7 +123,7 @@ def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float
 
 
 def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> int | None:
-    """Return the smallest number in `pairs.NUMBERS` of repositories that show `effect` with 80% power; None if none do.
+    """Return the smallest number of repositories in `pairs.NUMBERS` that shows `effect` with 80% power, or None.
 
     Arguments are those of `power`.
     """
@@ -210,7 +210,7 @@ class Plan:
         """Return a sentence that names the runs behind the estimate, and how much their pairs differ."""
         between, within = (scales.written(deviation, deviation) for deviation in (self.between, self.within))
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
-        span = f"; the pair that varies least gives {low}, the pair that varies most {high}"
+        span = f"; the pair that varies least needs {low}, the pair that varies most {high}"
         return (
             f"Estimated from {self.baseline} and {listed(self.strategies)} "
             f"on {REPOSITORY.count(self.repositories)}: mean differences of repositories vary by {between} "

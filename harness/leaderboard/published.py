@@ -49,7 +49,7 @@ class PublishedLevel:
     """Whether the numbers are means of levels, instead of means over tasks."""
     metrics: Mapping[str, Printed] = field(default_factory=dict)
     costs: Mapping[str, Printed] = field(default_factory=dict)
-    """Cost -> number: ``context_tokens`` and ``seconds`` per task, ``construction_seconds`` per project."""
+    """Costs by name: ``context_tokens`` and ``seconds`` per task, ``construction_seconds`` per project."""
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
@@ -111,7 +111,7 @@ def ranking_column(row: PaperRow, language: str) -> str:
 
 
 def printed_numbers(row: PaperRow, language: str) -> dict[str, Printed]:
-    """Return column -> number of a row, including missing numbers."""
+    """Return a row's printed and missing numbers, by column."""
     printed = row.printed.get(language, {}).items()
     missing = row.missing.get(language, {}).items()
     return {name: Printed(value=value, flag=row.flags.get(f"{language}.{name}", "")) for name, value in printed} | {
@@ -224,7 +224,7 @@ def published_table(listing: Listing) -> TextTable:
 def published_notes(listing: Listing, profile: str, instructions: Instructions = COMMAND) -> tuple[str, ...]:
     """Return the notes below the table. `profile` is the metric profile of the groups above; empty without groups."""
     papers = " and ".join(dict.fromkeys(paper_of(row) for row in listing.rows))
-    unit = "in tasks completed exactly, of 50" if listing.benchmark == "sota_test" else "in percent"
+    unit = "in exactly completed tasks out of 50" if listing.benchmark == "sota_test" else "in percent"
     lines = [
         f"Published by the {papers}, as printed, {unit}, without intervals or counts. These rows are never ranked, "
         "because samples, models, prompts and machine are the paper's."
@@ -241,7 +241,7 @@ def published_notes(listing: Listing, profile: str, instructions: Instructions =
     if any(
         "missing_in_available_copy" in row.missing.get(listing.language, {}).values() for row in listing.highlighted
     ):
-        lines.append("no copy: our copy of the paper lacks the number.")
+        lines.append("no copy: ctxbench's copy of the paper lacks the number.")
     lines += _grouped((row.preset, remark) for row in listing.highlighted for remark in row.remarks)
     more = len(listing.rows) - len(listing.highlighted)
     if more:
@@ -287,7 +287,7 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
     """Yield one record per row, language and level, with the keys of stored runs. Unprinted numbers are null.
 
-    A metric has ``mean`` (over tasks) or ``mean_of_levels``, as printed. ``status`` states why a number is
+    A metric has ``mean`` (over tasks) or ``mean_of_levels``, as printed. ``status`` and ``why`` state why a number is
     missing, and ``flag`` why it is doubtful.
     """
     for listing in listings:

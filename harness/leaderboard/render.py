@@ -1,4 +1,4 @@
-"""Prints boards and comparisons as text: terminal tables, Markdown, and JSON and CSV at full precision."""
+"""Formats boards and comparisons as text: terminal tables, Markdown, and JSON and CSV at full precision."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def table(
         terminal: print headings in bold; False prints plain text.
         columns: names of columns and metrics that replace the default columns.
         explain: add all notes.
-        diagnostics: add a table of what each context contributed and which names the answers invented.
+        diagnostics: add tables of what each context contributed and which names the answers invented.
         full: print each CoderEval level as its own group.
         by: add a table of strategies by the values of this parameter.
 
     Raises:
-        UnknownName: if no group has one of the columns.
+        UnknownName: if no group has one of the columns, or no two strategies of a group differ only in `by`.
     """
     known = {*COLUMNS, *(metric for group in board.groups for metric in group.scales)}
     for key in columns:
@@ -157,7 +157,7 @@ def comparison(compared: Sequence[Compared]) -> str:
         if verdict := pair_verdict(difference, pair.unit):
             lines.append(f"    {verdict}")
         if difference.variance:
-            lines.append(f"    sources of its variance: {variance_text(difference.variance, pair.this, pair.other)}")
+            lines.append(f"    sources of the variance: {variance_text(difference.variance, pair.this, pair.other)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -222,7 +222,7 @@ def frame(board: Board, columns: str | Iterable[str] = ()) -> ResultFrame:
     """Return the board as a data frame, whose `attrs` contain ``headline`` and ``notes``.
 
     Args:
-        columns: columns of CSV or of the table; by default at most `MOST_FRAME`.
+        columns: names of columns of the CSV or of the table; empty for at most `MOST_FRAME` usual columns.
 
     Raises:
         InputFault: if a column does not exist.

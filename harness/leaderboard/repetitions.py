@@ -144,11 +144,11 @@ class AnswerGaps:
     failed: int = 0
     """Unusable answers to samples that other runs scored. They count as the worst value."""
     undefined: int = 0
-    """Completed answers without the ranking metric, to samples for which other runs have it."""
+    """Completed answers without a value of the ranking metric, to samples for which other runs have a value."""
 
 
 def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
-    """Count the answers missing from a pooled table. All counts are 0 for a single run."""
+    """Count the missing, failed and undefined answers of a pooled table. All counts are 0 for a single run."""
     missing = failed = undefined = 0
     by_sample = table.repeated.get(metric) or ((),) * len(table.outcomes)
     for status, outcomes, values in zip(table.status, table.outcomes, by_sample, strict=True) if table.outcomes else ():
@@ -185,7 +185,7 @@ class VarianceSource:
     """A source of the uncertainty of a mean over samples."""
 
     deviation: float
-    """Standard deviation of the source's effect on the value of a single run, in the board's unit."""
+    """Standard deviation of the source's effect on a sample's value in a single run, in the board's unit."""
     share: float
     """Share of the mean's variance, from 0 to 1; 0 if nothing varies."""
     negative: bool
@@ -198,7 +198,7 @@ unit, the first is absent. If no unit has two samples, the second is absent and 
 
 
 def variance_parts(values: Array, codes: Codes, noise: Noise, units: str = "repositories") -> VarianceParts:
-    """Split the variance of a mean over samples by its sources. `codes` is the unit of each value."""
+    """Split the variance of a mean over samples by its sources. `codes` contains the unit of each value."""
     unit = np.unique(codes, return_inverse=True)[1]
     sizes, sums, noise_sums = (np.bincount(unit, weights=of).astype(np.float64) for of in (None, values, noise.means))
     n, count, squares = len(values), len(sizes), _total(np.square(sizes))
@@ -238,4 +238,4 @@ def variance_text(parts: VarianceParts, *runs: RunInfo) -> str:
         for name, source in parts.items()
     ]
     single = [run.strategy for run in runs if not run.repetitions]
-    return ", ".join(shares) + "".join(f" (that of the single run of {name} is in samples)" for name in single)
+    return ", ".join(shares) + "".join(f" (the repetition of {name}, a single run, is in samples)" for name in single)

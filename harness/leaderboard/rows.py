@@ -56,7 +56,7 @@ class SampleAges:
     cutoff: str | None
     """Last day of the model's training data; None if unknown."""
     before: int
-    """Number of samples dated up to and including that day; 0 without a cutoff."""
+    """Number of samples dated up to and including `cutoff`; 0 without a cutoff."""
     after: int
 
 
@@ -70,13 +70,13 @@ class Row:
     """Number of samples that count: scored, or model-failed (the worst value)."""
     model_failed: int
     missing: int
-    """Number of samples without a result because the machine failed. They do not count as 0."""
+    """Samples without a result, because the machine failed or the run was interrupted. They do not count as 0."""
     excluded: int
     marks: Mapping[str, int]
-    """``broken`` or ``vacuous`` -> number of such samples, even if they are not excluded."""
+    """Numbers of ``broken`` and ``vacuous`` samples, by these words, even if the samples are not excluded."""
     metrics: Mapping[str, Estimate]
     sensitivity: Mapping[str, Sensitivity]
-    """Metric -> sensitivity, for metrics with a range; empty if nothing is missing."""
+    """Sensitivity to missing samples, by metric, for metrics with a range; empty if no sample is missing."""
     baseline: str | None
     """Strategy that `difference` compares with; None for the baseline itself, or without a baseline."""
     difference: Mapping[str, Difference]
@@ -93,16 +93,16 @@ class Row:
     """Approximate number of units that would make a difference of this row significant; None if one is already
     significant, or if unknown."""
     before_cutoff: Estimate | None = None
-    """Mean of the ranking metric over samples before the model's training cutoff; None without samples on both sides.
-    """
+    """Mean of the ranking metric over samples dated up to the model's training cutoff; None without samples on both
+    sides."""
     after_cutoff: Estimate | None = None
     variance: Mapping[str, VarianceParts] = field(default_factory=dict)
-    """Metric -> sources of the mean's variance; empty for a single run."""
+    """Sources of the variance of each metric's mean, by metric; empty for a single run."""
     answers: AnswerGaps = field(default_factory=AnswerGaps)
     """Counts of the answers that some of the row's runs lack and others have; all 0 for a single run."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
-    """``context_tokens``, ``calls``, ``seconds`` or a name in `harness.results.COSTS` -> mean over the samples that
-    count. A price is None unless all prices are known."""
+    """Means of ``context_tokens``, ``calls``, ``seconds`` and `RunTable.costs` over the samples that count, by name. A
+    price is None unless all prices are known."""
 
     @property
     def standing(self) -> Standing:
@@ -116,7 +116,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """The result of tests that were corrected together."""
+    """The results of significance tests whose p-values were corrected together."""
 
     against: str | None
     """Strategy that each row is tested against; None if all pairs are tested."""
@@ -127,7 +127,7 @@ class Family:
     smallest_p: float
     significant: int
     visible: float | None
-    """Smallest difference that a pair can show, as the median over the pairs; None if no pair can show one."""
+    """Smallest difference that a pair's test can find with 80% power: the median over the pairs; None if unknown."""
     nearest: tuple[str, str] | None
     """Pair whose difference would need the fewest units; None if unknown."""
     needed: int | None
@@ -138,7 +138,7 @@ class Family:
         return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
-        """Return a sentence on how many differences are significant, and what others need; empty without tests."""
+        """Return a sentence: how many pairs differ significantly, how many units others need; empty without tests."""
         if not self.pairs:
             return ""
         if self.unit.refusal:
@@ -206,7 +206,7 @@ class Group:
     family: Family
     """Tests of the user's rows, or of others' rows if the user has none."""
     pairs: Mapping[tuple[int, int], Difference]
-    """Positions of two rows -> the first minus the second, for each pair that is tested by the ranking metric."""
+    """Difference (first row minus second) of each pair tested by the ranking metric, by the positions of both rows."""
     ages: SampleAges | None = None
     """Dates of the samples; None if no sample is dated, or the generator has no training data."""
     set_size: int = 0
@@ -237,12 +237,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverallMean:
-    """A metric over both languages, in the board's unit."""
+    """A metric's means over both languages, in the board's unit."""
 
     mean: float
     """Mean over the tasks of both languages."""
     mean_of_levels: float
-    """Mean of the two languages' means of levels."""
+    """Mean of two numbers: the unweighted mean over levels of each language."""
     n: int
 
 
@@ -266,7 +266,7 @@ class Listing:
     rows: tuple[PaperRow, ...]
     highlighted: tuple[PaperRow, ...]
     contradicted: tuple[str, ...] = ()
-    """Sentences about printed numbers that stored recorded predictions contradict."""
+    """Sentences about printed numbers that differ from the results of recorded predictions in the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +290,7 @@ def family(
     unit: FlipUnit = REPOSITORY,
     units: int = 0,
 ) -> Family:
-    """Summarise differences that were corrected together. `units` is used only if no pair was tested."""
+    """Summarise differences that were corrected together. `units` is the number of units if no pair was tested."""
     tested = [(names, difference) for names, difference in differences if difference.p is not None]
     most = max((difference.units for _, difference in tested), default=units)
     visible = [difference.visible for _, difference in tested if difference.visible is not None]
@@ -330,7 +330,7 @@ def pair_verdict(difference: Difference, unit: str) -> str:
     if not difference.wins and not difference.losses:
         return "both runs have the same value on every sample"
     least = "" if difference.visible is None else scales.written(difference.visible, difference.visible)
-    sight = f"a true difference of {least} {unit} would be shown in about four of five cases" if least else ""
+    sight = f"a true difference of {least} {unit} would be significant in about four of five cases" if least else ""
     return "; ".join(filter(None, ["this difference is not significant", sight, needed]))
 
 
@@ -359,7 +359,7 @@ def level_order(level: str) -> tuple[bool, bool, str]:
 
 
 def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> float | None:
-    """Return the unweighted mean of the means of levels.
+    """Return the unweighted mean over levels of each level's mean. `values` are given by sample.
 
     Args:
         level: level of the group; only CoderEval's ``all`` and the paper's three levels have such a mean.
@@ -418,7 +418,7 @@ def _overall(rows: Sequence[Row]) -> list[Overall]:
 
 
 def groups_by_level(groups: Sequence[Group], group: Group) -> dict[str, Group]:
-    """Return level -> group of the same runs at this single level, in the order of the groups."""
+    """Return the groups with the set, language, generator and profile of `group`, by level; leaves out ``all``."""
     return {
         other.level: other for other in groups if other.level != ALL_LEVELS and _identity(other) == _identity(group)
     }

@@ -17,7 +17,7 @@ from ctxbench.harness import metrics
 from ctxbench.harness.results import RunTable, Status, samples_label, value_cases
 
 UNKNOWN = "-"
-_UNDATED_CURE = "repeat the same `ctxbench run`, which adds the set's days, if it has any, without asking a model"
+_UNDATED_CURE = "repeat the same `ctxbench run`, which adds the set's dates, if it has any, without asking a model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def scale_of(profile: str, metric: str) -> Scale:
 
 
 class Outcomes:
-    """The values that a run's samples count as, given their statuses."""
+    """Computes the value that each sample of a run counts as, given its status."""
 
     def __init__(self, table: RunTable) -> None:
         self._table = table
@@ -100,7 +100,7 @@ def completed(table: RunTable) -> list[int]:
 
 
 def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
-    """Return sample -> value in the board's unit, for samples that count and have a value."""
+    """Return the values of the samples that count, by sample, in the board's unit. Undefined values are left out."""
     if metric not in table.metrics:
         return {}
     outcomes = Outcomes(table)
@@ -109,7 +109,7 @@ def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
 
 
 def repositories(table: RunTable) -> Mapping[str, str]:
-    """Return sample -> repository."""
+    """Return the repository of each sample, by sample."""
     return dict(zip(table.sample, table.repo, strict=True))
 
 
@@ -133,7 +133,7 @@ def dated_after(table: RunTable, day: str) -> RunTable:
     days = table.dated or (None,) * len(table.sample)
     unknown = days.count(None)
     samples = "1 sample" if unknown == 1 else f"{unknown} samples"
-    remarks = (f"{samples} without a known day are left out, because they may be older than {day}.",) if unknown else ()
+    remarks = (f"Left out: {samples} without a known date, possibly older than {day}.",) if unknown else ()
     name, is_part, earlier = table.run.samples.rpartition("[after ")
     if is_part and earlier[-1:] == "]" and "[" not in earlier:
         # The name is the same whether the run or its reader excluded older samples.
@@ -153,7 +153,7 @@ def tables_dated_after(tables: Sequence[RunTable], day: date) -> list[RunTable]:
     parts = [part for table in tables if (part := dated_after(table, day.isoformat())).sample]
     if tables and not parts:
         days = [of_sample for table in tables for of_sample in table.dated if of_sample is not None]
-        newest = f"the newest is dated {max(days)}" if days else "no sample has a known day"
+        newest = f"the newest is dated {max(days)}" if days else "no sample has a known date"
         cure = "give an earlier day" if days else _UNDATED_CURE
         raise InputFault(f"no sample of the stored runs is dated after {day}: {newest}", cure=cure)
     return parts
@@ -178,7 +178,7 @@ def half_width(low: float | None, high: float | None) -> float | None:
 
 
 def written(number: float | None, half: float | None, *, sign: bool = False) -> str:
-    """Format a number with as many decimals as its interval's half width needs: 0 from 10 on, 1 from 1 on, or 2."""
+    """Format a number. Its decimals depend on the interval's half width: 0 from 10 on, 1 from 1 on, otherwise 2."""
     if number is None:
         return UNKNOWN
     decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2

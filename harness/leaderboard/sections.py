@@ -79,7 +79,7 @@ def sections(board: Board, *, diagnostics: bool = False, full: bool = False, by:
     """Yield the sections of a board, in order.
 
     Args:
-        diagnostics: add a table of the contexts' use and cost, and of invented names.
+        diagnostics: add tables of what each context contributed and which names the answers invented.
         full: print each CoderEval level as its own group, with its ranking.
         by: add a table of strategies by the values of this parameter, for strategies that differ only in it.
 
@@ -133,8 +133,8 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
 def short_names(group: Group) -> list[str]:
     """Return a short, unique name per row.
 
-    The family's name and parameters that all rows of a name share are dropped. If a name is still long, parameters that
-    most of these rows share are dropped too.
+    The family's name and parameters that all rows of a strategy share are dropped. If a name is still long, parameters
+    that most of these rows share are dropped too.
     """
     names = _shortened(group, 1.0)
     return names if max(map(len, names), default=0) <= _LONG_NAME else _shortened(group, 0.5)

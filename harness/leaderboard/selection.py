@@ -79,7 +79,7 @@ def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = s
 
 
 def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Sequence[str] = ()) -> dict[str, str]:
-    """Return strategy -> id of its newest complete run, all over the same samples by the same generator.
+    """Return the id of each strategy's newest complete run, by strategy. All have the same samples and generator.
 
     Args:
         tables: stored runs, oldest first.
@@ -301,7 +301,7 @@ def _canonical(text: str) -> str:
 
 
 def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
-    """Return warnings about different decoding and versions. Strategy versions matter only if all runs share one."""
+    """Return warnings about different decoding and versions. Strategy versions matter only for a shared strategy."""
     return [*_decoding(runs), *_versions(runs)]
 
 

@@ -34,7 +34,7 @@ than the work."""
 
 
 def p_values(sums: Array, *, seed: str) -> Array:
-    """Return the two-sided p-value of each row of repository sums of paired differences.
+    """Return the two-sided p-value of each row of `sums`, a test's paired differences summed by repository.
 
     The statistic is the absolute sum, equivalent to the absolute mean because the number of samples is fixed.
 
@@ -95,7 +95,7 @@ def _flips(seed: str, repositories: int) -> NDArray[np.int8]:
 
 
 def block_rows(flips: Array) -> int:
-    """Return the number of rows to multiply at once with `flips`, shape (repositories, flips), in one thread."""
+    """Return how many rows can be multiplied at once with `flips`, shape (repositories, flips), in one thread."""
     return max(2, _ALONE // flips.size)
 
 
@@ -244,7 +244,7 @@ def _not_refuted(sums: Array, sizes: Array, signs: Array, others: Array) -> tupl
 
 
 def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
-    """Yield the flips in chunks, shape (repositories, flips). The first enumerated flip changes no sign."""
+    """Yield the signs of flips in chunks, shape (repositories, flips). The first enumerated flip changes no sign."""
     if repositories > EXACT_UP_TO:
         yield from drawn_flips(seed, repositories)
         return

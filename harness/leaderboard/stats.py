@@ -132,7 +132,7 @@ def coded(names: Sequence[str]) -> Codes:
 
 
 def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clustered:
-    """Sum values by unit. `codes` are the units of the values."""
+    """Sum values by unit. `codes` contains the unit of each value, as from `coded`."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
     present = np.flatnonzero(sizes)
     return Clustered(values, sums[present], sizes[present], present, unit)

@@ -87,7 +87,7 @@ def board(
 
 
 def comparable(tables: Sequence[RunTable]) -> dict[tuple[str, ...], list[RunTable]]:
-    """Return key -> runs that can be ranked together, in their order."""
+    """Return the runs that can be ranked together, by a key of samples, language, profile, generator and digest."""
     alike: dict[tuple[str, ...], list[RunTable]] = defaultdict(list)
     for table in tables:
         run = table.run
@@ -254,7 +254,7 @@ class GroupBuilder:
         return dict(zip(keys, tests, strict=True))
 
     def _differences(self, tests: Mapping[tuple[int, int], Difference]) -> dict[int, dict[str, Difference]]:
-        """Return row -> metric -> difference from the baseline. `tests` are those of the ranking metric."""
+        """Return the differences from the baseline, by row and metric. `tests` are those of the ranking metric."""
         base = self.base
         if base is None:
             return {}

@@ -21,7 +21,7 @@ from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.registry import Registry
 
 Values = dict[str, float | None]
-"""Metric -> value in the scale of the profile; None if undefined."""
+"""Values by metric, in the scale of the profile; None if undefined."""
 Row = Mapping[str, float | None]
 MOST_K = 9_999
 """Maximum K in pass@K, and maximum number of completions per sample."""
@@ -91,7 +91,7 @@ class Profile:
     name: str
     summary: str
     metrics: Sequence[MetricInfo]
-    """Metrics in display order. Runs are ranked by ``es``, ``em`` or otherwise the first metric."""
+    """Metrics in display order. Runs are ranked by ``es`` if present, otherwise by ``em`` or the first metric."""
     score: ScoreFunction
 
     def values(self, case: Case) -> Values:
@@ -154,7 +154,7 @@ BITS = (
     _bits(GAIN, "Bits that the context saves when the model writes the reference, compared with the file alone."),
     _bits(
         COPYABLE,
-        "Bits that the context saves a copy model; does not predict a language model's results (docs/agreement.md).",
+        "Bits that the context saves a copy model; they do not predict a language model's results (docs/agreement.md).",
     ),
     _bits("bits", "Bits that the reference costs, given the context.", lower_is_better=True),
     _bits(BLOCK_GAIN, "Mean bits that one retrieved block saves."),
@@ -274,7 +274,7 @@ class RepositoryMean:
 
 
 def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> dict[str, float]:
-    """Return metric -> mean in the unit of boards, rounded as by the official code (``ctxbench``: unrounded).
+    """Return the mean of each metric in the unit of boards, rounded as by the official code (``ctxbench``: unrounded).
 
     Args:
         repos: the repository of each sample. ``rlcoder_repoeval`` and ``repocoder`` average over repositories first. If
@@ -301,7 +301,7 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
 
 
 def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dict[str, RepositoryMean]:
-    """Return repository -> rounded mean of a metric and number of rows, as in RepoCoder's table."""
+    """Return each repository's rounded mean of a metric and number of rows, as in RepoCoder's table."""
     groups: dict[str, list[Row]] = {}
     for row, repo in zip(rows, repos, strict=True):
         groups.setdefault(repo, []).append(row)
@@ -314,7 +314,7 @@ def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dic
 
 
 def _over_repositories(rows: Sequence[Row], repos: Sequence[str]) -> dict[str, float]:
-    """Return metric -> mean of the repository means in percent, as RLCoder's code prints it."""
+    """Return each metric's mean of the repository means in percent, as RLCoder's code prints it."""
     names = list(repos) or [""] * len(rows)
     percent: dict[str, float] = {}
     for metric in rows[0]:
@@ -355,7 +355,7 @@ def official_pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
-    """Return the mean of pass@k over problems. `n` is one number for all problems, or one per problem.
+    """Return the mean of pass@k over problems. `n` and `c` count samples and passes; one `n` may apply to all problems.
 
     Raises:
         InputFault: if there are no problems, the lengths differ, or a problem has fewer than `k` samples.
@@ -381,7 +381,7 @@ def score_many(
 
     Args:
         workers: number of processes; None for one per core. With one worker, or few cases, no process is started.
-        report: called after each step with the number of scored cases.
+        report: called after each step with the number of cases that the step scored.
 
     Raises:
         InputFault: if `workers` is less than 1, or a value is infinite.
@@ -432,7 +432,7 @@ def score(profile: str, language: str, *, prompt: str, prediction: str, ground_t
         ground_truth: the reference text at the cursor.
 
     Returns:
-        Metric -> value in the scale of the profile (see `info`); None if undefined.
+        Values by metric, in the scale of the profile (see `info`); None if undefined.
 
     Raises:
         UnknownName: if the profile or language does not exist.

@@ -1,6 +1,6 @@
 """Profile `ctxbench`: the default metrics, which correct known faults of published scorers.
 
-- Unit: for a one-line target, the prediction's first line, or its first non-blank line if the cursor's line is blank
+- Lines: for a one-line target, the prediction's first line, or its first non-blank line if the cursor's line is blank
   before the cursor. For a longer target, as many non-blank lines as it has. If text precedes the cursor, the rest of
   its line counts as a line in both texts, even if it is empty.
 - Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target of only comments keeps them.
@@ -34,7 +34,7 @@ _DEPTH = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def score(language: str, prompt: str, prediction: str, ground_truth: str) -> Values:
-    """Return ``em``, ``es`` and ``id_*``, from 0 to 1."""
+    """Return ``em``, ``es`` and ``id_*`` of the compared part of a prediction, from 0 to 1."""
     return compare(language, prompt, unit(prompt, prediction, ground_truth), ground_truth)
 
 
@@ -53,9 +53,9 @@ def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> V
 
 
 def unit(prompt: str, prediction: str, ground_truth: str) -> str:
-    """Return the part of the prediction to compare: as many counted lines as the target has.
+    """Return the first lines of the prediction, as many as the target has.
 
-    Non-blank lines count. The cursor's line also counts if text precedes the cursor, even if nothing follows.
+    Blank lines are dropped and not counted, except the rest of the cursor's line if text precedes the cursor.
     """
     cursor_line_counts = bool(prompt[max(prompt.rfind("\n"), prompt.rfind("\r")) + 1 :].strip())
 

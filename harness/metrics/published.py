@@ -122,7 +122,7 @@ def clean(text: str) -> str:
 
 
 def cleaned(language: str, prompt: str, prediction: str, ground_truth: str) -> tuple[str, str]:
-    """Return prediction and target as they are compared. The target is never truncated."""
+    """Return the prediction's first statement and the whole target, both without comments, as CrossCodeEval does."""
     return clean(first_statement(language, prompt, prediction)), clean(ground_truth)
 
 
@@ -160,7 +160,7 @@ def _difflib_ratio(predicted: str, target: str) -> float:
 
 
 def first_statement(language: str, prompt: str, prediction: str) -> str:
-    """Return the first statement of `prediction`, or all of it if it has no end. Only Python uses the prompt."""
+    """Return the first statement of `prediction`, or all of it if no statement ends. Only Python uses the prompt."""
     if language == "python":
         return _cut_python(prompt, prediction)
     end = _JAVA_END.search(prediction)

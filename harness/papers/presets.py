@@ -25,7 +25,7 @@ _FAMILIES = ("icl-t", "ic-t", "ic-s")
 
 @functools.cache
 def presets() -> Mapping[str, PaperRow]:
-    """Return preset -> row, in the papers' order."""
+    """Return the papers' rows by preset, in the papers' order."""
     return {row.preset: row for row in rows()}
 
 

@@ -1,4 +1,4 @@
-"""Prints a paper's table with ctxbench's numbers as text, Markdown or JSON."""
+"""Formats a paper's table with ctxbench's numbers as text, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
 
 
 def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[TextTable]:
-    """Yield a table per language, their mean if the paper prints it, averages, and which strategies solve what."""
+    """Yield a table per language, of both languages if the paper prints it, of mean gains, and of solved samples."""
     columns = compared.table.columns
     for language in languages:
         yield _table(language, columns, _lines(compared, language, columns))
@@ -275,7 +275,7 @@ def _encoders(compared: ComparedTable) -> Iterator[str]:
         exception = ", but bm25 where the row has it" if "bm25" in printed else ""
         yield f"encoder: ours {compared.encoder} for every row{exception}; the paper {theirs}"
     elif used:
-        own = f"{', '.join(printed)} as each row of the paper" if printed else ""
+        own = f"{', '.join(printed)} as in each row of the paper" if printed else ""
         ours = ", ".join(encoder_name for encoder_name in used if encoder_name not in printed)
         filled = f"{ours} where the paper prints none" if ours else ""
         yield f"encoder: {'; '.join(filter(None, (own, filled)))}"

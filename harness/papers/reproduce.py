@@ -59,7 +59,7 @@ class ComparedTable:
     """Encoder that replaces the rows' encoders; None if each row keeps its own encoder."""
     specs: Mapping[str, str]
     ours: Mapping[str, tuple[OwnResult, ...]]
-    """Spec -> results, one per sample set, generator and language."""
+    """Results of each strategy, by spec: one per sample set, generator and language."""
     summariser: str = ""
     """Generator of the summaries; empty if each of `generators` wrote its own summaries."""
     continuing: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class ComparedTable:
     """Options in use that remove a difference from the paper (`PaperDifference.switch`)."""
     solved: tuple[SolvedBy, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Sample set -> specs that were not run over it, because they do not accept one of its languages."""
+    """Strategies that were not run, by sample set, because they do not accept one of its languages."""
     stored: bool = False
     """Whether the numbers come from stored runs, over the samples that all runs of a set share."""
 
@@ -80,7 +80,7 @@ class ComparedTable:
 
 
 def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
-    """Return preset -> spec to run. `encoder` replaces the rows' encoders, except BM25; None keeps them."""
+    """Return the spec to run for each preset. `encoder` replaces the rows' encoders, except BM25; None keeps them."""
     by_preset = {}
     for row in table.rows:
         if row.strategy:
@@ -90,7 +90,7 @@ def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
 
 
 def check_encoders(strategies: Iterable[str], replacement: str | None = None) -> None:
-    """Check before a run that this machine has the encoders.
+    """Check before a run that this machine has the strategies' encoders and `replacement`.
 
     Raises:
         InputFault: if an encoder is missing; the message names alternatives.
@@ -378,7 +378,7 @@ class Average:
     whose: str
     n: int
     cells: Mapping[str, float]
-    """Column -> mean gain in points. Columns that some rows lack are omitted."""
+    """Mean gain in points, by column. Columns that some rows lack are omitted."""
 
 
 def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
@@ -406,7 +406,7 @@ def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Aver
 
 
 def _gains(headline: HeadlineGain, cells: Mapping[tuple[str, ...], Mapping[str, float]]) -> Iterator[dict[str, float]]:
-    """Yield column -> points for each setting and method; empty if a row is missing."""
+    """Yield the gain in points, by column, for each setting and method; empty if a row is missing."""
     for setting in dict.fromkeys(key[1:] for key in cells):
         for method, baselines in headline.over.items():
             gaining, *others = (cells.get((name, *setting), {}) for name in (method, *baselines))
@@ -432,7 +432,7 @@ class SolvedBy:
     strategies: tuple[str, ...]
     n: int
     regions: Mapping[tuple[str, ...], tuple[str, ...]]
-    """Strategies -> the samples that exactly these strategies solve, sorted from the most samples to the fewest."""
+    """Samples that exactly the named strategies solve, by strategies, sorted from the most samples to the fewest."""
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ The modules, in the order in which a sample passes through them:
 * `resources`: cells, model, indices and sandbox, opened and closed together;
 * `attempt`: completes, scores and stores the missing samples;
 * `sample`: the strategy builds a sample's prompt, and the model answers;
-* `controls`: completions built from the reference, without a strategy;
+* `controls`: completions without a strategy, such as the reference itself;
 * `batching`: batches the requests of many threads and stores every answer;
 * `execution`: the sandbox for function tests and strategies' programs;
 * `scoring`: metrics, costs in bits and diagnostics of a completed sample;

@@ -39,7 +39,7 @@ class AnswerStore(Protocol):
     """The storage of answers that a batcher needs."""
 
     def generations(self, ids: Sequence[str]) -> dict[str, Response]:
-        """Return id -> answer, for those of `ids` that are stored."""
+        """Return the stored answers to `ids`, by id. Unknown ids are left out."""
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Store answers."""
@@ -360,8 +360,8 @@ class Batcher:
     def _storable(self, response: Response) -> Outcome:
         if accounted(response):
             return dataclasses.replace(response, text=clean(response.text))
-        what = "an answer reports an invalid finish, token count or time"
-        return MachineFault(what, where=self.spec, cure="check it with `ctxbench generator check`")
+        what = "an answer reports an invalid finish reason, token count or time"
+        return MachineFault(what, where=self.spec, cure="check the generator with `ctxbench generator check`")
 
     def _came_back(self, answered: Sequence[tuple[_Slot, Outcome]]) -> None:
         faults = [outcome for _, outcome in answered if isinstance(outcome, MachineFault)]

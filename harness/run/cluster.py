@@ -86,8 +86,8 @@ class Cluster:
         """Yield the outcome of each unit as it ends. `answers` returns the stored answers of samples.
 
         Raises:
-            InputFault: if no node can do the units until the user corrects something.
-            MachineFault: if no node is left.
+            InputFault: if a node reports something that the user must correct first.
+            MachineFault: if no node answers, or none can run the samples.
         """
         most = min(most_of(missing), max(1, -(-len(missing) // (TURNS * max(1, len(_alive(self._ray)))))))
         waiting = units(spec.id, missing, most)

@@ -67,7 +67,7 @@ OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[
 
 
 class Executor:
-    """Looks up or computes verdicts; thread-safe."""
+    """Looks up or computes verdicts on generated functions; thread-safe."""
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
 def judge_stored(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Iterator[tuple[UnscoredCompletion, StoredVerdict | MachineFault]]:
-    """Judge completions of a stored run in order, and store the score of each at once."""
+    """Judge completions of a stored run in order. Store each score at once, and yield each verdict or fault."""
     samples = {sample.id: sample for sample in sample_set.samples}
     futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
     for completion, future in futures:
@@ -266,7 +266,7 @@ def judge_stored(
 
 
 def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
-    """Return a digest of a sample, its reference, its tests and its repository's test command."""
+    """Return a digest of a sample, its reference, its repository's files and the setup of their tests."""
     entry = sample_set.manifest["repositories"].get(sample.repo, {})
     parts = [
         records.from_sample(sample),

@@ -46,7 +46,7 @@ class NodeJob:
     version: str
     samples: str
     files: Mapping[str, bytes]
-    """Path in the home folder -> content, for the files of the sample set and of the models' prices."""
+    """Contents of the files of the sample set and of the models' prices, by path in the home folder."""
     generator: str
     choices: RunOptions
     tokenizer: bytes | None

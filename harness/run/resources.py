@@ -331,7 +331,7 @@ class Summaries:
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Ids of the stored answers used so far."""
+        """Ids of the answers that summaries have used so far."""
         with self._lock:
             return tuple(self._costs)
 

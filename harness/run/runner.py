@@ -81,8 +81,8 @@ class Runs:
         """Check runs before they are stored.
 
         Raises:
-            InputFault: if a strategy does not accept the samples or names an unknown encoder, an engine's file is where
-                strategies may not read, or the model cannot fill in the middle although the run requires it.
+            InputFault: if a strategy does not accept the samples or names an unknown encoder, an engine's file is in a
+                folder hidden from strategies, or the model cannot fill in the middle although the run requires it.
         """
         for engine in [engine for card in cards for engine in card.engines]:
             self.resources.engines.read(engine)
@@ -153,7 +153,7 @@ def open_runs(
     snapshots: Callable[[], Mapping[str, Snapshot]] | None = None,
     **parts: Any,
 ) -> Iterator[Runs]:
-    """Provide the resources of runs over a sample set. No resource computes anything before its first use.
+    """Open the runs of one call over a sample set. Their resources compute nothing before the first use.
 
     Without `snapshots`, the repositories of all planned samples are read on first use. `parts` are passed to
     `open_resources`; only tests use them.
@@ -397,8 +397,7 @@ def prompt_of(
 ) -> Prompt:
     """Return the exact prompt of a strategy for one sample, without storing a run.
 
-    If the strategy asks the model first, these answers are stored. `parts` are passed to `open_resources`; only tests
-    use them.
+    Answers to the strategy's own requests are stored. `parts` are passed to `open_resources`; only tests use them.
 
     Raises:
         InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not accept such samples.
@@ -409,7 +408,7 @@ def prompt_of(
     with open_resources(home, store, sample_set, (sample,), generator, choices, **parts) as resources:
         card = card_of(strategy, resources.cells)
         if card.spec in CONTROLS:
-            raise InputFault(f"{card.spec} is a control, which has no prompt", cure="name a strategy")
+            raise InputFault(f"{card.spec} is a control, whose prompt cannot be shown", cure="name a strategy")
         check_cards([card], [sample], sample_set, has_sandbox=resources.has_sandbox)
         snapshots = functools.cache(lambda: sets.snapshots(home, sample_set, {sample.repo}))
         resources.summaries.planned = functools.partial(summary_units, snapshots)

@@ -1,7 +1,7 @@
 """`SampleScorer`: scores completed samples with metrics, context gain and diagnostics.
 
-Context gain is the number of bits that the context saves in the cost of the reference. A model, the coder, measures
-this cost.
+Context gain is the cost of the reference in bits without the context, minus its cost with the context. A model, the
+coder, measures both costs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MOST_NAMED = 5
 
 
 def unmeasured_fault(faults: Mapping[str, MachineFault]) -> MachineFault:
-    """Return a one-line fault about the samples whose bits could not be measured, if others could."""
+    """Return a one-line fault about the samples whose bits could not be measured, while those of others could."""
     names = [*list(faults)[:_MOST_NAMED], *([f"{len(faults) - _MOST_NAMED} more"] if len(faults) > _MOST_NAMED else [])]
     first = next(iter(faults.values()))
     what = f"the bits of {', '.join(names)} could not be measured; the first: {first.what}"
@@ -117,7 +117,7 @@ class SampleScorer:
         return [self._finished(sample, costs) for sample, costs in zip(answered, bits, strict=True)]
 
     def can_measure(self, answered: Sequence[AnsweredSample], after: MachineFault) -> bool:
-        """Return whether further samples in these languages can be scored after a fault."""
+        """Return whether further samples in the languages of `answered` can be scored after a fault."""
         return self._bits is None or self._bits.can_measure({sample.sample.language for sample in answered}, after)
 
     def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
@@ -217,7 +217,7 @@ def _completion(
 
 
 def profiles_of(sample: Sample, profiles: Sequence[str]) -> tuple[str, ...]:
-    """Return the profiles that are defined for a sample: all for lines, one for functions."""
+    """Return the profiles that are defined for a sample: all for a line, only `metrics.FUNCTIONS` for a function."""
     return tuple(name for name in profiles if sample.kind is Kind.LINE or name == metrics.FUNCTIONS)
 
 
@@ -305,8 +305,8 @@ class Bits:
     def of(self, answered: Sequence[AnsweredSample]) -> list[tuple[StoredBits, ...]]:
         """Return, for each sample, the bits of its reference after the in-file prompt and after the final prompt.
 
-        For a function, the body is measured. The result is empty if the prompt does not end at the cursor, or if the
-        coder does not support the language.
+        For a function, the body is measured. The result is empty if the reference is unknown, the prompt does not end
+        at the cursor, or the coder does not support the language.
 
         Raises:
             MachineFault: if the coder was lost.

@@ -50,7 +50,7 @@ class RunSpec:
     limit: int | None = None
     """Maximum number of samples chosen from the set; None for all."""
     after: date | None = None
-    """Select only samples whose code is dated after this day; None for all samples."""
+    """Day after which the code of selected samples is dated; None for all samples."""
     strategy: str
     strategy_version: str
     generator: str
@@ -84,7 +84,7 @@ class RunSpec:
 
     @property
     def versions(self) -> dict[str, str]:
-        """Component -> its version, for the components that the run uses."""
+        """Versions of the components that the run uses, by component."""
         versions = {
             "ctxbench": self.code,
             "strategy": self.strategy_version,
@@ -171,7 +171,7 @@ class ImportedFile:
     """Whether the run's samples are in a sample set. False if the file itself describes them."""
     language: str = ""
     labels: tuple[str, ...] = ("strategy", "generator")
-    """Labels that the import command must set: all of them, or those with the same value in all runs of the file."""
+    """Labels that the import command sets, because all runs of the file have the same value."""
 
 
 def repeat_command(
@@ -248,7 +248,7 @@ class RunOptions:
 
     limit: int | None = None
     after: date | None = None
-    """Select only samples whose code is dated after this day; None for all samples."""
+    """Day after which the code of selected samples is dated; None for all samples."""
     n: int = 1
     seed: int = 0
     repeat: int = 1
@@ -268,7 +268,7 @@ class RunOptions:
     summarise_tests: bool = False
     """Whether APIs of tests and vendored files also get summaries from a separate summariser."""
     summary_templates: Mapping[str, str] = field(default_factory=dict)
-    """Language -> released prompt for a summary; empty for ctxbench's own prompt."""
+    """Released prompts for summaries, by language; empty for ctxbench's own prompt."""
     measure: frozenset[Measurement] = EVERY
     """What to measure in addition to the scores of the default profile."""
     max_cost: float | None = None

@@ -1,4 +1,4 @@
-"""Work after a run: judges completions in files or stored runs, computes missing scores, and measures blocks."""
+"""Work after a run: judges completions in files or stored runs, adds missing scores, and measures gains of blocks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _CHUNK = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCompletion:
-    """One completion in a file."""
+    """A completion from a file, with its sample."""
 
     sample: Sample
     text: str
@@ -232,11 +232,11 @@ def measure(
     Undefined values are stored as undefined. After an interrupt, the next call continues.
 
     Returns:
-        The number of changed completions, and sample -> fault for samples that could not be measured while others
+        The number of changed completions, and the faults, by sample, of samples that could not be measured while others
         could.
 
     Raises:
-        InputFault: if a repository is not fetched.
+        InputFault: if a repository is not fetched, or the coder that measured the run is not installed.
         MachineFault: if the coder was lost. Earlier measurements are kept.
     """
     names = (metrics.gain_of(run.coder), BITS) if kind is Measurement.GAIN else CHECKS
@@ -319,11 +319,11 @@ class RunDiagnosis:
     new: int
     over_limit: int
     unmeasurable: int
-    """Number of samples whose blocks cannot be measured, because their prompts do not end at the cursor."""
+    """Number of samples whose reference is unknown or whose prompt does not end at the cursor."""
     blocks: Mapping[str, tuple[Gain, ...]]
-    """Sample -> its measured blocks, in the order of the prompt."""
+    """Measured blocks of each sample, by sample, in the order of the prompt."""
     faults: Mapping[str, MachineFault] = field(default_factory=dict)
-    """Sample -> fault, for samples that could not be measured while others could."""
+    """Faults of samples that could not be measured while others could, by sample."""
 
 
 def diagnose(
@@ -399,7 +399,7 @@ def _measure_blocks(
 
 
 def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -> dict[int, float]:
-    """Return index of a retrieved block -> additional bits that the target costs without that block."""
+    """Return the additional bits that the target costs without each retrieved block, by the index of the block."""
     ordinals = [at for at, block in enumerate(prompt.blocks) if block.kind in RETRIEVED]
     shorter = [Prompt(blocks=(*prompt.blocks[:at], *prompt.blocks[at + 1 :])) for at in ordinals]
     whole, *without = coder.bits(

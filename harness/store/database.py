@@ -41,10 +41,10 @@ _WITH_OTHERS = "ctxbench_with_others"
 
 
 def make_engine(url: URL, *, create: bool) -> Engine:
-    """Return an engine for reading and writing. For SQLite, create the file's folder if it is missing.
+    """Return a SQLAlchemy engine that reads and writes. For SQLite, create the file's folder if it is missing.
 
     Raises:
-        InputFault: if the database is in memory, or the file is missing and `create` is False.
+        InputFault: if the database is in memory or a folder, or the file is missing and `create` is False.
     """
     if url.get_backend_name() == "postgresql":
         return _postgresql(url)
@@ -62,10 +62,10 @@ def make_engine(url: URL, *, create: bool) -> Engine:
 
 
 def reading_engine(url: URL) -> Engine:
-    """Return an engine that cannot write.
+    """Return a SQLAlchemy engine that only reads.
 
     Raises:
-        InputFault: if the file is missing.
+        InputFault: if the file is missing or is a folder.
     """
     if url.get_backend_name() == "postgresql":
         engine = _postgresql(url)
@@ -136,12 +136,12 @@ def for_reading(connection: Connection) -> Connection:
 
 
 def with_others(connection: Connection) -> Connection:
-    """Return the connection in the mode that lets several processes append at the same time."""
+    """Return the connection in the mode that lets several processes append to PostgreSQL at the same time."""
     return connection.execution_options(**{_WITH_OTHERS: True})
 
 
 def for_locks(connection: Connection) -> Connection:
-    """Return the connection in the mode for session locks, without transactions."""
+    """Return the connection in autocommit mode, for locks that last as long as the session."""
     return connection.execution_options(**{_READS: True, "isolation_level": "AUTOCOMMIT"})
 
 
@@ -266,7 +266,7 @@ _CAUSES: tuple[tuple[str, type[CtxbenchError], str, str], ...] = (
         "this user may not create or use tables",
         "run `GRANT CREATE, USAGE ON SCHEMA public TO USER`, or create the database with the user as its owner",
     ),
-    ("value too long", InputFault, "a name is longer than its column", "choose a shorter name"),
+    ("value too long", InputFault, "a name is too long for its database column", "choose a shorter name"),
     ("connection refused|is the server running|timeout expired", MachineFault, "the server does not answer", _SERVER),
     ("failed to resolve host|could not translate host", MachineFault, "the host does not exist", _SERVER),
     (
@@ -308,7 +308,7 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
 
 
 def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
-    """Return all rows as plain tuples, faster than SQLAlchemy's rows. Columns must be texts, integers or floats."""
+    """Return all rows of `query` as plain tuples, for speed. The columns must be texts, integers or floats."""
     result = connection.execute(query, parameters)
     cursor: Any = result.cursor
     rows: list[tuple[Any, ...]] = cursor.fetchall()

@@ -201,7 +201,7 @@ class BlockFacts:
     """Index of the block's first character in the prompt; `end` is exclusive. Both are None for a dropped block."""
     end: int | None
     gain: float | None
-    """Gain in bits, preferably by the run's coder; None unless `ctxbench diagnose` measured the block."""
+    """Gain in bits; None unless `ctxbench diagnose` measured it. The run's coder has precedence over later coders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +251,7 @@ class Detail:
     column: int
     status: Status
     marks: tuple[tuple[str, str], ...]
-    """(mark, reason) for each mark that excludes the sample."""
+    """Marks that exclude the sample, each with its reason."""
     faults: tuple[str, ...]
     imported: bool
     """Whether the run was imported. Prompt, calls and times are then unknown."""
@@ -274,7 +274,7 @@ class CallTexts:
 
 
 def prompts_of(store: Store, run: str) -> dict[str, Prompt]:
-    """Return sample -> prompt with its dropped blocks, for all samples of a run, in the plan's order."""
+    """Return the prompts of a run's finished samples, with dropped blocks, by sample id in planned order."""
     r, p, b = t.RESULT.c, t.PLANNED.c, t.BLOCK.c
     joined = t.RESULT.join(t.PLANNED, r.key == p.key)
     digests = select(r.sample_id, r.prompt_digest).select_from(joined).where(r.run_id == run).order_by(p.ordinal)
@@ -334,20 +334,20 @@ def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """The rows of one run, by sample id. Each call and completion is paired with its answer, in order."""
+    """The database rows of one run, by sample id. Each call and completion is paired with its answer, in order."""
 
     results: Mapping[str, Any]
     calls: Mapping[str, list[tuple[Any, Any]]]
     completions: Mapping[str, list[tuple[Any, Any]]]
     scores: Mapping[tuple[str, int], dict[str, dict[str, float | None]]]
-    """(sample, completion index) -> profile -> metric -> value."""
+    """Values by (sample, completion index), then by profile and metric."""
     verdicts: Mapping[tuple[str, int], Any]
     answers: Mapping[str, Any]
-    """Id of an answer -> its row."""
+    """Rows of the answers, by answer id."""
 
 
 def rows_of(store: Store, run: str) -> RunRows:
-    """Return all rows of a run, grouped by sample."""
+    """Return the results, calls, completions, scores and verdicts of a run, by sample."""
     scores: dict[tuple[str, int], dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
     judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT.c.verdict).select_from(
         t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)

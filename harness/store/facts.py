@@ -155,7 +155,7 @@ def _append_scores(connection: Connection, run: int | None, finished: Sequence[t
 
 
 def measure_numbers(connection: Connection, kinds: Collection[tuple[str, str]]) -> Mapping[tuple[str, ...], int]:
-    """Return (profile, metric) -> row number, and add rows for new pairs."""
+    """Return the row numbers of (profile, metric) pairs, by pair, and add rows for new pairs."""
     return name_numbers(connection, t.MEASURE, set(kinds))
 
 
@@ -181,7 +181,7 @@ prompts are farther apart than its window."""
 
 
 def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, int]:
-    """Store missing prompts, given as digest -> prompt; return digest -> row number for all of them."""
+    """Store the prompts that are not stored yet, given by digest; return the row numbers of all, by digest."""
     stored = numbers(connection, t.PROMPT, "digest", list(texts))
     new = {digest: clean(text).encode() for digest, text in texts.items() if digest not in stored}
     if not new:
@@ -191,7 +191,7 @@ def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, i
 
 
 def add_packs(connection: Connection, prompts: Mapping[str, bytes]) -> None:
-    """Store prompts, given as digest -> bytes. Prompts that another process stores meanwhile are skipped."""
+    """Store prompts, given as bytes by digest. Skip prompts that another process has stored meanwhile."""
     rows = []
     for together in _packs(prompts):
         data = lzma.compress(b"".join(prompts[digest] for digest in together), filters=_FILTERS)
@@ -220,7 +220,7 @@ def prompt_texts(connection: Connection, digests: Iterable[str]) -> Iterator[tup
 
 
 def prompt_text(connection: Connection, digest: str) -> str | None:
-    """Return the prompt that has a digest; None if no such prompt is stored."""
+    """Return the prompt with this digest; None if it is not stored."""
     return dict(prompt_texts(connection, [digest])).get(digest)
 
 

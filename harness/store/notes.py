@@ -66,13 +66,13 @@ def add_cutoff(store: Store, generator: str, day: str) -> bool:
 
 
 def cutoffs(connection: Connection) -> dict[str, str]:
-    """Return generator -> its stored last training day, for generators that have one."""
+    """Return the stored last training days of generators, by generator."""
     c = t.CUTOFF.c
     return dict(connection.execute(select(c.generator, c.day).order_by(c.ordinal)).all())
 
 
 def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
-    """Return run -> its import file, for imported runs."""
+    """Return the import files of the imported runs among `runs`, by run id."""
     i = t.IMPORTED.c
     query = select(i.run_id, i.format, i.source, i.sha256).where(i.run_id.in_(list(runs)))
     return {
@@ -81,7 +81,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 
 
 def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return run -> its remarks. A last remark counts the passes with flags, which `strict` treats as failed."""
+    """Return the remarks by run id. A last remark counts the passes with flags, which `strict` treats as failed."""
     ids = list(runs)
     m = t.REMARK.c
     remarks_by_run: dict[str, tuple[str, ...]] = defaultdict(tuple)
@@ -108,7 +108,7 @@ def _not_plain(connection: Connection, runs: Sequence[str], *, strict: bool) -> 
 
 
 def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return set digest -> sample -> its mark. The mark ``broken`` takes precedence over ``vacuous``."""
+    """Return the marks of invalid samples by set digest and sample id. ``broken`` takes precedence over ``vacuous``."""
     m = t.MARK.c
     marks_by_set: dict[str, dict[str, str]] = defaultdict(dict)
     query = select(m.set_digest, m.sample_id, m.mark).where(m.set_digest.in_(sorted(set(digests))))
@@ -147,7 +147,7 @@ def _check(connection: Connection, run: str, name: str) -> None:
 
 
 def names(connection: Connection, runs: Iterable[str] | None = None) -> dict[str, str]:
-    """Return run -> its name, for the named runs among `runs`; None means all runs."""
+    """Return the names of the named runs among `runs`, by run id; None means all runs."""
     c = t.NAMED.c
     query = select(c.run_id, c.name).order_by(c.run_id, c.ordinal)
     newest = dict(connection.execute(query if runs is None else query.where(c.run_id.in_(list(runs)))).all())

@@ -139,11 +139,11 @@ class RunFilter:
     id: str | None = None
 
     samples: str | None = None
-    """Displayed name: ``demo``, or ``demo[:10]`` for runs over the first ten samples."""
+    """Displayed name of the sample set: ``demo``, or ``demo[:10]`` for runs over the first ten samples."""
     digest: str | None = None
     language: str | None = None
     generator: str | None = None
-    """Displayed name, as in `RunInfo.generator`."""
+    """Displayed name of the generator, as in `RunInfo.generator`."""
     strict: bool = False
     """Whether only passes without flags count as passes."""
 
@@ -167,7 +167,7 @@ def run_tables(
 ) -> list[RunTable]:
     """Return the stored runs as tables of columns, one per run and language, a strategy's latest run last.
 
-    A function counts as infra-failed until all its completions have verdicts. For imported runs, prompt, calls and time
+    A function counts as missing until all its completions have verdicts. For imported runs, prompt, calls and time
     are unknown; for reference results, only the time.
 
     Args:
@@ -252,7 +252,7 @@ class RunColumns:
     values: Mapping[str, Values]
     verdicts: Counts
     marks: Mapping[str, str]
-    """Sample -> its mark, such as ``broken``."""
+    """Marks of the invalid samples, such as ``broken``, by sample id."""
     exclude: bool
     costs: Costs
     origin: Origin

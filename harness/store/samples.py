@@ -62,7 +62,7 @@ class PlannedSamples:
     stored: tuple[str | None, ...]
     """Status of each sample's result; None for a sample without a result."""
     numbers: Mapping[str, tuple[float | None, ...]]
-    """Column of the results -> its values; the value of a sample without a result is None."""
+    """Values of each column of the results, by column name; None for a sample without a result."""
     kinds: tuple[Facts, ...]
 
     def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
@@ -166,7 +166,7 @@ def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
 
 
 def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str]:
-    """Return number -> metric for these profiles, ordered by profile and metric, without pass@k."""
+    """Return the metrics of these profiles except pass@k, by row number, ordered by profile and metric."""
     m = t.MEASURE.c
     query = select(m.profile, m.metric, m.number).where(m.profile.in_(sorted(profiles)), m.metric != PASS)
     # Sort in Python, because a server's ORDER BY follows its locale.
@@ -176,7 +176,7 @@ def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str
 def stored_scores(
     connection: Connection, metrics: Mapping[int, str], run: str, planned: PlannedSamples, language: str | None = None
 ) -> dict[str, Values]:
-    """Return metric -> sample -> mean over the sample's completions. `metrics` is a result of `measures`."""
+    """Return the mean over each sample's completions, by metric and sample. `metrics` is a result of `measures`."""
     ids = dict(zip(planned.key, planned.id, strict=True))
     numbers = {"run": run, "measures": list(metrics)}
     if planned.all_in(language):
@@ -221,7 +221,7 @@ class StoredSet:
     """A sample set with stored runs, or the part of it that limited runs cover."""
 
     samples: str
-    """Displayed name, as in `RunInfo.samples`."""
+    """Displayed name of the sample set, as in `RunInfo.samples`."""
     name: str
     digest: str
     languages: tuple[str, ...]
@@ -233,7 +233,7 @@ class StoredSet:
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sets with runs. The user's own sets come first, then sets with a language model, then larger sets."""
+    """Return the sets with runs: first sets that the user ran, then sets with a language model, then larger sets."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):
@@ -267,7 +267,7 @@ def _most_first(counts: Counter[str]) -> tuple[str, ...]:
 
 
 def languages_of(connection: Connection, runs: Iterable[str]) -> dict[str, Counter[str]]:
-    """Return run -> language -> number of planned samples."""
+    """Return the numbers of planned samples, by run id and language."""
     p, s = t.PLANNED.c, t.SAMPLE.c
     query = (
         select(p.run_id, s.language, func.count())

@@ -2,12 +2,12 @@
 
     run 1─* planned 1─0..1 result 1─* call, block, completion 1─* score
     block 1─* block_gain                             (measured later, by `ctxbench diagnose`)
-    run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables with times)
+    run 1─* attempt 1─0..1 outcome, 1─* fault        (the only tables with start or end times)
     attempt 1─* construction                         (seconds per repository and stage)
     prompt 1─* generation, bits                      (caches by content, shared by all runs)
     pack 1─* prompt                                  (prompts that were stored together, compressed)
     verdict 1─* judged *─1 completion                (verdicts by content, shared by all runs)
-    run 1─0..1 imported, 1─* remark                  (the run's import file; remarks shown with it)
+    run 1─0..1 imported, 1─* remark                  (the run's import file; remarks shown with the run)
     result 1─* engine_use                            (what context engines did for a sample)
     result 1─0..1 access                             (what the strategy read)
     run 1─* summarised *─1 generation                (summaries of APIs, which belong to no sample)
@@ -21,8 +21,8 @@ row's key prevents a second result of the sample.
 
 Narrow tables, `…_fact`, store millions of rows and refer to everything by number: a run, a sample, both together
 (`key`), a profile with a metric (`measure`), a model with its sampling (`source`), a prompt, an answer. Views replace
-the numbers by names: `score` shows `score_fact`. Rows are written to the narrow tables and read from the views, or from
-the narrow tables in bulk. Rows of one sample of one run share a `key`.
+the numbers by names: `score` shows `score_fact`. Rows are written to the narrow tables. They are read from the
+views or, in bulk, from the narrow tables. Rows of one sample of one run share a `key`.
 """
 
 from __future__ import annotations

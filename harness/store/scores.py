@@ -33,13 +33,13 @@ _SECONDS, _DOLLARS = 9, 15
 
 
 def kinds_of(run: str) -> Select[Any]:
-    """Return the query for a run's (profile, metric) pairs. The query looks up each measure instead of each score."""
+    """Return the query for the (profile, metric) pairs of a run's scores. It does not read every score."""
     s, m = t.SCORE_FACT.c, t.MEASURE.c
     return select(m.profile, m.metric).where(exists().where(s.run == t.run_number(run), s.measure == m.number))
 
 
 def unscored(store: Store, run: str, profile: str, metrics: Sequence[str]) -> list[UnscoredCompletion]:
-    """Return the completions of a run that lack one of a profile's metrics, in the plan's order."""
+    """Return the completions of a run that lack one of a profile's metrics, in planned order."""
     c, p, s = t.COMPLETION.c, t.PLANNED.c, t.SCORE.c
     scored = (
         select(s.key, s.idx, func.count().label("metrics"))
@@ -65,7 +65,7 @@ def add_scores(
 ) -> None:
     """Append a run's scores, except those that are already stored.
 
-    `scores` maps (sample, completion index) to metric -> value.
+    `scores` maps (sample, completion index) to the values by metric.
     """
     s, p = t.SCORE_FACT.c, t.PLANNED.c
     samples = sorted({sample for sample, _ in scores})
@@ -100,7 +100,7 @@ def add_scores(
 def verdict_counts(
     connection: Connection, runs: Iterable[str], *, strict: bool = False
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return run -> sample -> (verdicts, passes). With `strict`, passes with flags count as failures."""
+    """Return the numbers of verdicts and passes by run and sample id. With `strict`, passes with flags are failures."""
     s = t.SCORE.c
     runs = list(runs)
     doubted = passes_not_plain(connection, runs) if strict else {}
@@ -116,7 +116,7 @@ def verdict_counts(
 
 
 def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:
-    """Return ``pass@k`` -> sample -> value in 0..1, for samples whose `n` completions all have a verdict."""
+    """Return pass@k (0 to 1) by metric name and sample, for samples whose `n` completions all have a verdict."""
     whole = {sample: passed for sample, (judged, passed) in counts.items() if judged == n}
     return {
         f"pass@{k}": {sample: pass_at_k(n, passed, k) for sample, passed in whole.items()}
@@ -138,11 +138,11 @@ class Costs:
     summaries: Costs | None = None
     """Costs of a separate summariser, which the other fields do not include; None without a summariser."""
     offline: dict[str, float | None] = field(default_factory=dict)
-    """Name in `OFFLINE_COSTS` -> total cost of API summaries; empty without summaries."""
+    """Total costs of API summaries, by name in `OFFLINE_COSTS`; empty without summaries."""
 
 
 def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None = None) -> dict[str, Costs]:
-    """Return run -> costs of its samples, summed over their calls."""
+    """Return the costs of each run's samples, summed over their calls, by run id."""
     costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
     for run, offline in _offline(connection, costs_by_run, prices).items():
         costs_by_run[run].offline.update(offline)
@@ -316,7 +316,7 @@ def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[in
 
 
 def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
-    """Return sample -> its measured blocks, in the order of the prompt."""
+    """Return the gains of measured blocks in the order of the prompt, by sample id."""
     g, b = t.BLOCK_GAIN.c, t.BLOCK.c
     joined = t.BLOCK_GAIN.join(t.BLOCK, (g.key == b.key) & (g.ordinal == b.ordinal))
     query = (
@@ -333,7 +333,7 @@ def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
 
 
 def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
-    """Return run -> sample -> mean block gain in bits. The run's coder has precedence over later coders."""
+    """Return mean block gains in bits, by run and sample id. The run's coder has precedence over later coders."""
     g, r = t.BLOCK_GAIN.c, t.RUN.c
     query = (
         select(g.run_id, g.sample_id, g.coder, r.coder, g.gain)
@@ -358,7 +358,7 @@ EngineCosts = Mapping[str, Mapping[str, float]]
 
 
 def engine_costs(connection: Connection, runs: Sequence[str]) -> dict[str, EngineCosts]:
-    """Return run -> costs of its context engines, for runs with an engine."""
+    """Return the costs of context engines, by run id, for runs with an engine."""
     u = t.ENGINE_USE.c
     sums = (
         *(func.sum(column) for column in (u.index_seconds, u.query_seconds, u.calls, u.places, u.cut)),

@@ -76,7 +76,7 @@ class SampleFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSample:
-    """A sample that matches a search, and its value."""
+    """A sample that matches a search, with its value of the searched metric."""
 
     ordinal: int
     id: str
@@ -91,7 +91,7 @@ class FoundSample:
 
 
 def search(store: Store, sample_filter: SampleFilter, *, order: Order = "plan") -> list[FoundSample]:
-    """Return the matching samples, those without a value last. The order ``difference`` needs `sample_filter.other`."""
+    """Return the matching samples. Orders by value list samples without a value last; ``difference`` needs `other`."""
     run, measure = sample_filter.run, sample_filter.measure
     with garbage_collection_paused(), store.reading() as connection:
         others = {id_: value for id_, _, _, value in _counted(connection, sample_filter.other, measure)}

@@ -2,7 +2,7 @@
 
 A shard is gzipped JSON Lines: a manifest with the digests of run and sample set; then, sorted, prompts, answers,
 verdicts and finished samples; last, values that vary between repetitions (seconds, bytes of memory, test output). The
-file name contains a digest of all lines but those values, so repeating a unit of work gives the same file name.
+file name contains a digest of all lines but those values, so a repeated unit of work has the same file name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLog:
-    """A finished attempt at a run or a part of it."""
+    """A finished attempt at a run or at part of a run."""
 
     started: float
     """Start of the attempt, in seconds since 1970."""
@@ -69,7 +69,7 @@ class Shard:
 
     spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Repository -> digest of its files, for the repositories of the samples."""
+    """Digests of the repositories' files, by repository, for the repositories of the samples."""
     generations: tuple[StoredGeneration, ...] = ()
     verdicts: tuple[StoredVerdict, ...] = ()
     finished: tuple[Finished, ...] = ()
@@ -96,7 +96,7 @@ def encode(shard: Shard) -> tuple[str, bytes]:
 
 
 def write(folder: Path, shard: Shard) -> None:
-    """Write a shard into a folder atomically. An existing file of this name has the same results."""
+    """Write a shard into a folder atomically. An existing file with this name has the same results."""
     name, content = encode(shard)
     write_atomic(folder / name, content)
 

@@ -82,7 +82,7 @@ class ShardStore(Store):
         """Run -> (sample, its verdicts), for samples that were delivered in a shard without these verdicts."""
 
     def add_run(self, spec: RunSpec, planned: Sequence[Sample], days: Mapping[str, date] = MappingProxyType({})) -> str:
-        """Record a run, its samples and the units of this process; return the run's id."""
+        """Record a run, its samples and this process's units of work; return the run's id."""
         run = super().add_run(spec, planned, days)
         work_units = self._cut(run, planned)
         self._specs[run] = spec
@@ -109,7 +109,7 @@ class ShardStore(Store):
             self._deliver(self._of_verdicts(run, verdicts.find(self, judged - delivered).values()))
 
     def finished(self, run: str, among: Sequence[str] | None = None) -> frozenset[str]:
-        """Return the ids of samples that are or will be in shards. With `among`, return only ids in `among`."""
+        """Return the ids of a run's samples that are or will be in shards. With `among`, return only ids in `among`."""
         ids = self._done[run]
         return frozenset(ids if among is None else ids.intersection(among))
 
@@ -122,7 +122,7 @@ class ShardStore(Store):
         generations: Iterable[StoredGeneration] = (),
         verdicts: Iterable[StoredVerdict] = (),
     ) -> int:
-        """Store finished samples and deliver each complete unit; return the number of samples."""
+        """Store finished samples and deliver each complete unit of work as a shard; return the number of samples."""
         finished = list(finished)
         super().add_all_finished(run, coder, finished, generations=generations, verdicts=verdicts)
         self._done[run].update(sample.sample_id for sample in finished)
@@ -135,7 +135,7 @@ class ShardStore(Store):
         return len(finished)
 
     def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-        """Record verdicts on a delivered sample. A later shard delivers them, and its merge links them."""
+        """Keep verdicts on a delivered sample for a later shard; return their number. Merging that shard links them."""
         self._unlinked[run].append((sample, verdicts))
         return len(verdicts)
 
@@ -290,7 +290,7 @@ def _sound(reader: Callable[[Path], R], file: Path) -> Iterator[R]:
 
 
 def own_database(folder: Path, share: Share) -> str:
-    """Return the URL of the database of a share, which is beside its shards."""
+    """Return the URL of a share's database in the folder of its shards; create the folder if missing."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return sqlite_url(folder / f"{share.index}-of-{share.count}.db")

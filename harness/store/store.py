@@ -194,7 +194,7 @@ class Store:
             load(connection, t.FAULT, [row_of(t.FAULT, fault, attempt_id=attempt, ordinal=count)])
 
     def add_construction(self, attempt: int, built: Iterable[StoredConstruction]) -> None:
-        """Record the construction times of repositories. Call once per attempt."""
+        """Record the seconds to build the repositories' search structures. Call once per attempt."""
         rows = [row_of(t.CONSTRUCTION, stage, attempt_id=attempt, ordinal=at) for at, stage in enumerate(built)]
         with self._writing() as connection:
             load(connection, t.CONSTRUCTION, rows)
@@ -213,7 +213,7 @@ class Store:
         self.settle(added)
 
     def generations(self, ids: Iterable[str]) -> dict[str, Response]:
-        """Return id -> answer, for those of `ids` that are stored."""
+        """Return the stored answers with these ids, by id."""
         responses: dict[str, Response] = {}
         g, names = t.GENERATION.c, ("text", "finish", "tokens_in", "tokens_out", "seconds", "cached")
         query = select(g.id, *(g[name] for name in names))
@@ -232,7 +232,7 @@ class Store:
         )
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
-        """Return (language, prompt digest, target digest) -> bits, for stored keys."""
+        """Return a coder's stored bits, by (language, prompt digest, target digest)."""
         requested = set(keys)
         b = t.BITS.c
         query = select(b.language, b.prompt_digest, b.target_digest, b.bits).where(b.coder == coder)
@@ -272,11 +272,11 @@ class Store:
         return self.settle(added, together=True)
 
     def link_verdicts(self, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-        """Link verdicts and scores to completions (by index) of a finished sample; return the number of new links."""
+        """Link verdicts (by completion index) and their scores to a finished sample; return the number of new links."""
         return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
-        """Run `append` in a transaction; retry if another process stored an equal row. `together`: see `_writing`."""
+        """Run `append` in a transaction; retry after a conflict with an equal row. `together` lets others append."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
                 return append(connection)

@@ -48,7 +48,7 @@ def create_tables(connection: Connection, *, where: str) -> None:
     """Create the tables in an empty database. Existing tables stay unchanged.
 
     Raises:
-        InputFault: if another version or another program created the database.
+        InputFault: if another version or program created the database, or its encoding is not UTF-8.
     """
     number = schema_of(connection)
     if number is not None:
@@ -137,7 +137,7 @@ def delete_run(store: Store, run: str) -> int:
 
 
 def forget_unbegun(store: Store, run: str) -> None:
-    """Delete a run for which no attempt has stored anything."""
+    """Delete a run if no attempt has stored a result or a fault for it."""
     attempts = select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)
     with store.reading() as connection:
         is_begun = connection.scalar(

@@ -33,7 +33,7 @@ class UnscoredCompletion:
 
 
 def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
-    """Return key -> verdict, for those of `keys` that are stored."""
+    """Return the stored verdicts with these keys, by key."""
     verdicts: dict[str, StoredVerdict] = {}
     with store.reading() as connection:
         for part in parts(sorted(set(keys))):
@@ -43,7 +43,7 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
 
 
 def find_by_text(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
-    """Return (sample digest, text digest) -> verdict, for stored `contents`, judged in any image.
+    """Return the stored verdicts on `contents` in any image, by (sample digest, text digest).
 
     Verdicts from merged shards are included only for their own run.
     """
@@ -80,7 +80,7 @@ def add_all(store: Store, verdicts: Iterable[StoredVerdict]) -> None:
 
 
 def append_links(connection: Connection, run: str, sample: str, verdicts: Mapping[int, StoredVerdict]) -> int:
-    """Link verdicts and scores to completions (by index) of a finished sample; return the number of new links."""
+    """Link verdicts (by completion index) and their scores to a finished sample; return the number of new links."""
     s = t.SCORE_FACT.c
     key = connection.scalar(select(t.key_of(run, sample)))
     number = connection.scalar(select(t.RUN.c.number).where(t.RUN.c.id == run))
@@ -99,7 +99,7 @@ def passed(verdict: StoredVerdict) -> float:
 
 
 def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, Counter[str]]:
-    """Return run -> sample -> number of passes with flags, for samples with such passes."""
+    """Return the numbers of passes with flags, by run and sample id, for samples with such passes."""
     j, v = t.JUDGED.c, t.VERDICT.c
     query = (
         select(j.run_id, j.sample_id, func.count())
@@ -114,7 +114,7 @@ def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, C
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnscoredCompletion]:
-    """Return a run's function completions without a score, in the plan's order; with `among`, only of these samples."""
+    """Return a run's function completions without a score, in planned order; with `among`, only of these samples."""
     c, p, m, s, n = t.COMPLETION_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c, t.SCORE_FACT.c, t.MEASURE.c
     number = t.run_number(run)
     measure = select(n.number).where(n.profile == PROFILE, n.metric == PASS).scalar_subquery()
@@ -144,7 +144,7 @@ def judged(store: Store, run: str) -> list[tuple[str, str]]:
 
 
 def all_equal(store: Store, run: str) -> bool:
-    """Return whether a run has samples with several completions, and each sample's completions are equal."""
+    """Return whether a run has samples with several scored completions, all equal within each sample."""
     c = t.COMPLETION.c
     per_sample = (
         select(func.count().label("made"), func.count(c.text.distinct()).label("texts"))

@@ -152,7 +152,7 @@ def _per_run(connection: Connection, table: Any, runs: list[str]) -> dict[str, i
 
 
 def status_counts(connection: Connection, runs: Collection[str]) -> dict[str, dict[str, int]]:
-    """Return run -> status -> number of finished samples, sorted by status."""
+    """Return the numbers of finished samples, by run id and status, sorted by status."""
     r = t.RESULT.c
     query = select(r.run_id, r.status, func.count()).where(r.run_id.in_(runs)).group_by(r.run_id, r.status)
     statuses_by_run: dict[str, dict[str, int]] = defaultdict(dict)
@@ -317,7 +317,7 @@ def faults_of(store: Store, run: str) -> list[FaultGroup]:
 
 
 def flags_of(store: Store, run: str) -> dict[str, int]:
-    """Return flag -> number of a run's samples with that flag, the most frequent flag first."""
+    """Return the number of a run's samples with each flag, by flag, the most frequent first."""
     samples: dict[str, set[str]] = defaultdict(set)
     with store.reading() as connection:
         for c in (t.RESULT.c, t.COMPLETION.c):
@@ -358,7 +358,7 @@ def construction_times(store: Store, runs: Iterable[str]) -> list[ConstructionTi
 
 
 def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[Attempted]]:
-    """Return run -> its attempts, in the order of their start."""
+    """Return the attempts at each run, by run id, in the order of their start."""
     a, o, f = t.ATTEMPT.c, t.OUTCOME.c, t.FAULT.c
     failed = select(f.attempt_id, func.count().label("faults")).group_by(f.attempt_id).subquery()
     joined = t.ATTEMPT.outerjoin(t.OUTCOME, a.id == o.attempt_id).outerjoin(failed, a.id == failed.c.attempt_id)
@@ -384,7 +384,7 @@ def attempts_of(connection: Connection, runs: Iterable[str]) -> dict[str, list[A
 
 
 def loads_of(connection: Connection, runs: Iterable[str]) -> dict[str, tuple[Load | None, ...]]:
-    """Return run -> distinct loads under which its samples were completed; see `RunInfo.loads`."""
+    """Return the distinct loads under which each run's samples were completed, by run id; see `RunInfo.loads`."""
     return {
         run: tuple(
             dict.fromkeys(

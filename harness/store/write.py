@@ -48,12 +48,12 @@ class StoredGeneration:
     cached: int = 0
     """Part of `tokens_in` that the service read from its cache."""
     price: float | None = None
-    """US dollars at the time of the call; None if unknown."""
+    """Price in US dollars at the time of the call; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBits:
-    """The cost of a target after a prompt, in bits."""
+    """The cost of the reference text after a prompt, in bits."""
 
     language: str
     prompt_digest: str
@@ -79,7 +79,7 @@ class StoredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVerdict:
-    """A stored verdict of tests. `key` is a digest of everything that determines it."""
+    """A stored verdict of tests. `key` is a digest of everything that determines the verdict."""
 
     key: str
     sample_digest: str
@@ -94,7 +94,7 @@ class StoredVerdict:
     seconds: float
     peak_bytes: int
     flags: tuple[str, ...] = ()
-    """Suspicious features of the text, with their lines. Flags do not change scores."""
+    """Suspicious features of the completion, with their lines. Flags do not change scores."""
     earlier: str = ""
     """Verdict and reason of the first test run, if the tests were repeated alone; otherwise empty."""
     run: str = ""
@@ -110,21 +110,21 @@ class StoredCompletion:
     text: str
     flags: tuple[str, ...]
     scores: Mapping[tuple[str, str], float | None]
-    """(profile, metric) -> value on the profile's scale."""
+    """Values on the profile's scale, by (profile, metric)."""
     verdict: str | None = None
     """Key of the verdict; None for lines, blank completions and completions that are not judged yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAccess:
-    """What a strategy read in the repository for a sample, and how many of the answer's definitions it received."""
+    """What a strategy read in the repository for a sample, and the share of needed definitions in that text."""
 
     opened: int
     searches: int
     characters: int
     explored_files: int
     explored_recall: float | None
-    """Share (0 to 1) of the answer's definitions that the received text contains; None if no definition is known."""
+    """Share (0 to 1) of the definitions used by the reference that the read text contains; None if none is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Finished:
     completions: tuple[StoredCompletion, ...]
     bits: tuple[StoredBits, ...]
     scores: Mapping[tuple[str, str], float | None] = dataclasses.field(default_factory=dict)
-    """(profile, metric) -> value for the prompt, for runs without completions."""
+    """Values for the prompt, by (profile, metric), for runs without completions."""
     engines: tuple[EngineUse, ...] = ()
     access: StoredAccess | None = None
     """What the strategy read; None if no strategy ran or the data is missing."""
@@ -194,7 +194,7 @@ class Imported:
 
     format: str
     source: str
-    """Path as the user gave it, or the name of the standard set for reference results."""
+    """Path as the user gave it; for reference results, the standard set's name; for a package, its id."""
     sha256: str
 
     @property
@@ -264,7 +264,7 @@ def merge(connection: Connection, table: Table, rows: Rows) -> int:
 
 
 def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]) -> dict[str, int]:
-    """Return key -> row number, for the stored keys. `name` is the column that contains the keys."""
+    """Return the row numbers of the stored keys, by key. `name` is the column that contains the keys."""
     column, number = table.c[name], table.c.number
     stored: dict[str, int] = {}
     for part in parts(keys):
@@ -273,7 +273,7 @@ def numbers(connection: Connection, table: Table, name: str, keys: Sequence[str]
 
 
 def name_numbers(connection: Connection, table: Table, keys: Set[tuple[str, ...]]) -> Mapping[tuple[str, ...], int]:
-    """Return key -> row number in a table of names, and add rows for new keys."""
+    """Return row numbers in a table of names, by key, and add rows for new keys."""
     columns: list[Column[Any]] = [table.c[name] for name in _columns(table)]
     query = select(*columns, table.c.number).order_by(table.c.number.desc())
     if len(keys) < 20:

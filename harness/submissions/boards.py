@@ -1,8 +1,8 @@
-"""Reads a folder of packages, and ranks the submissions that count, for a public board. Prints nothing.
+"""Reads a folder of packages and ranks their submissions for a public board. Prints nothing.
 
-Rows come from the packages' scores of each sample, so intervals and tests are those of any board. A superseded or
-withdrawn submission is not ranked. Packages are the claims of strangers. A package is refused if it cannot be read, or
-if its samples differ from those of the other packages in its table.
+Intervals and tests are computed from the packages' scores of each sample, as on any board. A superseded or withdrawn
+submission is not ranked. Packages are not trusted: a package is refused if it cannot be read, or if its samples differ
+from those of the other packages in its table.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
     cure = "pack runs over the whole set, or over a part with another name"
     refused += [
         InputFault(
-            "the package's samples or exclusions differ from another package of the same set",
+            "the package's samples or exclusions differ from those of another package of the same set",
             where=str(folder / entry.folder),
             cure=cure,
         )

@@ -2,7 +2,7 @@
 
 ``submission.toml`` is the manifest. ``samples.jsonl`` lists the samples, ``completions.jsonl`` what the model wrote for
 them, ``scores.jsonl`` the scores and verdicts. ``strategy/NAME.py`` is the source of a strategy from a file. A package
-is hostile input: `read` refuses links, unknown files and fields, and sizes and values out of range.
+is untrusted input: `read` refuses links, unknown files and fields, and sizes and values out of range.
 """
 
 from __future__ import annotations

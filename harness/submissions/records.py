@@ -61,12 +61,12 @@ class SetPart(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPart(Record):
-    """The model."""
+    """The model that wrote the answers, and its capabilities."""
 
     spec: Name
     """Spec of the generator, without paths."""
     version: Label
-    """Identifies the model's weights or its service."""
+    """Version of the model's weights or of its service."""
     service_date: Day | None = None
     """The day on which a service answered; None for weights on the author's machine."""
     instructs: bool = False
@@ -79,7 +79,7 @@ class ModelPart(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyPart(Record):
-    """The strategy."""
+    """The strategy that built the prompts, and where its source is."""
 
     spec: Name
     """Spec of the strategy, without paths: ``lc.infile`` or ``mine.py@mine(top=3)``."""
@@ -128,7 +128,7 @@ class CostPart(Record):
     tokens_in: Count
     tokens_out: Count
     price: Amount | None = None
-    """US dollars; None if unknown."""
+    """Price in US dollars; None if unknown."""
     machine: Label = ""
     """Processors and loads, in words; empty if unknown."""
 
@@ -147,7 +147,7 @@ class MeanPart(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawal(Record):
-    """Why a submission no longer counts."""
+    """Reason and date of a submission's withdrawal."""
 
     reason: Name
     date: Day
@@ -159,7 +159,7 @@ class Manifest(Record):
 
     format: Literal[1]
     id: Id
-    """First twelve digits of `digest_of`."""
+    """First twelve digits of the digest that `digest_of` returns."""
     title: Name
     authors: Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
     license: Name
@@ -174,7 +174,7 @@ class Manifest(Record):
     versions: VersionsPart
     cost: CostPart
     files: Annotated[Mapping[Name, Digest], Field(max_length=10)]
-    """Path in the package -> digest."""
+    """Digests of the package's files, by path in the package."""
     mean: Annotated[tuple[MeanPart, ...], Field(max_length=1000)] = ()
     withdrawn: Withdrawal | None = None
 
@@ -250,7 +250,7 @@ class AnsweredRecord(Record):
     """Digest of the final prompt's text."""
     context_tokens: Count
     flags: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
-    """Flags of the prompt. `overflow_trimmed`: it was truncated to the model's window, in the model's tokens."""
+    """Flags of the prompt. `overflow_trimmed`: truncated to the model's window, in the model's tokens."""
     strategy_seconds: Amount
     generator_seconds: Amount
     calls: Annotated[tuple[CallRecord, ...], Field(max_length=1000)] = ()
@@ -266,7 +266,7 @@ class ScoreRecord(Record):
     repetition: Annotated[int, Field(ge=0, le=99)] = 0
     completion: Count = 0
     scores: Mapping[Name, Mapping[Name, Score | None]]
-    """Profile -> metric -> value in the profile's own scale; None if undefined."""
+    """Values on each profile's own scale, by profile and metric; None if undefined."""
     verdict: Literal["PASSED", "FAILED", "TIMED_OUT", "NO_TESTS"] | None = None
     """Verdict of the tests; None for lines. The reason is left out: it may quote a machine's times and paths."""
 
@@ -280,7 +280,7 @@ class Submission:
     completions: tuple[AnsweredRecord, ...]
     scores: tuple[ScoreRecord, ...]
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Name of a file in ``strategy/`` -> its text."""
+    """Texts of the files in ``strategy/``, by file name."""
 
 
 PartName: TypeAlias = Literal[
@@ -301,7 +301,7 @@ class PartState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueDifference(Record):
-    """The first value of a part that differs from the package's."""
+    """The first difference found in a part of a package."""
 
     sample: Label
     """Id of the sample; empty for a value of the whole package."""
@@ -333,7 +333,7 @@ class PackageVerification(Record):
 
     id: Id
     digest: Digest
-    """`digest_of` the package, so that a verification cannot be used for another package."""
+    """Digest of the package by `digest_of`, so that a verification cannot be used for another package."""
     ctxbench: Name
     samples: Count
     """Number of samples that were checked, out of `of`."""
@@ -360,7 +360,7 @@ def plain(record: Record) -> dict[str, Any]:
 
 
 def schema() -> str:
-    """Return the JSON schema of the manifest and of the lines of the three other files."""
+    """Return the JSON schema of a package's manifest and of the lines of its three JSON Lines files."""
     kinds = (Manifest, SampleRecord, AnsweredRecord, ScoreRecord)
     schemas = {kind.__name__: TypeAdapter(kind).json_schema(ref_template="#/$defs/{model}") for kind in kinds}
     inner = {name: part for kind in schemas.values() for name, part in kind.pop("$defs", {}).items()}

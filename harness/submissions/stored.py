@@ -1,4 +1,4 @@
-"""Packages and stored runs: `packed` makes a package of a run's repetitions, `add` stores a package as runs."""
+"""Packages and stored runs: `packed` builds a package of a run's repetitions, `add` stores a package as runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def packed(
 
     Raises:
         InputFault: if the runs differ in more than the seed, are incomplete or imported, or the strategy's file is not
-            the one that made them.
+            the one that was run.
     """
     runs = sorted(runs, key=lambda run: run.choices.seed)
     _check(runs)
@@ -157,7 +157,7 @@ def _check(runs: Sequence[RunWork]) -> None:
 
 
 def public(text: str) -> str:
-    """Return a spec without the folders of files, the addresses of servers without TLS, and this machine's name."""
+    """Return a spec without the folders of files, addresses of ``http://`` servers, and this machine's name."""
     plain = _ADDRESS.sub("http://local", _PATH.sub("", text))
     host = socket.gethostname()
     return plain.replace(host, "local") if len(host) > 3 and host != "localhost" else plain

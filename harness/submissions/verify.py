@@ -1,7 +1,7 @@
 """Verifies a package: derives it again from its sample set, and compares every value.
 
 The strategy runs in its cell as in any run. `Replay` returns the package's answers in place of the model, so prompts
-after drafts are derived too. Everything is stored in a temporary database.
+that contain drafts are derived too. Everything is stored in a temporary database.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Verifier:
     workers: int
     progress: Progress
     replaced: Mapping[str, Any] = field(default_factory=dict)
-    """Parts of `open_resources` that tests replace."""
+    """Arguments of `open_resources` that tests replace."""
 
     @property
     def _manifest(self) -> form.Manifest:

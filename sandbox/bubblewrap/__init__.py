@@ -47,7 +47,7 @@ class BubblewrapSandbox:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Start a box, install the system-call filter in it, and end it.
+        """Check that boxes work: start one, install the system-call filter in it, and end it.
 
         Raises:
             SandboxUnavailable: if a step fails.

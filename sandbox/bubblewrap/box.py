@@ -42,7 +42,7 @@ class BubblewrapBox:
         self._ending, self._sending, self._receiving = threading.Lock(), threading.Lock(), threading.Lock()
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Write all of `data` (see `sandbox.types.Box.send`)."""
+        """Write all of `data` to the guest's stdin (see `sandbox.types.Box.send`)."""
         unsent = memoryview(data)
         with self._sending:
             while unsent:
@@ -55,7 +55,7 @@ class BubblewrapBox:
                     raise self._lost() from error
 
     def receive(self, deadline: float) -> bytes:
-        """Return the next bytes (see `sandbox.types.Box.receive`)."""
+        """Return the next bytes of the guest's stdout (see `sandbox.types.Box.receive`)."""
         with self._receiving:
             while True:
                 self._wait(self._out, select.POLLIN, deadline)

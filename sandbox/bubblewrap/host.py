@@ -152,7 +152,7 @@ def build() -> str:
 
 
 def programs(packages: Sequence[str]) -> list[str]:
-    """Return ``package version`` for Debian packages.
+    """Return ``NAME VERSION`` for each Debian package; without dpkg, ``NAME PATH``.
 
     Raises:
         SandboxUnavailable: if a package is not installed.

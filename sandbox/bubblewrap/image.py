@@ -178,7 +178,7 @@ class BoxLayout:
         """Return the JSON argument of `sandbox.bubblewrap.stage`.
 
         Args:
-            uid: the box's user id outside; None for this process's own.
+            uid: the box's user id outside the box; None for this process's own.
             status: file descriptor for the pid of the box's first process.
             groups: folders of the box's control groups.
             counters: (control group's folder, its path in the box).

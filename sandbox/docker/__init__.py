@@ -88,7 +88,7 @@ class DockerSandbox:
             yield DockerLauncher(client, image, environment, limits, key, self.runtime, first=first)
 
     def connected(self, seconds: float = ANSWER_SECONDS) -> contextlib.AbstractContextManager[Client]:
-        """Yield an engine client (see `engine.connected`)."""
+        """Yield a client of the Docker engine (see `engine.connected`)."""
         return connected(seconds)
 
     @property

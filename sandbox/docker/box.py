@@ -19,7 +19,7 @@ _GONE_SECONDS = 10.0
 
 
 class StreamEnded(SandboxLost):
-    """A box's stream has ended."""
+    """Raised when a box's stream has ended."""
 
 
 class Streams:
@@ -66,7 +66,7 @@ class DockerBox:
         self._why: str | None = None
 
     def send(self, data: bytes, deadline: float) -> None:
-        """Write all of `data` (see `sandbox.types.Box.send`)."""
+        """Write all of `data` to the guest's stdin (see `sandbox.types.Box.send`)."""
         unsent = memoryview(data)
         while unsent:
             self._wait(select.POLLOUT, deadline)
@@ -78,7 +78,7 @@ class DockerBox:
                 raise self._lost(f"the box's stdin is closed ({error.strerror})") from error
 
     def receive(self, deadline: float) -> bytes:
-        """Return the next bytes (see `sandbox.types.Box.receive`)."""
+        """Return the next bytes of the guest's stdout (see `sandbox.types.Box.receive`)."""
         with self._reading:
             while True:
                 self._wait(select.POLLIN, deadline)

@@ -22,20 +22,20 @@ DEBIAN_BASE = f"sh {shlex.quote(str(_FOLDER / 'debian_base.sh'))}"
 """Command that builds a base image from Debian packages, as root."""
 _START = f"start Docker (on Debian as root: `{START}`), or use bubblewrap"
 _CURES = (
-    ("permission denied", "join its group and log in again (`sudo usermod -aG docker $USER`), or run as root"),
+    ("permission denied", "join the group docker and log in again (`sudo usermod -aG docker $USER`), or run as root"),
     (
         "no space left",
         "free disk space: `docker image prune --all --filter label=ctxbench.image`, `docker system prune`",
     ),
     ("no such file", _START),
     ("connection refused", _START),
-    ("timed out", "check the engine's containers (docker ps), or restart it"),
+    ("timed out", "check the containers (docker ps), or restart the engine"),
 )
 
 
 @contextlib.contextmanager
 def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
-    """Yield a client of the engine in Docker's settings (``DOCKER_HOST``, the context).
+    """Yield a client of the Docker engine that Docker's settings name (``DOCKER_HOST`` or the context).
 
     Raises:
         SandboxUnavailable: if no engine answers.
@@ -67,7 +67,7 @@ def _knock(docker: Any, seconds: float) -> None:
 
 
 def answers() -> bool:
-    """Return whether an engine answers."""
+    """Return whether a Docker engine answers."""
     try:
         with connected():
             return True
@@ -77,7 +77,7 @@ def answers() -> bool:
 
 @contextlib.contextmanager
 def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
-    """Turn errors of the SDK and its connection into `kind`, with a cure."""
+    """Turn errors of the Docker SDK and its connection into `kind`, with a cure."""
     from docker.errors import DockerException  # noqa: PLC0415 - the SDK takes 0.2 s to import
     from urllib3.exceptions import HTTPError  # noqa: PLC0415 - as above
 
@@ -90,7 +90,7 @@ def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
 def fault(
     error: Exception, kind: type[SandboxError], where: str, cure: str = "see the engine's log (journalctl -u docker)"
 ) -> SandboxError:
-    """Turn an exception of the SDK into an error of this package. `cure` is used if no better one is known."""
+    """Turn an exception of the Docker SDK into an error of this package. `cure` is used if no better one is known."""
     message = " ".join(str(getattr(error, "explanation", None) or error).split())
     low = message.lower()
     cure = next((own_cure for sign, own_cure in _CURES if sign in low), cure)

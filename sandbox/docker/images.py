@@ -37,7 +37,7 @@ _STOPPED = ("created", "exited", "dead")
 
 @functools.cache
 def code() -> Mapping[str, bytes]:
-    """Return the files that all images contain: path in the build context -> content."""
+    """Return the files that all images contain, by path in the build context."""
     return {"Dockerfile": Path(__file__).with_name("Dockerfile").read_bytes(), **guest_files()}
 
 

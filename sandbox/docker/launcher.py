@@ -151,7 +151,7 @@ def tidy(client: Client, name: str) -> None:
 
 
 def guest_variables(image: list[str], environment: Environment) -> list[str]:
-    """Return the guest's whole environment. A name without ``=`` removes one of the image's variables."""
+    """Return the guest's environment variables. A name without ``=`` removes one of the image's variables."""
     ours = {**VARIABLES, **dict(environment.variables)}
     theirs = {text.partition("=")[0] for text in image} | {"HOSTNAME"}
     return [f"{name}={value}" for name, value in ours.items()] + sorted(theirs - set(ours))

@@ -1,4 +1,4 @@
-"""Capture a job's output, its head and tail, and one whole result."""
+"""Captures the first and last bytes of a job's output, and one whole result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CHUNK = 1 << 16
 
 
 class Output:
-    """A buffer for the first and the last half of a limit; its memory is bounded whatever comes."""
+    """A buffer that keeps the first and the last bytes of an output, half of a limit each."""
 
     def __init__(self, limit: int) -> None:
         """Keep at most `limit` bytes."""
@@ -21,7 +21,7 @@ class Output:
         self.left_out = 0
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Append the next bytes of the output."""
         room = self._first - len(self.head)
         if room > 0:
             self.head += data[:room]
@@ -37,20 +37,20 @@ class Output:
 
     @property
     def tail(self) -> bytes:
-        """The last bytes, without those in the head."""
+        """The last bytes of the output, without those in `head`."""
         self._shorten()
         return bytes(self._tail)
 
 
 class Result:
-    """A buffer for one result: its length, then that many bytes."""
+    """A buffer for one result, which arrives as its length and then that many bytes."""
 
     def __init__(self, limit: int) -> None:
         """Take at most `limit` bytes."""
         self._limit, self._data, self._over = limit + RESULT_LENGTH.size, bytearray(), False
 
     def add(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Append the next bytes of the result."""
         self._over = self._over or len(self._data) + len(data) > self._limit
         if not self._over:
             self._data += data
@@ -65,7 +65,7 @@ class Result:
 
 
 def drain(handle: int, into: Output | Result, most: int = _CHUNK) -> bool:
-    """Read up to `most` available bytes from a nonblocking pipe; return False once it has ended."""
+    """Read up to `most` available bytes from a nonblocking pipe into a buffer; return False once the pipe has ended."""
     while most > 0:
         try:
             data = os.read(handle, min(most, _CHUNK))

@@ -1,7 +1,7 @@
 """The job's own process: forked before the job was read, confined, then told what to run.
 
-It knows only what it is told: the arguments of a call, a program's command line, or a socket over which a program that
-stays answers. It never receives the repository's tree.
+It receives only the arguments of a call, a program's command line, or the socket of a persistent program. It never
+receives the repository's tree.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class NotReady(Exception):
 
 
 def confirmed(channel: socket.socket) -> None:
-    """Wait until the process confirms its next trusted step: its confinement, or finding a function.
+    """Wait until the job's process confirms that it is confined, or that it has found the function to call.
 
     Raises:
-        NotReady: if it ended or was killed before.
+        NotReady: if the process ended or was killed before.
     """
     try:
         if channel.recv(1) == _READY_MARK:
@@ -53,7 +53,7 @@ def start(channel: socket.socket, order: Mapping[str, Any], handle: int | None =
         handle: descriptor for a call's result, or the socket of `serve`.
 
     Raises:
-        NotReady: if it has ended, or there is no such function.
+        NotReady: if the process has ended, or the function does not exist.
     """
     data = frames.payload(order)
     head = frames.HEADER.pack(frames.JOB, len(data))
@@ -101,7 +101,7 @@ def join(output: int) -> None:
 
 
 def prepare(bounds: Confinement) -> None:
-    """Prepare the process that jobs are forked from with all that is equal for each of them."""
+    """Set the environment variables and stdout that all jobs inherit, in the process from which they are forked."""
     own, home, temporary = bounds.folders
     path = [os.path.normpath(f"{own}/{entry}") for entry in bounds.path]
     path += [entry for entry in [os.environ.get("PYTHONPATH", "")] if entry]
@@ -145,7 +145,7 @@ def _resolve(name: str) -> Callable[..., Any]:
 
 
 def answer(handle: int, value: Any) -> None:
-    """Write a whole result as JSON."""
+    """Write a call's return value as JSON, preceded by its length, and close `handle`."""
     data = json.dumps(value, allow_nan=False).encode()
     frames.write(handle, capture.RESULT_LENGTH.pack(len(data)) + data)
     os.close(handle)

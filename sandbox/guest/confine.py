@@ -1,4 +1,4 @@
-"""Confine an untrusted process before it runs any code: its resources, its files, and what it inherited."""
+"""Confines an untrusted process before it runs any code: limits resources and files, closes inherited descriptors."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class JobLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """The confinement of all jobs of this box."""
+    """Limits, folders and Landlock rules that confine all jobs of this box."""
 
     limits: JobLimits
     work: str
     """Parent of a job's three folders; see `folders`."""
     path: tuple[str, ...]
-    """Folders of the working folder that come first on Python's import path."""
+    """Subfolders of the working folder that come first on Python's import path."""
     rules: int | None
     """Descriptor of Landlock's rules, created once because none of their folders changes; None without Landlock."""
     memory_group: bool
@@ -60,7 +60,7 @@ class Confinement:
 
     @property
     def folder(self) -> str:
-        """The working folder."""
+        """Path of a job's working folder."""
         return f"{self.work}/job"
 
     @property
@@ -80,7 +80,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def rules(work: str) -> int | None:
-    """Return the Landlock rules of all jobs: read the image, write to the box's own folders; None without Landlock.
+    """Return a descriptor of jobs' Landlock rules: read the image, write to the box's folders; None without Landlock.
 
     The first version of Landlock is not used: it refuses to move files between folders, so correct code would fail.
 
@@ -98,7 +98,7 @@ def rules(work: str) -> int | None:
 
 
 def bound(bounds: Confinement) -> None:
-    """Limit the resources of this process and its future children, for good; called once for all jobs of a box.
+    """Limit the resources of this process and its future children, for good. Call this once for all jobs of a box.
 
     Raises:
         OSError: if the kernel refuses.

@@ -1,4 +1,4 @@
-"""A job's folders: fill them, empty them whatever they contain, and inspect them."""
+"""Fills, empties and inspects a job's folders, whatever the job has put into them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write(folder: str, listing: list[list[Any]], content: memoryview) -> None:
 
     Raises:
         OSError: if a file cannot be written, for example because the disk is full.
-        ValueError: if a path leads out, or bytes are missing.
+        ValueError: if a path leads out of the folder, or bytes are missing.
     """
     folders = {""}
     for path, size in listing:
@@ -57,7 +57,7 @@ def write(folder: str, listing: list[list[Any]], content: memoryview) -> None:
 def empty(folder: str) -> None:
     """Remove everything in a folder, whatever its depth, permissions or names; the folder itself stays.
 
-    Inner folders are moved up into it first, so that no path is deep, and made accessible, since this user owns them.
+    Inner folders are first made accessible and moved up into this folder, so that no path is deep.
 
     Raises:
         OSError: if an entry cannot be removed.
@@ -83,10 +83,10 @@ def state(folder: str) -> tuple[int, int]:
 
 
 def settle(folder: str, mode: int, flags: int) -> None:
-    """Restore a folder's mode, flags and times and remove its attributes, in which a job could leave data.
+    """Restore a folder's mode, flags and times, and remove its extended attributes, in which a job could leave data.
 
     Raises:
-        OSError: if that fails.
+        OSError: if a step fails.
     """
     os.chmod(folder, mode)  # noqa: PTH101 - as above
     for name in os.listxattr(folder):

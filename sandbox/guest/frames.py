@@ -29,16 +29,16 @@ class FrameError(Exception):
 
 
 def payload(head: Mapping[str, Any], blobs: Iterable[bytes] = ()) -> bytes:
-    """Return a payload."""
+    """Build a payload from its JSON object and the bytes after it."""
     text = json.dumps(head, separators=(",", ":")).encode()
     return b"".join([_LENGTH.pack(len(text)), text, *blobs])
 
 
 def frame(kind: bytes, head: Mapping[str, Any], blobs: Iterable[bytes] = ()) -> bytes:
-    """Return a whole frame.
+    """Build a frame from its kind, its JSON object and the bytes after it.
 
     Raises:
-        FrameError: if it is larger than `MAX`.
+        FrameError: if the payload is larger than `MAX`.
     """
     data = payload(head, blobs)
     if len(data) > MAX:
@@ -65,7 +65,7 @@ def split(data: bytes) -> tuple[dict[str, Any], memoryview]:
 
 
 def files_head(files: Mapping[str, bytes]) -> list[list[Any]]:
-    """Return the part of a payload's head that lists the files in its bytes: path and size of each."""
+    """Return the path and size of each file, for the JSON object of a payload that contains the files."""
     return [[path, len(content)] for path, content in files.items()]
 
 

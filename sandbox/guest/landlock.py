@@ -65,8 +65,8 @@ def visible(hidden: Iterable[Path]) -> list[str]:
 def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False) -> None:
     """Let this thread and its future children read only below `readable`, write only below `writable`, for good.
 
-    Unless `tcp`, TCP is refused from version 4 on. From version 6 on, so are signals to processes outside and their
-    abstract sockets.
+    From Landlock version 4 on, TCP is refused unless `tcp`. From version 6 on, signals to processes outside and their
+    abstract sockets are refused.
 
     Raises:
         OSError: if the kernel refuses; nothing is restricted then.
@@ -81,13 +81,13 @@ def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = Fa
 def ruleset(
     readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False, listable: Sequence[str] = ()
 ) -> int:
-    """Return a descriptor of these rules, see `restrict`, which any number of processes can apply to themselves.
+    """Return a descriptor of the rules of `restrict`, which any number of processes can apply to themselves.
 
     Below `listable` only the names in folders may be read. An exec closes the descriptor. A rule applies to the folder
     that has the path now, not to a later one.
 
     Raises:
-        OSError: if the kernel refuses.
+        OSError: if the kernel has no Landlock, or refuses.
     """
     version = abi()
     if not version:

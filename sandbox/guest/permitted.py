@@ -1,6 +1,6 @@
-"""The filter of a box: the calls that a job may make, and with which arguments; all others are refused.
+"""The system-call filter of a box: the calls and arguments that a job may use. All others are refused.
 
-It also closes what a box could otherwise take from the whole machine without any limit: the pool of asynchronous I/O,
+It also blocks what a box could otherwise take from the whole machine without any limit: the pool of asynchronous I/O,
 huge pages, the memory of compiled filters, socket buffers beyond their default, writing back the machine's disks, and
 modules that the kernel loads for a kind of socket or a request of `ioctl`.
 """
@@ -65,24 +65,24 @@ _WHOLE = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class ArgumentTest:
-    """A test of an argument's low half, which contains every flag and number that is tested here."""
+    """A test of the low half of a system call's argument, which contains every flag and number that is tested here."""
 
     argument: int
     among: tuple[int, ...] = ()
     apart_from: tuple[int, ...] = ()
     bits: int = 0
-    """The test is true if any of these bits is set. One of the three fields is given."""
+    """The test is true if any of these bits is set. Only one of `among`, `apart_from` and `bits` is given."""
     mask: int = _WHOLE
     """Bits that are compared with `among` or `apart_from`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: the call is answered without being made if all tests are true."""
+    """A rule by which the kernel answers a system call without making it, if all tests are true."""
 
     call: str
     answer: int
-    """The error; 0 for success."""
+    """Error number of the answer; 0 for success."""
     tests: tuple[ArgumentTest, ...] = ()
 
 
@@ -124,19 +124,19 @@ RULES = (
 
 
 def restrict(*, absent: Iterable[str] = ()) -> None:
-    """Let this thread and its future children make only the calls of jobs, for good.
+    """Let this thread and its future children make only the system calls that a job may make, for good.
 
     Args:
         absent: further calls that fail with ENOSYS.
 
     Raises:
-        OSError: if the kernel or the machine has no such filter; nothing is refused then.
+        OSError: if the kernel has no filters, or this machine no table of calls; nothing is refused then.
     """
     seccomp.install(program(*seccomp.machine(), absent))
 
 
 def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes:
-    """Return the filter: rules first, then the allowed calls; calls newer than the table are absent."""
+    """Return the filter program: rules first, then the allowed calls. Calls newer than the table fail with ENOSYS."""
     rules = [*(Rule(call, errno.ENOSYS) for call in absent), *RULES]
     lines: list[Line] = seccomp.opening(architecture)
     for call in dict.fromkeys(rule.call for rule in rules):

@@ -4,7 +4,7 @@ It closes what Landlock leaves open: other families of sockets, files opened by 
 which a job could leave data for a later one. It covers the 64-bit calls only. Calls of another architecture would
 bypass the filter, so a process that makes one is killed.
 
-Every call outside `ALLOWED` is refused, so a call that a later kernel adds is refused until it is listed. Calls left
+A job may make only the calls in `ALLOWED`, so a call that a later kernel adds is refused until it is listed. Calls left
 out on purpose, and the reasons, are in `scripts/seccomp_profile.py`.
 """
 
@@ -151,13 +151,13 @@ Line = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentRule:
-    """A rule that judges a call by one of its arguments."""
+    """A rule that judges a system call by one of its arguments."""
 
     call: str
     argument: int
     """Position of the argument, from 0; its low half is compared."""
     passed: tuple[int, ...] = ()
-    """Values that are allowed."""
+    """Values for which the call is allowed."""
     pretended: tuple[int, ...] = ()
     """Values for which the call reports success without being made."""
     error: int = errno.EPERM
@@ -178,23 +178,23 @@ def restrict(
     judged: Sequence[ArgumentRule] = (),
     newest: int | None = None,
 ) -> None:
-    """Filter the calls of this thread and its future children, for good.
+    """Filter the system calls of this thread and its future children, for good.
 
     Args:
         refused: calls that fail with EPERM.
         absent: calls that fail with ENOSYS, as on a kernel without them.
         families: the only socket families allowed, without new namespaces; None leaves both alone.
         judged: calls that are allowed with some arguments only.
-        newest: first number from which calls are absent too, whatever a later kernel does with them, or None.
+        newest: first number from which calls are absent too, whatever a later kernel does with them; None to allow all.
 
     Raises:
-        OSError: if the kernel or the machine has no such filter; nothing is refused then.
+        OSError: if the kernel has no filters, or this machine no table of calls; nothing is refused then.
     """
     install(program(*machine(), refused, absent, families, judged, newest))
 
 
 def refusal(refused: Iterable[str]) -> bytes:
-    """Return a filter program by which the calls fail with EPERM; any number of processes can install it.
+    """Return a filter program by which the calls in `refused` fail with EPERM; any number of processes can install it.
 
     Raises:
         OSError: if there is no table of calls for this machine.
@@ -222,7 +222,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def install(code: bytes) -> None:
-    """Filter the calls of this thread and its future children by a program, for good.
+    """Filter the system calls of this thread and its future children by a program, for good.
 
     Raises:
         OSError: if the kernel has no filters; nothing is refused then.
@@ -245,7 +245,7 @@ def program(
     judged: Sequence[ArgumentRule] = (),
     newest: int | None = None,
 ) -> bytes:
-    """Return the filter: another architecture ends the process, a listed call fails, all others are allowed."""
+    """Return the filter program: another architecture ends the process, a listed call fails, all others are allowed."""
     lines = opening(architecture)
     if newest is not None:
         lines += [(AT_LEAST, 0, 1, newest), (RETURN, 0, 0, ERROR | errno.ENOSYS)]

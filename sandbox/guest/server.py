@@ -1,4 +1,4 @@
-"""The first process of a box: it prepares, forks a supervisor for each job, and removes every trace of the job.
+"""The first process of a box: it prepares the box, forks a supervisor for each job, and removes every trace of the job.
 
 It reads only headers and the settings; processes that it forks read trees and jobs.
 """
@@ -28,7 +28,7 @@ _SECONDS = 1.0
 
 
 class Guest:
-    """The inner side of a box."""
+    """The first process of a box, which serves one pool."""
 
     def __init__(self, settings: dict[str, Any], work: str = _WORK) -> None:
         """Take the limits of all jobs to come."""
@@ -209,12 +209,12 @@ def main() -> NoReturn:
         SystemExit: 1 with a line on stderr if this is not the first process of a box.
     """
     if os.getpid() != 1:
-        sys.exit("sandbox.guest is the first process of a box; it would kill every other process here")
+        sys.exit("sandbox.guest must be the first process of a box; here it would kill every other process")
     sys.exit(live(_WORK))
 
 
 def live(work: str) -> str | None:
-    """Run as a box's first process; return what ended it before its stream did."""
+    """Run as a box's first process; return why it ended before its stream did, or None."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     confine.set_dumpable(False)
     header = frames.read_header(_IN)

@@ -1,4 +1,4 @@
-"""Run one job: read it in place of the guest, start it, watch it, report its outcome.
+"""Runs one job: reads it in place of the guest, starts it, watches it, and reports its outcome.
 
 A supervisor is forked for every job and ends with it. So the job's files, arguments and tests are never in the memory
 that a later job is forked from.
@@ -25,7 +25,7 @@ _WORDS = 1000
 
 
 class Supervisor:
-    """A supervisor of one job."""
+    """The process that runs and watches one job."""
 
     def __init__(self, bounds: Confinement, group: MemoryGroup | None) -> None:
         """Fork the job's own process, which waits. The job is not read yet."""
@@ -42,7 +42,7 @@ class Supervisor:
         theirs.close()
 
     def run(self, data: bytes) -> bytes:
-        """Run the job of a frame; return the frame of its outcome."""
+        """Run the job in a frame's payload; return the frame of its outcome."""
         head, content = frames.split(data)
         try:
             files.write(self._bounds.folder, head["files"], content)

@@ -1,9 +1,9 @@
-"""End jobs that take too much of what no kernel limit covers: sockets, locks and, without a control group, memory.
+"""Ends jobs that take too much of what no kernel limit covers: sockets, locks and, without a control group, memory.
 
 If a control group, version 1 or 2, is visible inside the box, its counters show whether memory ran out.
 
-The watchdog looks every `SECONDS`. It cannot see pages of shared anonymous mappings, and of unlinked files in memory
-that no process maps any more. The kernel's own killer picks a job's processes first.
+The watchdog looks every `SECONDS`. It cannot see pages of shared anonymous mappings, or of unlinked files in memory
+that no process maps any more. If memory runs out, the kernel kills a job's processes first.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class MemoryGroup:
         self._events = folder / ("memory.events" if version == 2 else "memory.oom_control")
 
     def kills(self) -> int:
-        """Return how many of its processes the kernel ever killed for lack of memory; 0 if unknown."""
+        """Return how many of the group's processes the kernel ever killed for lack of memory; 0 if unknown."""
         return _count(self._events, b"oom_kill ")
 
     def hits(self) -> int:
-        """Return how often its processes reached its limit with nothing left to free."""
+        """Return how often the group's processes reached its limit with no memory left to free."""
         return _count(self._events, b"oom ")
 
     def was_full(self, hits: int) -> bool:
-        """Return whether its own limit was hit since `hits` was counted; if not, its kills were the machine's.
+        """Return whether the group reached its limit since `hits` was counted. If not, the machine caused the kills.
 
-        Version 1 counts no hits. It also stops counting failed requests if memory with swap has the same limit. It
-        keeps the peak, which may be that of an earlier job.
+        Version 1 counts no hits. It also stops counting failed requests if memory with swap has the same limit. So
+        its peak is compared with the limit, but the peak may be that of an earlier job.
         """
         if self.version == 2:
             return self.hits() > hits
@@ -54,22 +54,22 @@ class MemoryGroup:
 
 
 class Machine:
-    """The machine, if the box's own group is invisible: it counts the kills of all its processes."""
+    """Counter of the machine's killed processes, for a box whose own group is invisible."""
 
     def __init__(self, events: Path = Path("/proc/vmstat")) -> None:
         """Read `events`, which has a line ``oom_kill N``."""
         self._events = events
 
     def kills(self) -> int:
-        """Return how many processes the kernel ever killed for lack of memory; 0 if unknown."""
+        """Return how many of the machine's processes the kernel ever killed for lack of memory; 0 if unknown."""
         return _count(self._events, b"oom_kill ")
 
     def hits(self) -> int:
-        """Return 0: it has no limit."""
+        """Return 0, because the machine has no limit."""
         return 0
 
     def was_full(self, hits: int) -> bool:
-        """Return False: it has no limit."""
+        """Return False, because the machine has no limit."""
         return False
 
 
@@ -121,7 +121,7 @@ _LOCK_SECONDS = 1.0
 
 
 class Watchdog:
-    """A watchdog of one job: its processes are the untrusted ones; sockets and locks are those of the box."""
+    """A watchdog of one job. It counts the untrusted processes, sockets and locks of the box."""
 
     def __init__(self, sockets: int, memory: int | None) -> None:
         """Limit the box's sockets, and the sum of its processes' resident bytes; `memory` is None if a group limits it.

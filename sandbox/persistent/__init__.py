@@ -27,11 +27,11 @@ def with_resident(environment: Environment) -> Environment:
 
 
 class Flooded(SandboxLost):
-    """A program's message exceeds the limit."""
+    """Raised when a program's message exceeds the limit."""
 
 
 class Overdue(SandboxLost):
-    """A program does not answer in time."""
+    """Raised when a program does not answer in time."""
 
 
 class Conversation:

@@ -32,7 +32,7 @@ class LivingGuest(server.Guest):
 
 
 class ProgramServer(Supervisor):
-    """Supervises one persistent program."""
+    """Supervisor of one persistent program."""
 
     def live(self, data: bytes) -> None:
         """Start the program that a frame describes, and forward messages until it ends."""
@@ -89,7 +89,7 @@ class ProgramServer(Supervisor):
         killed = self._watchdog.killed
         _, status = os.waitpid(self._clean, 0)
         if killed:
-            return "it exceeded the memory or sockets of its box"
+            return "it exceeded the memory, sockets or locks of its box"
         if os.WIFSIGNALED(status):
             return f"signal {os.WTERMSIG(status)}"
         return f"exit code {os.waitstatus_to_exitcode(status)}"
@@ -125,7 +125,7 @@ class Relay:
         """Read and forward what is possible without waiting.
 
         Args:
-            ready: file descriptor -> poll events.
+            ready: poll events by file descriptor.
             ended: whether the program's process has ended.
 
         Raises:
@@ -189,9 +189,9 @@ def _end_the_others() -> None:
 
 
 def main() -> None:
-    """Run until the pool's stream ends."""
+    """Run as a persistent box's first process until the pool's stream ends."""
     if os.getpid() != 1:
-        sys.exit("this is the first process of a box; it would kill every other process here")
+        sys.exit("this program must be the first process of a box; here it would kill every other process")
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     confine.set_dumpable(False)
     header = frames.read_header(_IN)

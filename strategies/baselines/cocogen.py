@@ -1,6 +1,6 @@
 """CoCoGen: draft, check the draft statically, ask for a repair (ICL-strategies paper, Table 4). Python only.
 
-The release runs pylint. Here, pyflakes and `ProjectNames` check the text. The solved examples are ctxbench's own.
+The release runs pylint. Here, pyflakes and `ProjectNames` check the draft. The solved examples are ctxbench's own.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def cocogen(
     contexts: Annotated[int, AtLeast(0)] = 1,
     repairs: Annotated[int, AtLeast(0)] = 3,
 ) -> Prompt:
-    """Show like functions; check the draft without running it; tell the model what is wrong, up to three times.
+    """Show similar functions; check the draft without running it; report its faults to the model, up to three times.
 
     The checker finds syntax errors, undefined names, members that the project lacks, and redefined functions, and lists
     symbols of the repository that may be meant. It reads only the draft. The release also skips tasks whose reference
@@ -73,10 +73,10 @@ def cocogen(
     that may be meant (flag ``no_instructions``).
 
     Args:
-        generate: the model, asked for at most as many drafts as there are repairs.
-        encoder: finds functions like the task, and symbols without a name match.
+        generate: the model, asked for at most `repairs` drafts.
+        encoder: finds functions similar to the task, and symbols if no name matches.
         contexts: functions shown (release: 3 for GPT-3.5, otherwise 1).
-        repairs: repairs at most.
+        repairs: maximum number of repairs.
     """
     checker, symbols = Checker(query, repo), Symbols(repo, query.path, encoder)
     context_blocks = _contexts(query, repo, encoder, contexts)
@@ -307,7 +307,7 @@ class Symbol:
 
     name: str
     header: str
-    """The dedented declaration without its colon. A method's follows its class's."""
+    """The dedented declaration without its colon. A method's declaration follows that of its class."""
     imports: str
     """Import line for the target file; empty if the target file defines the symbol."""
     place: Place
@@ -393,7 +393,7 @@ class DraftedFile:
 
 
 def placed(query: Query, answer: str) -> DraftedFile | None:
-    """Return the target file with the function from the answer; None if either has no such function.
+    """Return the target file with the function from the answer; None if the file declares none or the answer is blank.
 
     The function is extracted as for scoring, so the checker reads what tests would run.
     """

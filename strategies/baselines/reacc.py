@@ -38,11 +38,11 @@ def reacc(
 
     ReACC's own retriever (``microsoft/reacc-py-retriever``, several vectors per text, Python only) is not available
     here; `encoder` replaces it. A model that follows instructions gets the chunks as the one FILE of the ICL prompt. A
-    model that continues code gets them before the context, all cut to `whole` tokens.
+    model that only continues code gets them before the code, all cut to `whole` tokens.
 
     Args:
         encoder: computes the dense score.
-        whole: tokens of the plain prompt.
+        whole: maximum tokens of the prompt for a model that only continues code.
     """
     # As many words as a chunk has: the paper does not state the release's query.
     search_text = " ".join(query.prefix.split()[-QUERY_WORDS:])

@@ -39,7 +39,7 @@ def rlcoder(
     budget: Annotated[int, AtLeast(0)] = CROSS_FILE,
     whole: Annotated[int, AtLeast(64)] = WHOLE,
 ) -> Prompt:
-    """Show small blocks of other files like the code before the cursor, up to the stop block.
+    """Show small blocks similar to the code before the cursor, up to the stop block.
 
     The paper used the trained retriever, whose weights are set by ``encoder=unixcoder(path=…)``. For an encoder without
     that training, the stop block has no special meaning.
@@ -85,7 +85,7 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
         generate: the model, asked in each round but the last.
         iterations: rounds; 1 retrieves once without a draft.
         encoder: ranks the candidates (release: ``--retriever_model_path``).
-        first_encoder: ranks them before there is a draft (``--rlcoder_model_path``); empty: `encoder`.
+        first_encoder: ranks them before there is a draft (``--rlcoder_model_path``); by default `encoder`.
         first_candidates: blocks that BM25 keeps before there is a draft.
         first_blocks: blocks shown before there is a draft, at most.
         candidates: blocks that BM25 keeps for a draft.
@@ -154,7 +154,7 @@ def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int)
     """Return the prompt: blocks, best first, then the target's path and the code before the cursor.
 
     Blocks are truncated at the end to `budget` tokens, the code before the cursor at its start, so that the prompt has
-    `SPARE` tokens fewer than `whole`.
+    at least `SPARE` tokens fewer than `whole`.
     """
     blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"

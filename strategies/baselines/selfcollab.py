@@ -63,10 +63,10 @@ def selfcollab(
     *,
     rounds: Annotated[int, AtLeast(1)] = 2,
 ) -> Prompt:
-    """Let the model plan, write, test and mend; nothing of the repository is shown.
+    """Let the model plan, write, test and correct the function, without showing the repository.
 
-    The tester's code runs in the sandbox for at most 10 seconds, together with only the developer's. If it ends without
-    an exception, the developer's prompt stays as it is. Otherwise, the report is added and the developer answers again.
+    The developer's and the tester's code run together in the sandbox for at most 10 seconds. If they end without an
+    exception, the developer's prompt stays as it is. Otherwise, the report is added and the developer answers again.
 
     A model that only continues code cannot play roles: it gets the docstring's sentences as steps and the function's
     head, and nothing runs (flags ``plain_steps`` and ``no_instructions``).

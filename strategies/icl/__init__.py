@@ -29,10 +29,10 @@ from ctxbench.strategies.registry import strategy
 
 MEANING = {
     "encoder": "How queries are compared with functions: ``bm25``, ``jaccard``, or an encoder's spec.",
-    "k": "How many functions or files are retrieved; for steps, of each.",
-    "instruction": "The printed instruction to use; ``default`` is the strategy's own.",
-    "target_style": "How the closing section shows a Python docstring: as printed, quotes doubled, or as in a file.",
-    "max_steps": "How many steps the model is asked for at most.",
+    "k": "How many functions or files are retrieved, per step if the model plans.",
+    "instruction": "Which of the paper's instructions to use; ``default`` is the strategy's own.",
+    "target_style": "How the prompt's end shows a Python docstring: as in the paper, quotes doubled, or as in a file.",
+    "max_steps": "Maximum number of steps that the model is asked for.",
     "extra_files": "How many files besides the current one are documented.",
 }
 
@@ -51,7 +51,7 @@ class IclOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclRecipe:
-    """What an ICL strategy shows to the model, and what it asks of it."""
+    """What an ICL strategy shows to the model, and what the model writes before its answer."""
 
     blocks: Literal["none", "function", "scope", "file"] = "none"
     steps: bool = False
@@ -223,11 +223,11 @@ _ROWS: dict[str, tuple[str, IclRecipe]] = {
         for name, (_, recipe) in _RETRIEVING.items()
     },
     "icl.selfdoc": (
-        "Show documentation that the model wrote of the current file and of files like it, and no code.",
+        "Show the model's documentation of the current file and of similar files, without their code.",
         IclRecipe(documents="shown"),
     ),
     "icl.selfdoc_ragot_s": (
-        "Let the model document files and plan with that; show what icl.ragot_s shows.",
+        "Let the model document files and plan with the documentation; show what icl.ragot_s shows.",
         IclRecipe(blocks="scope", steps=True, documents="planned", extra_files=1),
     ),
 }
@@ -255,7 +255,7 @@ def _register(name: str, summary: str, recipe: IclRecipe) -> None:
     function.__signature__ = inspect.Signature([*fixed, *keywords])
     meanings = "".join(f"    {option}: {MEANING[option]}\n" for option in options)
     function.__doc__ = (
-        f"{summary}\n\nFrom the ICL-strategies paper; `docs/strategies.md` says what is ours.\n\nArgs:\n{meanings}"
+        f"{summary}\n\nFrom the ICL-strategies paper; `docs/strategies.md` describes it.\n\nArgs:\n{meanings}"
     )
     strategy(name, kinds=(Kind.FUNCTION,))(function)
 

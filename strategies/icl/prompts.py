@@ -51,7 +51,7 @@ def render(
 
 
 def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
-    """Add a section after the last block of a prompt of `render`. Its text must not end with a newline."""
+    """Add a section after the last block of a prompt of `render`. The section must not end with a newline."""
     at = next(
         place
         for place, block in enumerate(prompt.blocks)

@@ -158,9 +158,9 @@ def _guessed(before: str, name: str) -> tuple[int, int]:
 
 
 def scope(file: SourceFile, names: Collection[str]) -> FileLines:
-    """Return the file without functions of other unqualified names (ICL-strategies paper, RAG-S, Figure 3).
+    """Return the file without functions whose bare names are not in `names` (ICL-strategies paper, Figure 3: RAG-S).
 
-    Imports, constants, classes' headers, docstrings and attributes, and top-level statements remain. The file's first
+    Imports, constants, classes' headers, docstrings and attributes, and top-level statements remain. The file's licence
     comment is removed. Only whole lines are removed, so a block's header may lose its body.
     """
     dropped = {

@@ -59,7 +59,7 @@ def test_jsonl_round_trip_keeps_odd_line_separators(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "word"),
     [
-        (b'{"a": 1}\n{"a": ', ":2: .* not complete JSON"),
+        (b'{"a": 1}\n{"a": ', ":2: .* not valid JSON"),
         (b"[1]\n", ":1: .* not a JSON object"),
         (b"{}\n" + b"[" * 100_000, ":2: .* nested too deeply"),
         (b'{"index": ' + b"9" * 5000 + b"}", ":1: the text is not valid JSON"),

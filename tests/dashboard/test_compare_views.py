@@ -125,7 +125,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     # One of the two is significant, and needs nothing more to be said.
     (open_pair,) = [sentence for sentence in sentences if "not significant" in sentence]
     assert (
-        "would be shown in about four of five cases" in open_pair
+        "would be significant in about four of five cases" in open_pair
         and "repositories like these would show the difference" in open_pair
     )
     few = [make_table({"es": [value] * 4}, "aabb", id=str(value)) for value in (0.1, 0.9)]

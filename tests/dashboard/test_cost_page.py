@@ -45,7 +45,7 @@ def test_every_number_is_that_of_the_leaderboard(database: Home, cost: str) -> N
 
 
 def test_a_samples_time_is_that_of_the_leaderboard(database: Home) -> None:
-    for name, title in (("strategy_seconds", "method"), ("generator_seconds", "model"), ("test_seconds", "tests")):
+    for name, title in (("strategy_seconds", "strategy"), ("generator_seconds", "model"), ("test_seconds", "tests")):
         page = app("cost", database.root, samples="functions", cost=name)
         assert not page.exception and not page.error
         rows = {row["strategy"]: row[f"seconds of the {title}"] for row in frame(page, f"seconds of the {title}")}

@@ -75,7 +75,7 @@ def test_a_run_says_how_many_samples_have_a_flag(home: Home) -> None:
     with open_store(home.database) as store:
         for sample, flags in zip(sets.load(home, "demo").samples[1:3], [(), ("cut", "length")], strict=True):
             store.add_finished(run, "", make_finished(sample.id, flags=flags, completions=completions))
-    assert "\nsamples with a flag, of 3: length 2, cut 1\n" in runs_command(home, run).out
+    assert "\nsamples with each flag, of 3 finished: length 2, cut 1\n" in runs_command(home, run).out
     assert records(home, run)[0]["flags"] == {"length": 2, "cut": 1}
 
 

@@ -238,7 +238,7 @@ def test_a_verdict_says_what_was_said_before_it() -> None:
     judged = make_verdict(verdict="PASSED", reason="")
     assert view.doubted(judged) == ""
     later = dataclasses.replace(judged, earlier="FAILED: late")
-    assert view.doubted(later) == "first FAILED: late; then again with no other job beside it"
+    assert view.doubted(later) == "first FAILED: late; then again while no other job ran"
 
 
 def test_a_task_ends_at_the_cursor() -> None:

@@ -216,4 +216,4 @@ def check_pair(pair: Compared) -> None:
     ] == says_not
     difference = pair.difference
     assert sum(says_not) == (difference.p is not None and not difference.significant)
-    assert not says_not[1] or "would be shown in about four of five" not in text
+    assert not says_not[1] or "would be significant in about four of five" not in text

@@ -240,7 +240,7 @@ def test_a_board_shows_only_samples_after_the_day(home: Home) -> None:
     assert run_cli(*RUN, "--home", str(home.root)).code == 0
     [row] = records(home, "--samples", "demo", "--after", "2024-05-31")
     assert (row["samples"], row["n"]) == ("demo[after 2024-05-31]", 2)
-    assert row["remarks"] == ["1 sample without a known day are left out, because they may be older than 2024-05-31."]
+    assert row["remarks"] == ["Left out: 1 sample without a known date, possibly older than 2024-05-31."]
     [whole] = records(home, "--samples", "demo")
     assert (whole["samples"], whole["n"]) == ("demo", 4)
     result = run_cli("leaderboard", "--home", str(home.root), "--after", "2025-01-01")

@@ -37,7 +37,7 @@ def test_a_plan_is_within_the_time_left() -> None:
     ("finished", "what", "cure"),
     [
         (0, "no completion was finished in 360 s", "a much longer --budget"),
-        (5, "5 completions took 350 s; an answer needs 40, which take about 47 min", "--budget 100m"),
+        (5, "5 completions took 350 s; a decision needs 40, which take about 47 min", "--budget 100m"),
     ],
 )
 def test_a_pilot_that_is_too_slow_says_what_is_needed(finished: int, what: str, cure: str) -> None:

@@ -129,7 +129,7 @@ def test_one_that_talks_unasked_is_watched_over_all_the_same(bubblewrap_sandbox:
 def test_one_that_does_not_listen_is_watched_over_all_the_same(bubblewrap_sandbox: Sandbox) -> None:
     with talk(bubblewrap_sandbox) as conversation:
         assert conversation.ask(b"hoard and hear nothing", 30) == b"ready"
-        with pytest.raises(SandboxLost, match="exceeded the memory or sockets"):
+        with pytest.raises(SandboxLost, match="exceeded the memory, sockets or locks"):
             conversation.ask(b"x" * (4 << 20), 10)
 
 

@@ -119,7 +119,7 @@ FAILS: dict[str, list[tuple[str, str]]] = {
                 (5, 12, "its text is at lines 6 to 13"),
                 (7, 13, "it shows line 6 of shop/cart.py too; lines are counted from 0"),
                 (6, 12, "it shows line 12 of shop/cart.py too"),
-                (6, 14, "shop/cart.py, lines 6 to 14, is not its text"),
+                (6, 14, "its text differs from shop/cart.py, lines 6 to 14"),
                 (6, 99, "shop/cart.py has 31 lines"),
             )
         ),

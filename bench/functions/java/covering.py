@@ -90,7 +90,7 @@ def cover(
     sandbox: Sandbox,
     report: Report,
 ) -> tuple[Ran, ...]:
-    """Run every test with probes, and cache the results. The probes number the blocks of `functions` in order.
+    """Run every test with probes, and cache the results. Probes are numbered in the order of the blocks of `functions`.
 
     Failed tests that read a clock run again, alone, and count as passed if they pass then.
 
@@ -177,7 +177,7 @@ def failure_causes(messages: str) -> dict[str, str]:
 
 def _checked(name: str, outcome: Outcome) -> tuple[Any, Mapping[str, str]]:
     if outcome.ended is Ended.TIMED_OUT:
-        cure = "list test files that are slow or never end under `deselect` in [tests]"
+        cure = "add the test files that are slow or endless to `deselect` in [tests]"
         raise InputFault(f"the tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
     result = checked_result(outcome, "running its tests")
     return result["tests"], failure_causes(str(result.get("messages", "")))
@@ -189,11 +189,11 @@ def _classes(tests: Iterable[str]) -> set[str]:
 
 def _replaced(tests: Sequence[Ran], doubtful: Collection[str], alone: Sequence[Ran], report: Report) -> tuple[Ran, ...]:
     if not alone:
-        report("these tests could not run alone")
+        report("the failed tests that read a clock could not run alone")
         return tuple(tests)
     passed = {test.id.removesuffix(_WHOLE): test for test in alone if test.state == "passed"}
     again = {test: passed[bare] for test in doubtful if (bare := test.removesuffix(_WHOLE)) in passed}
-    report(f"{len(again)} of these tests passed")
+    report(f"{len(again)} of the failed tests that read a clock passed alone")
     return tuple(sorted((again.get(test.id, test) for test in tests), key=lambda test: test.id))
 
 

@@ -35,7 +35,7 @@ _MARGIN = re.compile(r"^[ \t]*\*? ?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition(Declaration):
-    """A method in a file."""
+    """A Java method that may become a sample."""
 
     body: tuple[int, int]
     blocks: tuple[Cursor, ...]

@@ -1,4 +1,4 @@
-"""Mines Python functions: lists them by syntax and finds their tests by coverage."""
+"""Mines Python functions for samples: lists functions from syntax trees, and finds their tests by coverage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NoWheel(InputFault):
 
 
 def tests(project: Project, report: Report) -> dict[str, Any]:
-    """Return the data that `bench.judging.suites.suite_of` needs: suite, exact versions and digest of the files."""
+    """Return the suite's data for `judging.suites.suite_of`: settings, exact requirements, digest of all files."""
     report(f"{project.manifest.name}: resolving the requirements of its tests")
     lock, distribution = resolved(project.manifest, project.tests, project.home, project.lock)
     return suites.entry(project.tests, lock, distribution, project.root)
@@ -156,7 +156,7 @@ def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozense
 
 
 def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:
-    """Return the exact versions of requirements and dependencies, except `distribution`. The result is cached."""
+    """Return exact versions of `requirements` and their dependencies, except `distribution`. The result is cached."""
     python = ".".join(platform.python_version_tuple()[:2])
     key = sha256(json.dumps([sorted(requirements), distribution, python]))
     place = home.cache / "locks" / f"{key[:32]}.json"

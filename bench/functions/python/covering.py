@@ -88,10 +88,10 @@ def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandb
     try:
         alone = read_coverage(results[1])
     except Malformed as error:
-        report(f"{name}: these tests could not run alone: {error}")
+        report(f"{name}: the failed tests that read a clock could not run alone: {error}")
         return covered
     passed_alone = doubtful & {test.id for test in alone.tests if test.outcome == "passed"}
-    report(f"{name}: {len(passed_alone)} of these tests passed")
+    report(f"{name}: {len(passed_alone)} of the failed tests that read a clock passed alone")
     return replaced(covered, alone, passed_alone)
 
 
@@ -111,12 +111,12 @@ class Uncollected(InputFault):
     """No test ran because test files cannot be imported."""
 
     broken: tuple[tuple[str, str], ...] = ()
-    """Test files or packages, each with pytest's message. This field is not pickled."""
+    """Test files or packages that cannot be imported, each with pytest's message. This field is not pickled."""
 
     @classmethod
     def of(cls, name: str, broken: tuple[tuple[str, str], ...]) -> Uncollected:
         """Create the error for the `broken` test files of the repository `name`."""
-        cure = "add the missing imports to `requirements`, or list the files under `deselect`"
+        cure = "add the missing packages to `requirements`, or list the files under `deselect`"
         fault = cls(f"{', '.join(place for place, _ in broken)} cannot be collected", where=name, cure=cure)
         fault.broken = broken
         return fault
@@ -151,7 +151,7 @@ def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def clock_lines(source: bytes) -> frozenset[int]:
-    """Return the 0-based lines that read a clock, wait, or are in a timed test; none on a syntax error."""
+    """Return the 0-based lines that read a clock, wait, or belong to a timed test; empty after a syntax error."""
     tree = asts.parse(source)
     if tree is None:
         return frozenset()

@@ -1,4 +1,4 @@
-"""Lists the functions of a Python repository that can become samples, with their levels and uses."""
+"""Lists a Python repository's functions that can become samples, with their levels and the project names they use."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _ACCESSORS = frozenset({"setter", "deleter", "getter"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition(Declaration):
-    """A function in a file."""
+    """A Python function that may become a sample, with its first statement and parameter."""
 
     first: tuple[int, int]
-    """Line and byte column of the first statement after the docstring."""
+    """0-based line and byte column of the first statement after the docstring."""
     parameter: str
     """A method's first parameter (``self`` or ``cls``); empty for functions and static methods."""
     statements: int
 
 
 def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
-    """Return a file's documented functions in line order, with counts of all functions."""
+    """Return a file's usable documented functions in line order, with counts of all its functions."""
     lines = text.split("\n")
     met = list(functions(tree))
     names = Counter(_qualified(node, owners) for node, owners in met if not _is_accessor(node))
@@ -182,7 +182,7 @@ _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
 
 
 class FileNames:
-    """Finds the levels and uses of a file's functions."""
+    """Finds the levels of a file's functions, and the project names that they use."""
 
     def __init__(self, path: str, text: str, internal: Iterable[InternalLoad], index: ModuleIndex) -> None:
         """Read a file. `internal` lists the file's uses of names from other files of the project."""

@@ -123,7 +123,7 @@ class JavaSuite:
 
 
 def judge(tests: Sequence[str], outcome: Outcome, secret: str) -> Judgement:
-    """Judge a run of `tests` by ``ctxbench_java:judge``. The canary must report `secret`."""
+    """Judge the outcome of a ``ctxbench_java:judge`` job. The canary, a test that must fail, must report `secret`."""
     return _verdict(tests, outcome, secret).judgement(outcome, _output(outcome))
 
 
@@ -176,7 +176,7 @@ def _tested(
     if canary is None and not run:
         return Finding(Verdict.FAILED, _cut_short(report.get("exit"), "JUnit wrote no report", outcome))
     if canary is None or canary[0] == "passed":
-        return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not", run)
+        return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail did not fail", run)
     if not canary[1].endswith(f": {secret}"):
         return Finding(Verdict.FAILED, f"{TAMPERED}: the test that must fail failed in another way: {canary[1]}", run)
     if not run:
@@ -188,7 +188,7 @@ def _tested(
     }
     unproven = ""
     if report.get("exit") != _FAILED_STATUS or outcome.exit_code != 0:
-        unproven = f"{TAMPERED}: exit status {report.get('exit')} where it must be {_FAILED_STATUS}"
+        unproven = f"{TAMPERED}: exit status {report.get('exit')} instead of {_FAILED_STATUS}"
     return concluded(tests, wrong, unproven, run)
 
 

@@ -124,7 +124,7 @@ class Build:
 
 
 def sources(tests: TestSuite, tree: Mapping[str, bytes], build: Build | None = None) -> Environment:
-    """Return the environment that compiles the repository or, with `build`, runs the repository's tests."""
+    """Return the environment for compiling the repository or, with `build`, for running the repository's tests."""
     return Environment(
         name="java",
         programs=(*PROGRAMS, *tests.requirements),

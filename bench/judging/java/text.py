@@ -41,7 +41,7 @@ def method_text(text: str, name: str) -> str:
     """Remove Javadoc, annotations and outer blank lines from a completion.
 
     Raises:
-        InputFault: if the text declares no method of this name, or contains more than members of a class.
+        InputFault: if the text declares no method of this name, or contains code that a class body cannot contain.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     source = in_class(text)

@@ -133,7 +133,7 @@ class PythonSuite:
         return Job(action=call, seconds=SECONDS)
 
     def cover(self, tests: TestSuite, seconds: float, *, only: Collection[str] = ()) -> Job:
-        """Return a job that runs the unchanged repository's suite or, with `only`, just these tests under coverage."""
+        """Return a job that runs the unchanged repository's suite under coverage or, with `only`, just these tests."""
         call = Call(
             function=COVER,
             arguments={

@@ -91,12 +91,12 @@ def _lie(
     if report.nonce != nonce:
         return f"{TAMPERED}: the result belongs to another job"
     if report.changed:
-        return f"{TAMPERED}: it wrote to {', '.join(report.changed)}"
+        return f"{TAMPERED}: the completion wrote to {', '.join(report.changed)}"
     if report.altered:
-        return f"{TAMPERED}: it changed {', '.join(dict.fromkeys(report.altered))}"
+        return f"{TAMPERED}: the completion changed {', '.join(dict.fromkeys(report.altered))}"
     places = {*range(len(tests)), *range(-len(canaries), 0)}
     if report.collections > 1 or not by_test.keys() <= places or len(set(report.collected)) < len(report.collected):
-        return f"{TAMPERED}: tests that were not requested"
+        return f"{TAMPERED}: the report contains tests that were not requested"
     for phases in by_test.values():
         if not _in_order(phases):
             return f"{TAMPERED}: a test was reported more than once, or in parts"
@@ -123,7 +123,7 @@ def _cut_short(report: RunReport, outcome: Outcome) -> str:
     if report.end is None:
         return f"ended early: exit status {report.exit} before all tests were done"
     if report.end != report.exit:
-        return f"{TAMPERED}: exit status {report.exit} where the tests ended with {report.end}"
+        return f"{TAMPERED}: exit status {report.exit}, but pytest ended with {report.end}"
     return ""
 
 
@@ -146,7 +146,7 @@ def _unproven(report: RunReport, by_test: dict[int, list[Phase]], canaries: Sequ
     if any(not canary.failed_as_it_must(by_test.get(-number, [])) for number, canary in enumerate(canaries, 1)):
         return f"{TAMPERED}: a test that must fail did not fail as expected"
     if report.exit != _FAILED_STATUS or outcome.exit_code != 0 or report.collections != 1:
-        return f"{TAMPERED}: exit status {report.exit} where it must be {_FAILED_STATUS}"
+        return f"{TAMPERED}: exit status {report.exit} instead of {_FAILED_STATUS}"
     if report.loaded is not True:
         return "the tests did not import the changed file"
     return ""

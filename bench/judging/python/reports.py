@@ -39,7 +39,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """The report of a test run."""
+    """The parsed result of ``ctxbench_pytest:run_tests``."""
 
     nonce: str
     exit: int | None
@@ -155,7 +155,7 @@ class CoveredTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """The coverage of a suite."""
+    """The outcomes of a suite's tests, and the lines that each test ran."""
 
     exit: int
     tests: tuple[CoveredTest, ...]
@@ -163,7 +163,7 @@ class Covered:
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
     """Tests that ran each line, as sorted indexes into `tests`, by path and 0-based line."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
-    """Test modules whose import ran each line, by path and 0-based line; "" if the line ran earlier."""
+    """Test modules whose import ran each line, by path and 0-based line; "" for an earlier run."""
     causes: Mapping[str, str] = field(default_factory=dict)
     """Last line of the error of each failed test, by test id, if known."""
 
@@ -246,6 +246,6 @@ def _numbers(ranges: str, count: int) -> tuple[int, ...]:
         low, _, high = part.partition("-")
         first, last = int(low), int(high or low)
         if not 0 <= first <= last < count:
-            raise Malformed("a position has no test")
+            raise Malformed("an index has no test")
         numbers.extend(range(first, last + 1))
     return tuple(numbers)

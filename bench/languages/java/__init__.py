@@ -66,13 +66,13 @@ class Java(Language):
         return tree_sitter_java.language()
 
     def analyse(self, path: str, text: str) -> JavaFile:
-        """Analyse one Java file."""
+        """Return a Java file's package, imports, types and used names."""
         from ctxbench.bench.languages.java.uses import analyse
 
         return analyse(path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
-        """Find uses of project-internal imports in all Java files."""
+        """Return each Java file's uses of project-internal imports, by path."""
         from ctxbench.bench.languages.java.uses import resolve
 
         return resolve(files)
@@ -89,7 +89,7 @@ class Java(Language):
         return read
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether CoderEval left a file: ``<File>_<method>.java`` with a `main`, next to ``<File>.java``."""
+        """Return whether CoderEval left a file, ``<File>_<method>.java`` with a `main`, next to ``<File>.java``."""
         stem, _, suffix = name.rpartition(".")
         # Check the name first: reading the text of every file would take a third of the time for a snapshot.
         if suffix != "java" or "_" not in stem or _MAIN.search(text) is None:

@@ -39,7 +39,7 @@ _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Return whether a method gets an API entry. All methods in types do; with `quirks`, only methods in classes."""
+    """Return whether a method gets an API entry: every method of a type or, with `quirks`, only methods of classes."""
     return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
 
 
@@ -73,7 +73,7 @@ def _stripped(header: str) -> str:
 
 
 def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
-    """Yield a method's usage examples."""
+    """Yield a method's usage examples, such as ``cart.add(item)``."""
     if not function.types:
         # A method outside any type: a file without a class, or with a syntax error there.
         return

@@ -183,7 +183,7 @@ class MethodParts:
 
     node: Node
     first: Node
-    """Start of the declaration, after annotations and comments."""
+    """First node of the declaration, after annotations and comments."""
     body: Node
 
 

@@ -53,7 +53,7 @@ class JavaLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaFile(FileFacts):
-    """Facts about a Java file."""
+    """The package, imports, types and used names of a Java file."""
 
     package: str
     imports: tuple[JavaImport, ...]
@@ -75,7 +75,7 @@ class JavaScope:
     types: set[str] = field(default_factory=set)
 
     def declares(self, name: str, role: str) -> bool:
-        """Return whether this scope or an outer one declares the name."""
+        """Return whether this scope or an outer one declares `name` as a type, method or value (`role`)."""
         scope: JavaScope | None = self
         while scope is not None:
             names = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]
@@ -98,7 +98,7 @@ class TypeFacts:
 
 
 class JavaPlace(NamedTuple):
-    """The current position of the tree walk."""
+    """The scope and type around the current node of the tree walk."""
 
     scope: JavaScope
     owner: TypeFacts | None = None

@@ -71,7 +71,7 @@ class ProjectTypes:
 
 
 def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...]]:
-    """Return the uses of project-internal names in all files, in line and column order."""
+    """Return each Java file's uses of project-internal names, by path, in line and column order."""
     java = {path: file for path, file in files.items() if isinstance(file, JavaFile)}
     types = ProjectTypes(java)
     return {path: _uses(file, types) for path, file in java.items()}
@@ -151,7 +151,7 @@ def _join(prefix: str, name: str) -> str:
 
 
 def analyse(path: str, text: str) -> JavaFile:
-    """Analyse one Java file."""
+    """Return a Java file's package, imports, types and used names."""
     source = Source(text, JAVA)
     reader = JavaReader(source)
     loads = _loads(reader)

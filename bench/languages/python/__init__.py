@@ -46,13 +46,13 @@ class Python(Language):
         return tree_sitter_python.language()
 
     def analyse(self, path: str, text: str) -> PythonFile:
-        """Analyse one Python file."""
+        """Return a Python file's imports, definitions and used names."""
         from ctxbench.bench.languages.python.uses import analyse
 
         return analyse(path, text)
 
     def resolve(self, files: Mapping[str, Any]) -> dict[str, tuple[InternalLoad, ...]]:
-        """Find uses of project-internal imports in all Python files."""
+        """Return each Python file's uses of project-internal imports, by path."""
         from ctxbench.bench.languages.python.uses import resolve
 
         return resolve(files)
@@ -68,7 +68,7 @@ class Python(Language):
         return lambda raw, _: decode(raw, declared_encoding(raw))
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether a file is a copy with the solution that CoderEval's harness left."""
+        """Return whether CoderEval's harness left a file. Such a file is a copy that contains the solution."""
         stem, dot, suffix = name.rpartition(".")
         _, mark, digits = stem.rpartition("_passk_validte")
         return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
@@ -84,7 +84,7 @@ class Python(Language):
         return outline(text)
 
     def project(self, texts: Mapping[str, str]) -> ProjectNames:
-        """Return the names in a repository's files."""
+        """Return an object that finds the project's names, given its texts by path."""
         from ctxbench.bench.languages.python.members import PythonProject
 
         return PythonProject(texts)

@@ -214,7 +214,7 @@ def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
 
 
 def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
-    """Yield the text up to each line that may follow the function, shortest first, then the whole text."""
+    """Yield the text up to each line that may follow the function, then the whole text; at most `_MOST` texts."""
     lines = text.split("\n")
     head = function_head.head.count("\n")
     tried = 0

@@ -28,7 +28,7 @@ _TARGETS = frozenset({"assignment", "augmented_assignment", "for_statement", "fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """A class in a file."""
+    """A Python class, with its bases and its own members."""
 
     name: str
     """Name with outer classes: ``Outer.Inner``."""

@@ -51,7 +51,7 @@ class NameLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonFile(FileFacts):
-    """Facts about a Python file."""
+    """The imports, definitions and used names of a Python file."""
 
     statements: tuple[Span, ...]
     imports: tuple[ImportedName, ...]

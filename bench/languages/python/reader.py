@@ -104,7 +104,7 @@ _PARAMETER_WITH_NAME = frozenset({"default_parameter", "typed_default_parameter"
 
 
 class PythonPlace(NamedTuple):
-    """The current position of the tree walk."""
+    """The scope around the current node of the tree walk, and whether a string or conditional statement contains it."""
 
     scope: PythonScope
     quoted: bool = False
@@ -123,7 +123,7 @@ class RawLoad(NamedTuple):
 
 
 class Reader(TreeReader[PythonPlace]):
-    """Reads a whole file in text order, so that ``global x`` comes before ``x = …``."""
+    """Reads a file's imports, scopes and used names in text order, so that ``global x`` comes before ``x = …``."""
 
     def __init__(self, source: Source) -> None:
         self.module = PythonScope(MODULE, None)

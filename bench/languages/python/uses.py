@@ -24,7 +24,7 @@ from ctxbench.bench.types import Use
 
 
 def analyse(path: str, text: str) -> PythonFile:
-    """Analyse one Python file."""
+    """Return a Python file's imports, definitions and used names."""
     source = Source(text, PYTHON)
     reader = Reader(source)
     loads = _loads(reader)
@@ -110,7 +110,7 @@ def _strings(expression: Node, source: Source) -> list[str] | None:
 
 
 def resolve(files: Mapping[str, FileFacts]) -> dict[str, tuple[InternalLoad, ...]]:
-    """Return the uses of project-internal names in all files, in line and column order."""
+    """Return each Python file's uses of project-internal names, by path, in line and column order."""
     python = {path: file for path, file in files.items() if isinstance(file, PythonFile)}
     absolute = [item.module for file in python.values() for item in file.imports if not item.level]
     absolute += [star.module for file in python.values() for star in file.stars if not star.level]

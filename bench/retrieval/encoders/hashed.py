@@ -1,4 +1,4 @@
-"""`hashed`: a lexical encoder without dependencies, for tests and first tries. No paper uses it."""
+"""`hashed`: a lexical encoder that needs no weights, for tests and first tries. No paper uses it."""
 
 from __future__ import annotations
 

@@ -139,10 +139,10 @@ class RecipeEncoder:
 
 
 def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str, batch: int) -> RecipeEncoder:
-    """Return the encoder of a model in a folder, computed by torch.
+    """Return an encoder that runs the model in `folder` with torch.
 
     Raises:
-        InputFault: if torch or transformers are not installed.
+        InputFault: if torch or transformers is not installed.
     """
     weights.need(("torch", "transformers"), where=name, cure=CURE)
     load = functools.partial(weights.TorchModel, name, recipe, folder, device=device)
@@ -232,10 +232,10 @@ def unixcoder(
 
     Args:
         path: the model's folder; empty: the hub's cache on this machine.
-        revision: the hub's revision; empty: its newest, or the one in the cache.
+        revision: the model's revision on the hub; empty: the cached version of the main branch.
         device: ``cpu``, ``cuda`` or ``auto``.
         batch: texts at a time; with more than 1, which is quicker on a GPU, a vector may differ by about 1e-7,
             depending on the batch's other texts.
-        pooling: ``mean``, or ``first`` as InferCom's first release has it.
+        pooling: ``mean``, or ``first`` as in InferCom's first release.
     """
     return _encoder("unixcoder", replace(UNIXCODER, pooling=pooling), path, revision, device, batch)

@@ -131,7 +131,7 @@ class VectorTable:
         self._vectors: dict[bytes, Floats] = {}
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return the stored vectors, by digest of the text."""
+        """Return the stored vectors of texts with these digests, by digest."""
         return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
@@ -149,7 +149,7 @@ class VectorFile:
         self._path = path
 
     def read(self, digests: Collection[bytes]) -> dict[bytes, Floats]:
-        """Return the stored vectors, by digest of the text.
+        """Return the stored vectors of texts with these digests, by digest.
 
         Raises:
             MachineFault: if the file cannot be read.
@@ -188,4 +188,4 @@ class VectorFile:
                 self._path.unlink(missing_ok=True)
                 return None
             cure = "free some disk space, or set CTXBENCH_CACHE to another folder; then run the same command again"
-            raise MachineFault(f"vectors cannot be stored: {error}", where=str(self._path), cure=cure) from error
+            raise MachineFault(f"cannot read or store vectors: {error}", where=str(self._path), cure=cure) from error

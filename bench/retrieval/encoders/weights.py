@@ -34,7 +34,7 @@ def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:
 
 
 def local(path: str, *, where: str) -> Path:
-    """Return the folder of a model at a path from the user.
+    """Return the folder of the model that the user named by `path`, as an absolute path.
 
     Raises:
         InputFault: if the path is not a folder with a model.
@@ -50,7 +50,7 @@ def local(path: str, *, where: str) -> Path:
 
 
 def from_hub(model: str, *, revision: str, where: str) -> Path:
-    """Return the folder of a model on the Hugging Face hub, from its local cache.
+    """Return the folder of a Hugging Face model in the hub's cache on this machine.
 
     Raises:
         InputFault: if the cache lacks the model.

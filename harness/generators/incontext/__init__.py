@@ -172,7 +172,7 @@ class InContext(Generator):
 
 @generator("incontext", machine=("workers",))
 def incontext(*, workers: int = 0) -> InContext:
-    """Learn from the prompt alone, on any machine; measures the context, not a model.
+    """Copy from the prompt alone, to measure contexts without a language model.
 
     Args:
         workers: number of processes; 0 for one per core.

@@ -1,4 +1,4 @@
-"""A prompt as arrays, which describe every source position, its preceding tokens, and the text before the cursor."""
+"""A prompt as arrays: the positions to copy tokens from, the tokens before them, and the text before the cursor."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class CodeLayout:
     rows: Ints
     end: Frame
     lengths: Sequence[int]
-    """Number of tokens in each section, including the edge before the section."""
+    """Number of tokens in each section, including the edge token before the section."""
 
 
 class Lexicon:
-    """Numbers the tokens of one language: first the prior's, then others as they appear. Callers must hold `lock`."""
+    """A numbering of one language's tokens: first the prior's, then others as they appear. Callers must hold `lock`."""
 
     def __init__(self, static: Mapping[str, int]) -> None:
         self.lock = threading.Lock()
@@ -82,7 +82,7 @@ class Lexicon:
         return number
 
     def lay_out(self, stretches: Sequence[Sequence[CodeLine]]) -> CodeLayout:
-        """Return the layout of code sections, with an edge before each section."""
+        """Return the layout of code sections, with an edge token before each section."""
         parts: list[Ints] = []
         functions: list[int] = []
         lengths: list[int] = []
@@ -157,16 +157,16 @@ class TokenPoint:
     frame: Frame
     recent: tuple[Token, ...]
     exact: Ints
-    """Length of the suffix that matches exactly at each source position."""
+    """Number of tokens before each source position that equal the last tokens before this point."""
     loose: Ints
-    """Length of the matching suffix at each source position if names, numbers and strings need only match in class."""
+    """Like `exact`, but names, numbers, strings and indentations are compared only by class."""
     used: tuple[int, ...]
     written: tuple[str, ...] = ()
     """Names, numbers and strings generated after the cursor, which have no source position."""
 
 
 class TokenContext:
-    """The arrays of one prompt. Position `j` stands for the candidate of copying token `j` next."""
+    """The arrays of one prompt. Position `j` is the candidate to copy token `j` next."""
 
     def __init__(self, source: PromptSource, lexicon: Lexicon, static_size: int, language: Language) -> None:
         """Lay out the source. The caller must hold the lexicon's lock.
@@ -184,7 +184,7 @@ class TokenContext:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """The prompt's tokens, with an edge before each section."""
+        """The prompt's tokens, with an edge token before each section."""
         edge = Token("", "", TokenClass.EDGE)
         return [token for stretch in self.source.stretches for token in (edge, *stretch.tokens)]
 
@@ -253,7 +253,7 @@ class TokenContext:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The tokens, indexed by id."""
+        """Vocabulary entries of the prior's and the prompt's tokens, indexed by token id."""
         entries = self._lexicon.entries
         return [*entries[: self.static_size], *(entries[number] for number in self._own.tolist())]
 
@@ -283,7 +283,7 @@ class TokenContext:
         )
 
     def sharing(self, text: str) -> Ints:
-        """Return the ids that share a sub-word of at least two letters with `text`."""
+        """Return the ids of the tokens that share a sub-word of at least two letters with `text`."""
         if text not in self._sharing:
             by_word = self._lexicon.numbers_by_word
             numbers = {number for word in content_words(text) for number in tuple(by_word.get(word, ()))}
@@ -292,7 +292,7 @@ class TokenContext:
         return self._sharing[text]
 
     def shares(self, text: str) -> Bools:
-        """Return, for each id, whether it shares a sub-word of at least two letters with `text`."""
+        """Return, for each token id, whether the token shares a sub-word of at least two letters with `text`."""
         flags = np.zeros(self.size, bool)
         flags[self.sharing(text)] = True
         return flags
@@ -303,7 +303,7 @@ class TokenContext:
         return order, [0, *np.cumsum(self.counts).tolist()]
 
     def positions(self, number: int) -> Ints:
-        """Return the positions of a token id, in order; `UNKNOWN` has none."""
+        """Return the positions of the token with the id `number`, in order; empty for `UNKNOWN`."""
         order, starts = self._places
         return order[:0] if number == UNKNOWN else order[starts[number] : starts[number + 1]]
 

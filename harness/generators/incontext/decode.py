@@ -34,7 +34,7 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, slots=True)
 class LineCompletion:
-    """A finished or unfinished completion."""
+    """A completed line or function body; `ended` is false for an unfinished one."""
 
     text: str
     tokens: int
@@ -178,7 +178,7 @@ class BodyShape:
         return self.colon or self.first not in _BOUND
 
     def indented(self, width: int) -> BodyShape:
-        """Return the shape after a line's indentation."""
+        """Return the shape after a line is indented by `width`."""
         return replace(self, widths=(*(outer for outer in self.widths if outer < width), width), opens=False)
 
     def grown(self, text: str, *, bracketed: bool) -> BodyShape:

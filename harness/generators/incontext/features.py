@@ -1,4 +1,4 @@
-"""Features of the copy model's candidates. Each function returns a case per source position. Cases have weights."""
+"""Features of the copy model's candidates. A feature assigns each source position a case. Each case has a weight."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ AFTER = {"=": 0, ".": 1, "(": 2, ",": 3}
 
 
 def token_before(p: TokenPoint, back: int) -> Token:
-    """Return the token `back` tokens before the last one, or an edge."""
+    """Return the token `back` tokens before the point's last token, or an edge token."""
     return p.recent[-1 - back] if len(p.recent) > back else _EDGE
 
 
 def id_before(c: TokenContext, p: TokenPoint, back: int) -> int:
-    """Return the id of the token `back` tokens before the last one, or 0 if there is none."""
+    """Return the id of the token `back` tokens before the point's last token, or 0 without such a token."""
     return c.number(token_before(p, back).entry) if len(p.recent) > back else 0
 
 
@@ -63,7 +63,7 @@ def matched(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def loose(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how many tokens before each position match those before the point if names are compared only by class."""
+    """Return how many tokens before each position match those before the point, as in `TokenPoint.loose`."""
     return (LOOSE[p.loose] * 3 + np.minimum(p.exact, 2)) * 4 + c.region
 
 
@@ -188,7 +188,7 @@ def following(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how often each candidate occurs in the file up to the cursor, where a name with a masked import is new."""
+    """Return whether each candidate occurs never, once or more often in the file up to the cursor."""
     return ((c.infile_count * 4 + c.region) * 4 + GROUP[c.kind]) * 4 + NEXT[c.next_kind]
 
 
@@ -235,7 +235,7 @@ SIZE = _GATES + 3 * sum(GATE_CASES)
 
 
 def indices(c: TokenContext, p: TokenPoint) -> Ints:
-    """Return the weight numbers for every source position, one row per feature group."""
+    """Return the indices of the weights of every source position, one row per feature group."""
     rows = np.empty((len(GROUPS), len(c.id)), np.int64)
     for row, ((group, _, depends), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
         if depends is None:
@@ -249,7 +249,7 @@ def indices(c: TokenContext, p: TokenPoint) -> Ints:
 
 
 def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
-    """Return the weight numbers for the prior, for spelling an unseen token and for a repetition, one row each."""
+    """Return the indices of the weights for the prior, for spelling a token and for a repetition, one row each."""
     best = int(MATCH[p.exact.max(initial=0)])
     cases = (token_before(p, 0).kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)
     prior = []
@@ -261,6 +261,6 @@ def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
 
 
 def impossible(c: TokenContext) -> Bools:
-    """Return which positions cannot be copied: the edges between code sections."""
+    """Return which positions cannot be copied: the edge tokens between code sections."""
     edges: Bools = np.equal(c.kind, TokenClass.EDGE)
     return edges

@@ -1,6 +1,6 @@
 """Splits Python or Java text into tokens, joins them, and tracks brackets, lines and indentation.
 
-A token includes the whitespace before it on its line, so joining all tokens gives the text again. No token spans lines:
+A token includes the whitespace before it on its line, so all tokens joined equal the text. No token spans lines:
 a triple quote is a separate token, so truncated code can be split too.
 """
 
@@ -25,9 +25,9 @@ class TokenClass(IntEnum):
     NEWLINE = 1
     INDENT = 2
     NAME = 3
-    """An identifier that begins with a lower-case letter."""
+    """An identifier whose first letter is in lower case."""
     TYPE = 4
-    """An identifier that begins with a capital letter and has lower-case letters, usually a class."""
+    """An identifier that begins with a capital and has lower-case letters, or a single capital; usually a class."""
     CONSTANT = 5
     KEYWORD = 6
     NUMBER = 7
@@ -159,7 +159,7 @@ def _lexed(line: str, language: Language, fresh: bool) -> tuple[tuple[Token, ...
 
 
 class CodeLine:
-    """The tokens of a line of code or of a part of a line. Many prompts share an object, which compares by identity."""
+    """The tokens of a line of code, or of a part of it. Prompts share these objects, which are compared by identity."""
 
     __slots__ = ("bare", "ends", "filled", "tokens")
 
@@ -194,12 +194,12 @@ def _code_line(line: str, language: Language) -> CodeLine:
 
 @functools.lru_cache(_LINES)
 def part_of_line(tokens: tuple[Token, ...]) -> CodeLine:
-    """Return a part of a line as a `CodeLine`. Equal tokens give the same object."""
+    """Return a part of a line as a `CodeLine`. Calls with equal tokens return the same object."""
     return CodeLine(tokens)
 
 
 def join(tokens: list[Token], tail: str = "") -> str:
-    """Return the text of the tokens."""
+    """Return the text of the tokens, followed by `tail`."""
     return "".join(token.space + token.text for token in tokens) + tail
 
 
@@ -270,7 +270,7 @@ class Frame(NamedTuple):
     """Indentation of the previous line."""
     last: str = ""
     function: int = 0
-    """Number of functions that begin before the token."""
+    """Number of functions and classes that begin before the token."""
 
     @property
     def opener(self) -> str:

@@ -1,4 +1,4 @@
-"""The copy model: next-token probabilities and bits of a text, equal to the last bit on every processor."""
+"""The copy model: next-token probabilities and costs of texts in bits, exactly equal on every processor."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OTHER_BITS = elementary.log2(0x110000)
 
 
 def token_key(token: Token | None, static: Mapping[str, int]) -> int:
-    """Return the context number of a token."""
+    """Return the number of a token as context: its own number if it is frequent, otherwise the number of its class."""
     if token is None:
         return 0
     number = static.get(token.entry, 0)
@@ -94,7 +94,7 @@ class Prior:
         return self._lexicon
 
     def distribution(self, recent: tuple[Token, ...], opener: str) -> Floats:
-        """Return the probability of each static token. The probabilities sum to 1."""
+        """Return the probability of each of the prior's tokens as the next token. The probabilities sum to 1."""
         chances = self._uniform
         for backoff, ids, shares in self._counted(recent, opener):
             chances = chances * backoff
@@ -102,7 +102,7 @@ class Prior:
         return chances
 
     def chance(self, number: int, recent: tuple[Token, ...], opener: str) -> float:
-        """Return the probability of one static token, as in `distribution`."""
+        """Return the probability of the prior's token `number` as the next token, as in `distribution`."""
         chance = float(self._uniform[number])
         for backoff, _, shares in self._counted(recent, opener):
             chance = chance * backoff + shares.get(number, 0.0)
@@ -189,11 +189,11 @@ PRIOR, SPELL, REPEAT = range(3)
 
 
 class Shares(NamedTuple):
-    """The shares of all ways to get the next token. They sum to 1."""
+    """The probabilities of all ways to produce the next token, such as a copy from one position. They sum to 1."""
 
     copied: Floats
     gated: Floats
-    """Shares of taking a token from the prior, of spelling a token, and of repeating a generated token."""
+    """Probabilities of taking a token from the prior, of spelling a token, and of repeating a generated token."""
 
 
 def _repeats(point: TokenPoint) -> dict[str, float]:
@@ -235,7 +235,7 @@ class CopyModel:
         return PromptReading(prompt, self.language, self.prior)
 
     def weigh(self, context: TokenContext, point: TokenPoint) -> Shares:
-        """Return the shares of the ways to get the next token at a point."""
+        """Return the probability of each way to produce the next token at a point."""
         copied, gated, whole = self._weights_of(context, point)
         return Shares(copied / whole, gated / whole)
 

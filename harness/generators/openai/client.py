@@ -68,7 +68,7 @@ class Problem:
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, body: Body, settings: OpenAISettings) -> Problem:
-    """Return the problem for a status other than 200. `text` is the reply without secrets."""
+    """Return the problem for a reply whose status is not 2xx. `text` is the reply without secrets."""
     message, code = _message_and_code(text)
     where = settings.where
 
@@ -209,7 +209,7 @@ _LONGEST = 30.0
 
 
 class Client:
-    """Sends requests from many threads, at most `OpenAISettings.concurrency` at once."""
+    """A client that sends the requests of many threads, at most `OpenAISettings.concurrency` at once."""
 
     def __init__(self, settings: OpenAISettings, environment: Mapping[str, str] | None = None) -> None:
         self._settings, self._environment = settings, environment
@@ -235,7 +235,7 @@ class Client:
             largest: maximum bytes of the reply.
 
         Raises:
-            InputFault: if every request would fail because the key, the model or the address is wrong.
+            InputFault: if every request would fail, because the key, the model, the address or a setting is wrong.
             MachineFault: if this request failed, or the client was closed (within a second).
         """
         body = renamed(body) if self._long else body

@@ -25,7 +25,7 @@ class NetworkClosed(Exception):
 
 
 class TooLarge(Exception):
-    """Raised for a reply that exceeds its limit."""
+    """Raised for a reply with more bytes than allowed."""
 
 
 class _Loop(asyncio.SelectorEventLoop):
@@ -46,7 +46,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Connections:
-    """Sends the requests of many threads to one address. An event loop in its own thread sends them."""
+    """Connections to one address for the requests of many threads. An event loop in its own thread sends them."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
         """Start the loop without opening a connection. With `secret`, a proxy must not read the requests."""
@@ -153,7 +153,7 @@ async def _body(reply: httpx.Response, largest: int) -> bytes:
 
 
 def reason(error: httpx.TransportError) -> str:
-    """Return the operating system's message for an error, or the library's."""
+    """Return the operating system's message for an error, or httpx's message."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno:

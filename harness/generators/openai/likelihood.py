@@ -83,7 +83,7 @@ def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> 
         # Ignore the server's count: the generated token is the one after the prompt's.
         read = len(tokens) - 1
     if not _spell(shown[:read], end):
-        raise Garbled("the tokens of the log-probabilities do not spell the text")
+        raise Garbled("the tokens with log-probabilities do not spell the text to measure")
     begin = _begin(shown[:read], end)
     if begin == 0 and costs[0] is None:
         return None
@@ -205,7 +205,7 @@ def least_tokens(text: str) -> int:
 
 
 class Counter:
-    """Counts tokens with the tokenizer of one served model, which the first count loads; thread-safe."""
+    """A thread-safe counter of one served model's tokens. The first count loads the tokenizer."""
 
     def __init__(self, path: str, settings: OpenAISettings) -> None:
         """Check that `path`, a tokenizer file or its folder, exists, and that the settings have a window."""

@@ -48,7 +48,7 @@ class OpenAISettings:
     window: int
     """Maximum tokens of prompt and answer; 0 to let the server refuse longer requests."""
     fim: str
-    """Family of the fill-in-the-middle tokens. `AUTO` uses the model's name."""
+    """Family of the fill-in-the-middle tokens. `AUTO` chooses the family by the model's name."""
     key_env: str
     """Environment variable that contains the key; empty for no key, or for the default of OpenAI's own service."""
     extra: Mapping[str, Any]
@@ -95,7 +95,7 @@ def follows_instructions(model: str) -> bool:
 
 
 def is_chat(endpoint: str, model: str) -> bool:
-    """Return whether requests go to the chat endpoint. `AUTO` uses the model's name."""
+    """Return whether requests go to the chat endpoint. `AUTO` decides by the model's name."""
     return endpoint == CHAT or (endpoint == AUTO and follows_instructions(model))
 
 
@@ -180,8 +180,8 @@ def name_of(model: str, url: str) -> str:
     """Check a model's name, and return it.
 
     Raises:
-        InputFault: if the name is not one word, or contains an address, whose requests must not go to OpenAI. The
-            message does not repeat the address, which may contain a secret.
+        InputFault: if the name is not one word, or contains an address. Requests for that address must not go to
+            OpenAI. The message does not repeat the address, which may contain a secret.
     """
     if "://" in model or ("@" in model and urlsplit(url).hostname == urlsplit(OFFICIAL).hostname):
         raise InputFault(
@@ -194,7 +194,7 @@ def extra_fields(text: str) -> dict[str, Any]:
     """Parse the parameter ``extra``: additional request fields as a JSON object; may be empty.
 
     Raises:
-        InputFault: if the text is not a JSON object, or has fields that ctxbench sets itself.
+        InputFault: if the text is not a JSON object, has fields that ctxbench sets, or could contain a secret.
     """
     if not text.strip():
         return {}

@@ -188,8 +188,8 @@ class Served:
 
     def __str__(self) -> str:
         more = [self.fingerprint, f"by {self.provider}" if self.provider else ""]
-        more += [] if self.counted else ["counts no tokens, so ctxbench counts them"]
-        more += ["repeats the key in its answers, from which ctxbench removed it"] if self.repeats else []
+        more += [] if self.counted else ["the server counts no tokens, so ctxbench counts them"]
+        more += ["the server repeats the key in its answers, and ctxbench removed it"] if self.repeats else []
         return f"{self.model} ({', '.join(filter(None, more))})" if any(more) else self.model
 
 
@@ -364,7 +364,7 @@ def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> No
     """Check by the server's own count that the model read at least `least` tokens.
 
     Raises:
-        CutShort: if the model read fewer.
+        CutShort: if the model read fewer tokens, or the server reports that it truncated the prompt.
     """
     # A service may exclude cached tokens from its count.
     if dig(reply, "truncated") is True or read + _cached(reply) < least:

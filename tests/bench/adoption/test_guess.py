@@ -254,7 +254,7 @@ def test_of_several_modules_the_one_with_most_tests_is_taken() -> None:
         files |= {f"{module}/src/test/java/Till{number}Test.java": CASE for number in range(tests)}
     result = guessed(files)
     assert (result.source_dir, result.tests) == ("core", TestSuite())
-    assert result.doubts[-1] == "several modules have tests; core has the most (the others: web)"
+    assert result.doubts[-1] == "several modules have tests; core has the most and is used (the others: web)"
 
 
 def test_java_without_tests_of_junit_or_without_mavens_folders_says_so() -> None:

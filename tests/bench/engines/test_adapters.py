@@ -101,7 +101,7 @@ def test_the_check_shows_an_answer_from_which_no_place_is_read(tmp_path: Path, b
     finding = outcomes["answers with places"]
     assert not finding.passed and 'the server\'s last answer began: [{"path": "shop/cart.py"' in finding.detail
     assert "MB of memory" in outcomes["starts and indexes"].detail
-    assert "no update: each target file indexes" in outcomes["gives the same answer in another box"].detail
+    assert "no update: the whole tree is indexed" in outcomes["gives the same answer in another box"].detail
 
 
 def test_a_tool_that_fails_for_a_name_has_no_place_for_it(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:

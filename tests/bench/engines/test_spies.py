@@ -15,7 +15,7 @@ from tests.bench.engines.rooms import answer_of, attempt, make_set, prompts, que
 pytestmark = pytest.mark.slow
 
 REFUSED = {
-    "Outside": "outside its tree",
+    "Outside": "outside the indexed files",
     "Text": "with text",
     "Words": "instead of a list of places",
     "Absolute": "an absolute path",

@@ -110,7 +110,7 @@ def _usual(shape: Shape, kind: str, path: Path) -> tuple[str, ...]:
     first = f"{path}: {shape.key}[0]" if shape.key else f"{path}:1"
     last = {name: getattr(shape, name).rpartition(".")[2] for name in ("id", "target", "prompt", "path", "line")}
     return {
-        "cut json": (f"{path}:", "not complete JSON", "cut off"),
+        "cut json": (f"{path}:", "not valid JSON", "cut off"),
         "empty file": (str(path), "no task in the file"),
         "no target": (first, f"field {shape.target}"),
         "no id": (first, f"field {shape.id}"),

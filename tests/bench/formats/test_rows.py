@@ -76,8 +76,8 @@ def write_parquet(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
-    "cut line": ("t.jsonl", LINES[:-9], (":2", "not complete JSON", "column")),
-    "cut document": ("t.json", b'{"RECORDS": [\n{"a": 1},\n{"a"', (":3", "not complete JSON")),
+    "cut line": ("t.jsonl", LINES[:-9], (":2", "not valid JSON", "column")),
+    "cut document": ("t.json", b'{"RECORDS": [\n{"a": 1},\n{"a"', (":3", "not valid JSON")),
     "lines in a document": ("t.json", LINES, (":2", "extra data", ".jsonl")),
     "array in lines": ("t.jsonl", b"[1]\n", (":1", "not a JSON object")),
     "number in a list": ("t.json", b'{"RECORDS": [7]}', ("RECORDS[0]", "not a JSON object")),

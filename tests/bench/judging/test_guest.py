@@ -205,7 +205,7 @@ def test_a_file_that_is_written_to_is_noticed_even_when_it_is_put_back(tmp_path:
         "    if rate",
         "    text = open('tests/conftest.py').read()\n    open('tests/conftest.py', 'w').write(text)\n    if rate",
     )
-    assert judged(tmp_path, writes).reason == "tampered: it wrote to tests/conftest.py"
+    assert judged(tmp_path, writes).reason == "tampered: the completion wrote to tests/conftest.py"
 
 
 PROPERTIES = """

@@ -134,8 +134,8 @@ CANARY = 1 + 3 * len(TESTS)
     ("said", "reason"),
     [
         (result(nonce="0" * 64), "the result belongs to another job"),
-        (result(changed=["t.py"]), "it wrote to t.py"),
-        (result(bent(lambda all_: all_.insert(1, ["altered", ["pytest.raises"]]))), "it changed pytest.raises"),
+        (result(changed=["t.py"]), "the completion wrote to t.py"),
+        (result(bent(lambda all_: all_.insert(1, ["altered", ["pytest.raises"]]))), "completion changed pytest.raises"),
         (result(swap(CALL, raised=True)), "a test that failed or was not run was reported as passed"),
         (result(swap(CALL, ran=False)), "a test that failed or was not run was reported as passed"),
         (result(swap(CANARY + 1, outcome="passed", raised=False)), "a test that must fail was reported as passed"),
@@ -151,8 +151,8 @@ CANARY = 1 + 3 * len(TESTS)
         (result(bent(lambda all_: all_.__setitem__(slice(1, 1), phases(-9)))), "tests that were not requested"),
         (result(bent(lambda all_: all_.insert(0, ["collected", [0]]))), "tests that were not requested"),
         (result(bent(lambda all_: all_.__setitem__(0, ["collected", [0, 0]]))), "tests that were not requested"),
-        (result(exit=0), "exit status 0 where the tests ended with 1"),
-        (result(bent(lambda all_: all_.__setitem__(-1, ["end", 0])), exit=0), "exit status 0 where it must be 1"),
+        (result(exit=0), "exit status 0, but pytest ended with 1"),
+        (result(bent(lambda all_: all_.__setitem__(-1, ["end", 0])), exit=0), "exit status 0 instead of 1"),
         (result(bent(lambda all_: all_.__delitem__(0))), ""),
     ],
 )

@@ -76,7 +76,7 @@ def search(count: int) -> None:
 def test_many_texts_are_remarked_on(capsys: pytest.CaptureFixture[str]) -> None:
     with progress("lc.x", 1):
         search(1100)
-    assert "hashed: 1100 of 1100 texts encoded; they are kept for later runs" in capsys.readouterr().err
+    assert "hashed: 1100 of 1100 texts encoded; the vectors are kept for later runs" in capsys.readouterr().err
 
 
 def test_few_texts_and_no_command_line_are_silent(capsys: pytest.CaptureFixture[str]) -> None:

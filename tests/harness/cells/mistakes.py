@@ -140,7 +140,9 @@ MISTAKES: dict[str, Mistake] = {
         body="generate(7)", fault="generate: prompt is 7, and should be a Prompt, a str or a Chat"
     ),
     "tokens-in-words": Mistake(body="generate('x', max_tokens='9')", fault="generate: max_tokens is '9'"),
-    "tokens-without-end": Mistake(body="generate('x', max_tokens=10**9)", fault="max_tokens: 1000000000 is not from 1"),
+    "tokens-without-end": Mistake(
+        body="generate('x', max_tokens=10**9)", fault="max_tokens: 1000000000 is not between 1"
+    ),
     "asks-for-ever": Mistake(body="while True: generate('x', max_tokens=1)", fault="more than 200 drafts"),
     "reads-what-is-not-there": Mistake(body="repo.read('zq.py')", fault="take a path from repo.files()"),
     "searches-for-nothing": Mistake(

@@ -156,7 +156,7 @@ def test_a_sample_that_takes_long_is_talked_about(
     ):
         cells.run(f"{file}@works", QUERY, view_for(QUERY), Model())
     assert caplog.messages and all("heavy.py@works on tiny/" in message for message in caplog.messages)
-    assert " of 0.3 seconds worked, " in caplog.messages[0]
+    assert " of 0.3 processor seconds used, " in caplog.messages[0]
 
 
 def test_not_everything_that_takes_long_is_talked_about(caplog: pytest.LogCaptureFixture) -> None:

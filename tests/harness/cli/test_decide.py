@@ -216,7 +216,7 @@ def test_a_strategy_that_is_too_slow_ends_the_command_within_its_budget(shop: Pa
         ([], ("nothing", "nothing"), "is given twice"),
         ([], ("nothing", "gold"), "gold is a control"),
         ([], ("nothing", "broken"), "no index"),
-        (["--kind", "function"], ("icl.direct", "icl.rag"), "judge no function on this machine"),
+        (["--kind", "function"], ("icl.direct", "icl.rag"), "cannot judge functions on this machine"),
         (["--metric", "esx"], ("nothing", "hint"), "did you mean es?"),
         (["--metric", "es", "--generator", "none"], ("nothing", "hint"), "definition_recall@1024"),
         (["--metric", "zz"], ("nothing", "hint"), "definition_recall@1024"),

@@ -318,7 +318,7 @@ def test_one_language_of_a_set(home: Home) -> None:
 GOOD: dict[str, Any] = {"sample": "shop0/shop/pay.py#L4", "text": "x"}
 BROKEN: dict[str, tuple[str, list[Any], tuple[str, ...]]] = {
     "an empty file": ("ctxbench", [], ("the file contains no prediction", "sample")),
-    "half a line": ("ctxbench", [GOOD, '{"sample": "shop0'], (":2", "not complete JSON")),
+    "half a line": ("ctxbench", [GOOD, '{"sample": "shop0'], (":2", "not valid JSON")),
     "a list": ("ctxbench", [GOOD, ["x"]], (":2", "not a JSON object")),
     "not UTF-8": ("ctxbench", [GOOD, "\udcff"], (":2", "not UTF-8")),
     "a NUL": ("ctxbench", [GOOD, {**GOOD, "text": "\0", "index": 1}], (":2", "field text", "NUL")),

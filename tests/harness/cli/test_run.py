@@ -115,7 +115,7 @@ def test_usage(home: Home, option: str) -> None:
 def test_generator_list() -> None:
     result = run_cli("generator", "list")
     assert result.code == 0
-    assert "incontext        Learn from the prompt alone" in result.out
+    assert "incontext        Copy from the prompt alone" in result.out
     assert "scripted(answers='', text='', mode=fixed, delay=0.0)" in result.out
 
 

@@ -266,7 +266,7 @@ def test_show_says_which_tests_read_a_clock(built_functions: str, tmp_path: Path
     entry = {**made.manifest["repositories"]["demo"], **counts}
     sets.save(home, "timed", made.samples, references.values(), {**made.manifest, "repositories": {"demo": entry}})
     shown = run_cli("samples", "show", "timed").out
-    assert "clocks       judged only by tests that read a clock 1, judged by such tests too 0" in shown
+    assert "clocks       judged only by tests that read a clock 1, also by other tests 0" in shown
     assert "tests dropped fails_under_load 2" in shown
     assert "clocks " not in run_cli("samples", "show", built_functions).out
     assert "test_root  (reads a clock)" in run_cli("samples", "show", "timed", root.id, "--reference").out

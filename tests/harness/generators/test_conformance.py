@@ -118,7 +118,7 @@ def test_a_sound_one_passes() -> None:
 )
 def test_what_is_declared_and_not_there_is_named(capability: str, method: str) -> None:
     last = check(scripted(**{capability: True}))[-1]
-    assert not last.passed and f"the generator declares {capability}, but has no {method}" in last.detail
+    assert not last.passed and f"the generator declares {capability}, but has no method {method}" in last.detail
 
 
 def test_a_slip_in_a_declaration_is_a_fault_of_the_program() -> None:

@@ -227,7 +227,7 @@ def test_a_server_that_counts_nothing_is_named(usage: Body) -> None:
         assert made.served == ()
         [found] = made.generate([ask("a b c")])
     assert isinstance(found, Response) and found.tokens_in == 3 and not found.counted
-    assert made.served == ("tiny (counts no tokens, so ctxbench counts them)",)
+    assert made.served == ("tiny (the server counts no tokens, so ctxbench counts them)",)
 
 
 def test_who_answered_behind_a_router_is_noted() -> None:

@@ -270,7 +270,7 @@ def test_a_server_that_repeats_the_prompt() -> None:
 
 
 def test_a_server_that_counts_nothing() -> None:
-    assert findings(usage=False) == {"reads prompts whole": (True, "unknown: the server counts no tokens")}
+    assert findings(usage=False) == {"reads prompts whole": (True, "unknown: the server does not report token counts")}
 
 
 def test_the_command_says_it_and_fails() -> None:

@@ -89,7 +89,7 @@ def test_a_plan_says_what_a_difference_takes_and_from_what() -> None:
     assert low is not None and high is not None and low < plan.needed < high
     assert 6 <= plan.needed_at_least <= plan.needed
     assert plan.answer().startswith(f"A difference of 3.0 % needs about {plan.needed} repositories of 10 samples (80%")
-    assert f"the pair that varies least gives {low}, the pair that varies most {high}" in plan.basis()
+    assert f"the pair that varies least needs {low}, the pair that varies most {high}" in plan.basis()
     powers = {(count, size): share for count, size, share in plan.table}
     assert powers[6, 5] < powers[64, 5] and powers[16, 5] <= powers[16, 50]
     (tiny,), _ = plans(tables, baseline="base", effect=0.01)

@@ -99,7 +99,7 @@ def test_the_released_tasks_have_section_6_4_below_them() -> None:
     assert [(words[0], words[-2]) for words in shown] == [
         ("ic-s64-infercom", "19"), ("ic-s64-repocoder", "13"), ("ic-s64-infile", "0"),
     ]  # fmt: skip
-    assert "in tasks completed exactly, of 50" in " ".join(below.split()) and "more" not in below
+    assert "in exactly completed tasks out of 50" in " ".join(below.split()) and "more" not in below
 
 
 def test_times_that_a_paper_prints_are_kept_apart() -> None:

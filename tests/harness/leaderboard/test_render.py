@@ -104,7 +104,7 @@ def test_a_mean_that_few_samples_make_is_said_and_stands_beside_its_middle() -> 
     made = board([make_table({"context_gain": gains}, REPOS, strategy="lc.repocoder")], metric="context_gain")
     value = made.rows[0].metrics["context_gain"]
     assert (value.mean, value.median, value.trimmed) == (pytest.approx(4.05), -1.0, -1.0)
-    words = "without a tenth at each end, the sign of the mean changes for lc.repocoder (+4.0 and -1.0)"
+    words = "without a tenth of the samples at each end, the sign of the mean changes for lc.repocoder (+4.0 and -1.0)"
     assert words in _notes(made) and words in " ".join(render.table(made).split())
     assert render.records(made)[0]["context_gain"]["trimmed_mean"] == -1.0
     lines = render.table(made, columns=["median"]).splitlines()
@@ -347,7 +347,7 @@ def test_diagnostics_are_a_table_of_their_own() -> None:
 
 def test_a_control_is_marked() -> None:
     made = board([noisy("lc.infile", 0.3), noisy("gold", 0.9, ranked=False, control=True)])
-    assert "gold (control)" in render.table(made) and "controls are not tested" in _notes(made)
+    assert "gold (control)" in render.table(made) and "never ranked or tested" in _notes(made)
     assert [(one["control"], one["rank_low"]) for one in render.records(made)] == [(False, 1), (True, None)]
     [row] = [row for row in made.rows if row.run.control]
     assert {(found.p, found.visible, found.needed) for found in row.difference.values()} == {(None, None, None)}

@@ -163,7 +163,7 @@ def test_a_pooled_row_is_the_hand_computation() -> None:
     assert row.sensitivity["es"].best == pytest.approx((50 + (40 + 200) / 3 + 80 / 3) / 3)
     assert (row.run.id, row.run.repetitions) == ("lc.infile-0", ("lc.infile-0", "lc.infile-1", "lc.infile-2"))
     text = " ".join(notes(group))
-    assert "lack (a sample's value is its mean over the other runs): lc.infile 2. Cure: run the same" in text
+    assert "row's runs (a sample's value is its mean over the other runs): lc.infile 2. Cure: run the same" in text
     assert "Unusable answers to samples that other runs scored: lc.infile 2." in text
 
 
@@ -311,7 +311,7 @@ def test_three_strategies_five_times() -> None:
     for name in names:
         [sentence] = [line for line in notes(group) if line.startswith(f"Sources of the uncertainty of {name}")]
         assert sentence.count("% repetition") == (1 if name == group.baseline else 2)
-        assert (" its difference to lc.infile: " in sentence) == (name != group.baseline)
+        assert (" its difference from lc.infile: " in sentence) == (name != group.baseline)
     assert not any(line.startswith("Runs were decoded in different ways") for line in notes(group))
     rows = json.loads(render.to_json(made))
     assert [(row["runs"], len(row["repetitions"])) for row in rows] == [(5, 5)] * 3
@@ -342,8 +342,8 @@ def test_compare_says_it_of_the_difference() -> None:
     text = comparison([pair])
     assert "lc.repocoder (lc.repocoder-0, 5 runs) minus lc.infile (lc.infile-0)" in text
     assert (
-        "    sources of its variance: " in text
-        and "% repetition (that of the single run of lc.infile is in samples)" in text
+        "    sources of the variance: " in text
+        and "% repetition (the repetition of lc.infile, a single run, is in samples)" in text
     )
     assert render.comparison_json([pair]).count('"share"') == 3
     [sentence] = [

@@ -158,7 +158,7 @@ def test_the_head_says_what_is_not_the_papers() -> None:
 def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out() -> None:
     found = {"icl.direct": (functions(),)}
     text = " ".join(render.table(beside("icl-table3", None, found), ["python"]).split())
-    assert "encoder: codet5p-110m as each row of the paper; unixcoder where the paper prints none" in text
+    assert "encoder: codet5p-110m as in each row of the paper; unixcoder where the paper prints none" in text
     assert "not shown: the paper's rows of java, because our samples have none" in text
     times = " ".join(render.table(beside("infercom-table6", "minilm", {}), ["python"]).split())
     assert "encoder: ours minilm for every row; the paper prints none" in times and "not shown" not in times

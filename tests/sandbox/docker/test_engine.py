@@ -51,7 +51,7 @@ def test_what_answers_and_is_no_engine_is_refused(tmp_path: Path, monkeypatch: p
     [
         ("PermissionError(13, 'Permission denied')", "usermod -aG docker"),
         ("write /x: no space left on device", "label=ctxbench.image"),
-        ("Read timed out. (read timeout=120)", "restart it"),
+        ("Read timed out. (read timeout=120)", "restart the engine"),
         ("something new", "engine's log"),
     ],
 )

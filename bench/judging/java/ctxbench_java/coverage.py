@@ -29,7 +29,7 @@ def measure_coverage(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``tests``: [id, state, milliseconds, probes] for each run of each test, with ``exit`` and ``messages``. Or
-        ``fault``.
+        ``fault``: the output of javac or JUnit after a failure.
     """
     classes, log = OWN / "probed", OWN / "coverage.tsv"
     sources = [*java_files(arguments["main"]), str(TOOLS / "Probe.java")]

@@ -1,4 +1,4 @@
-"""Runs in the box: compiles a changed file, and runs the expected tests and the canary."""
+"""Runs in the box: compiles a changed file, and runs the expected tests and the canary, a test that must fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INVOCATION = re.compile(r"([\w$]+|.*\))\[.*\]", re.DOTALL)
 
 
 def test_id(owner: str, name: str) -> str:
-    """Return ``Class#method``, or ``Class#method…[*]`` for a test with parameters.
+    """Return a JUnit test's id: ``Class#method``, or ``Class#method…[*]`` for a test with parameters.
 
     >>> test_id("a.FooTest", "works()"), test_id("a.FooTest", "adds(int)[2]"), test_id("a.BarTest", "adds[7]")
     ('a.FooTest#works', 'a.FooTest#adds(int)[*]', 'a.BarTest#adds[*]')
@@ -38,12 +38,12 @@ def test_id(owner: str, name: str) -> str:
 
 
 def entry_of_test(reports: Mapping[str, T], test: str) -> T | None:
-    """Return a test's entry, under its id or its id without `WHOLE`."""
+    """Return a test's entry in `reports`, found by the test's id, with or without `WHOLE`."""
     return reports.get(test, reports.get(test.removesuffix(WHOLE)))
 
 
 def read_reports(folder: Path) -> dict[str, tuple[str, str, float]]:
-    """Return test id -> worst state of its invocations, failure message, seconds."""
+    """Read JUnit's reports in a folder. Return each test's worst state, its message, and total seconds, by test id."""
     cases: dict[str, tuple[str, str, float]] = {}
     for path in sorted(folder.glob("TEST-*.xml")):
         if path.stat().st_size > _BYTES:
@@ -96,7 +96,7 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
     Returns:
         ``compiled``, ``messages``, ``foreign`` (a class that the file must not declare), the last program's ``exit``,
         ``signal`` and ``overtime`` (whether it used up its processor time), and, if the file compiled, ``canary`` and
-        ``tests``: id -> [state, message].
+        ``tests``: [state, message] by id.
     """
     main, overlay = OWN / "main.jar", OWN / "overlay"
     remove_entries(main, set(arguments["classes"]))
@@ -139,7 +139,7 @@ def _end(status: int) -> dict[str, Any]:
 
 
 def guarded(secret: str) -> list[str]:
-    """Return Java's flags that enable the policy."""
+    """Return Java's flags that enable ``judge.policy`` and pass `secret` to the canary."""
     return [
         "-Djava.security.manager",
         f"-Djava.security.policy=={_POLICY}",
@@ -149,7 +149,7 @@ def guarded(secret: str) -> list[str]:
 
 
 def unexpected_class(overlay: Path, types: Sequence[str]) -> str:
-    """Return a class that would hide another file's class, or ""."""
+    """Return a compiled class in `overlay` that is neither one of `types` nor nested in one; "" if there is none."""
     for path in sorted(overlay.rglob("*.class")):
         name = path.relative_to(overlay).as_posix().removesuffix(".class")
         if not any(name == type_name or name.startswith(f"{type_name}$") for type_name in types):
@@ -166,7 +166,7 @@ def run_tests(
     folder: str,
     seconds: int,
 ) -> tuple[int, str]:
-    """Run tests and the canary. Return the launcher's exit status and all output."""
+    """Run tests and the canary. Return the exit status and output of JUnit's launcher, shortened as in `run`."""
     scratch = tempfile.mkdtemp(prefix="tmp-", dir=OWN)
     argv = [program("java"), *virtual_machine(_HEAP), f"-Djava.io.tmpdir={scratch}"]
     path = class_path(*(Path(place).absolute() for place in places), jars=[*jars, *JARS])
@@ -189,7 +189,7 @@ def selectors(tests: Iterable[str]) -> list[str]:
 
 
 def remove_entries(jar: Path, names: set[str]) -> None:
-    """Remove entries from a jar: the original file's classes contain the answer."""
+    """Remove entries from a jar, such as the original file's classes, which contain the answer."""
     beside = jar.with_suffix(".new")
     with zipfile.ZipFile(jar) as old, zipfile.ZipFile(beside, "w", zipfile.ZIP_STORED) as new:
         for entry in old.infolist():

@@ -83,7 +83,7 @@ def virtual_machine(heap: int) -> list[str]:
 def run(
     argv: Sequence[str], seconds: int | None = None, folder: str = "", most_output: int = _MOST_OUTPUT
 ) -> tuple[int, str]:
-    """Run a program. Return its exit status and its output, without a long middle.
+    """Run a program. Return its exit status and output. The middle of a long output is left out.
 
     Args:
         seconds: processor time after which the kernel stops the program with status `OVERTIME`.
@@ -174,7 +174,7 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
 def compile_tests(
     files: Sequence[str], to: Path, *, on: str, encoding: str, release: str
 ) -> tuple[bool, list[str], str]:
-    """Compile as many files as possible. Return whether any compiled, the others, and javac's messages."""
+    """Compile as many files as possible. Return whether any compiled, the files left out, and javac's messages."""
     remaining, messages = list(files), ""
     dropped: list[str] = []
     for _ in range(_ROUNDS):
@@ -195,13 +195,13 @@ def compile_tests(
 
 
 def java_files(folders: Sequence[str]) -> list[str]:
-    """Return the Java files in some folders, sorted."""
+    """Return the paths of the Java files in `folders`, sorted, without ``module-info.java``."""
     paths = [path for folder in folders for path in Path(folder).rglob("*.java")]
     return sorted(path.as_posix() for path in paths if path.name not in ("module-info.java",))
 
 
 def copy_rest(folders: Sequence[str], to: Path) -> None:
-    """Copy all files but Java sources and HTML to the classes, as build tools do."""
+    """Copy all files except Java sources and HTML to the folder of the classes, as build tools do."""
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
             if path.is_file() and path.suffix not in (".java", ".html"):
@@ -211,7 +211,7 @@ def copy_rest(folders: Sequence[str], to: Path) -> None:
 
 
 def jar(folder: Path) -> bytes:
-    """Return a folder as a jar. Equal folders give equal bytes."""
+    """Return a jar of a folder's files. Equal folders result in equal bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):

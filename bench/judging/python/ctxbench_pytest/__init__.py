@@ -44,18 +44,18 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     Returns:
         ``exit``, ``tests`` ([id, outcome, processor seconds]), ``broken`` ([where, message]), ``sets`` (of indexes in
         tests, as ``0-3,7``), ``lines`` ({path: {line from 1: index in sets}}), ``modules`` (test modules; the first,
-        "", is any earlier time) and ``imports`` ({path: {line: [indexes in modules whose import ran it]}}).
+        "", stands for code before imports) and ``imports`` ({path: {line: [indexes in modules whose import ran it]}}).
     """
     return covering.cover(arguments)
 
 
 def compiled(arguments: dict[str, Any]) -> dict[str, str]:
-    """Import tests of a trusted repository, and compile what they import.
+    """Import tests of a trusted repository, and compile the modules that they import.
 
     Args:
         arguments: ``paths`` (test ids), ``arguments`` (of pytest).
 
     Returns:
-        Path -> content of bytecode files, compressed, in base64.
+        Contents of bytecode files by path, compressed, in base64.
     """
     return covering.compiled(arguments)

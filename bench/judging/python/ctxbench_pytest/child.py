@@ -1,6 +1,6 @@
 """Runs in the box: runs the tests in the same process as the code under test, whose reports cannot be trusted.
 
-To make false reports difficult, it writes each phase of a test at once, compares pytest's reports with its own
+To make false reports difficult, it writes each phase of a test immediately, compares pytest's reports with its own
 observations, and checks after each test the functions that report. Canaries, tests that must fail, are created in
 memory in the modules of real tests. If one passes, the report is false.
 """
@@ -53,12 +53,12 @@ class EarlyCheck:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self) -> None:
-        """Report what conftests or their imports have changed."""
+        """Report the changes that conftests or their imports made to pytest."""
         self._watcher.check()
 
 
 class Watcher:
-    """A plugin that reports what happens to the requested tests."""
+    """A plugin that reports the collection and the phases of the requested tests."""
 
     __slots__ = (
         "_canaries",
@@ -97,7 +97,7 @@ class Watcher:
             self._say("altered", [event])
 
     def check(self) -> None:
-        """Report what has changed since the seal was created."""
+        """Report the functions and classes that have changed since the seal was created."""
         altered = self._seal.broken() if self._seal else ["nothing was watched"]
         if altered:
             self._say("altered", altered[:5])
@@ -108,17 +108,17 @@ class Watcher:
 
     @pytest.hookimpl
     def pytest_load_initial_conftests(self) -> None:
-        """Create the seal: after pytest's plugins changed pytest, before a conftest is imported."""
+        """Create the seal after pytest's plugins have changed pytest, and before a conftest is imported."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
-        """Accept pytest's state after all plugins have configured it. Later changes are reported."""
+        """Create the seal again after all plugins have configured pytest. Later changes are reported."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Report what could not be collected."""
+        """Report a file or folder that pytest could not collect."""
         if report.failed:
             self._say("broken", report.nodeid, _short(_cause(str(report.longrepr))))
 
@@ -139,7 +139,7 @@ class Watcher:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self) -> None:
-        """Reset random numbers before each test."""
+        """Reset the random number generators before each test."""
         settle()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -151,7 +151,7 @@ class Watcher:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Record whether a TestCase's method returns. unittest calls it, not pytest."""
+        """Record whether a TestCase's method returns. unittest calls the method, not pytest."""
         if isinstance(item, TestCaseFunction) and not inspect.iscoroutinefunction(item.obj):
             item.obj = self._watched(item.nodeid, item.obj)
 
@@ -184,7 +184,7 @@ class Watcher:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Report the final state, before pytest reverts its own changes."""
+        """Report changes, and whether the changed file was loaded, before pytest reverts its own changes."""
         self._look()
         self.check()
         self._say("loaded", self._loaded)
@@ -196,7 +196,7 @@ class Watcher:
         return False if isinstance(item, pytest.Function) and not coroutine else None
 
     def end(self, code: int) -> None:
-        """Report that pytest returned."""
+        """Report pytest's exit status `code`."""
         self._say("end", code)
 
 
@@ -236,7 +236,7 @@ def {name}({me}):
 def place_canaries(
     canaries: Sequence[dict[str, Any]], items: Sequence[pytest.Item]
 ) -> Iterator[tuple[int, pytest.Item]]:
-    """Yield the canaries, each with its place. They are methods of a TestCase only if an item is one."""
+    """Yield the canaries, each with its index in the order. They include TestCase methods only if `items` do."""
     cased = any(isinstance(item, TestCaseFunction) for item in items)
     modules = [item.getparent(pytest.Module) for item in items]
     for number, description in enumerate(canaries):

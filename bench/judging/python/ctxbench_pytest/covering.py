@@ -1,4 +1,4 @@
-"""Runs in the box: runs the whole suite under coverage, and compiles what tests import. Trusts the repository."""
+"""Runs in the box: runs the suite under coverage, and compiles modules that tests import. Trusts the repository."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class Log:
-    """A plugin that names coverage's contexts after tests, and records outcomes."""
+    """A plugin that sets coverage's context to the running test's position, and records outcomes."""
 
     def __init__(self, measured: Any) -> None:
         self._measured = measured
@@ -65,7 +65,7 @@ class Log:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Any:
-        """Assign the import of a test module, and the creation of its tests, to the module's position."""
+        """Assign the lines that run when a test module is imported and collected to the module's position."""
         module = collector.getparent(pytest.Module)
         place = self.modules.setdefault(module.nodeid, len(self.modules)) if module else 0
         self._measured.switch_context(_IMPORT + str(place))
@@ -74,13 +74,13 @@ class Log:
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record what could not be collected."""
+        """Record a file or folder that pytest could not collect."""
         if report.failed:
             self.broken.append([report.nodeid, str(report.longrepr)[-2000:]])
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        """Assign the lines of a test and its fixtures to its position."""
+        """Assign the lines that a test and its fixtures run to the test's position."""
         place = len(self.tests)
         threads, start = set(threading.enumerate()), _used()
         settle()

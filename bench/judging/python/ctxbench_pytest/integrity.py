@@ -61,7 +61,7 @@ class Seal:
             self._code.append((function, function.__code__, function.__defaults__, function.__kwdefaults__, label))
 
     def add_tests(self, items: Iterable[Any]) -> None:
-        """Also record these tests' functions, and what their modules and classes call by name."""
+        """Also record these tests' functions, and the callables and modules in the tests' modules and classes."""
         owners: dict[int, Any] = {}
         for item in items:
             self._add_code(getattr(item, "obj", None), item.nodeid)

@@ -1,4 +1,4 @@
-"""What all runs of pytest in the box share: early imports, arguments, fixed random numbers."""
+"""Settings of all runs of pytest in the box: early imports, arguments, fixed random numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LATE = """
 
 
 def import_late_modules() -> None:
-    """Import what pytest imports late, so that a job starts in 80 ms instead of 300 ms."""
+    """Import modules that pytest imports late, so that a job starts in 80 ms instead of 300 ms."""
     for name in _LATE.split():
         try:
             importlib.import_module(name)
@@ -44,18 +44,18 @@ class Warnings:
 
     @pytest.hookimpl
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Define the marker of pytest's plugin."""
-        config.addinivalue_line("markers", "filterwarnings(warning): as pytest's own plugin has it")
+        """Register the marker ``filterwarnings``, which pytest's own plugin would register."""
+        config.addinivalue_line("markers", "filterwarnings(warning): filter warnings as pytest's own plugin does")
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_collection(self) -> Iterator[None]:
-        """Revert changes of the filters by imports of tests."""
+        """Revert changes that test modules make to the warning filters on import."""
         with _filtered(()):
             yield
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Apply the filters in the test's markers."""
+        """Apply the warning filters in the test's markers."""
         with _filtered(text for mark in item.iter_markers("filterwarnings") for text in mark.args):
             yield
 
@@ -72,7 +72,7 @@ def _filtered(marks: Iterable[str]) -> Iterator[None]:
 
 
 def with_options(more: Iterable[str], paths: Iterable[str]) -> list[str]:
-    """Return pytest's arguments: ctxbench's, the suite's, and the paths."""
+    """Return pytest's arguments: ctxbench's options, the options `more`, and the paths."""
     return [*OPTIONS, *more, *paths]
 
 
@@ -83,7 +83,7 @@ _seed = random.seed
 
 
 def settle() -> None:
-    """Reset the random numbers of the standard library, NumPy and Hypothesis."""
+    """Reset the random number generators of the standard library, NumPy and Hypothesis."""
     _seed(_SEED)
     numpy, hypothesis = sys.modules.get("numpy.random"), sys.modules.get("hypothesis.core")
     with contextlib.suppress(Exception):

@@ -25,7 +25,7 @@ _IDLE = 0.01
 
 
 def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run the tests in a child and return its events and how it ended."""
+    """Run the tests in a child process. Return its events, its exit status or signal, and changed files."""
     _dumpable(0)
     nonce, seconds = arguments.pop("nonce"), arguments.pop("seconds")
     phase_seconds, idle = arguments.pop("each"), arguments.pop("idle")
@@ -91,7 +91,7 @@ def _alone(write: int) -> int:
 
 
 class Patience:
-    """Limits how long the child may run without an event. It measures processor time: the machine may be busy."""
+    """Limits the child's processor time and its waiting time between events."""
 
     def __init__(self, pid: int, phase_seconds: float, idle: float) -> None:
         """Allow `phase_seconds` of processor time, and `idle` seconds of waiting."""
@@ -101,11 +101,11 @@ class Patience:
         self.renew()
 
     def renew(self) -> None:
-        """Restart after an event."""
+        """Restart both limits after an event."""
         self._start, self._used = time.monotonic(), self._now()
 
     def is_over(self) -> bool:
-        """Return whether the child loops or waits too long."""
+        """Return whether the child has computed or waited too long since the last event."""
         used, waited = self._now() - self._used, time.monotonic() - self._start
         return used >= self._each or (waited >= self._idle and used < waited * _IDLE)
 

@@ -198,7 +198,7 @@ class CompletionReader:
         if changing and isinstance(node.ctx, ast.Load) and not self._ownership.may_change(node.value):
             yield from self._change(node)
         if name in ("format", "format_map") and not self._is_plain_format(node.value):
-            yield "formats with a text that can read attributes of its values"
+            yield "uses a format string that can read attributes of the values"
         path = self._names.path(node)
         if path in allowed.CHANGING_FUNCTIONS:
             yield from self._changing_function(node, path)
@@ -232,7 +232,7 @@ class CompletionReader:
     def _changing_function(self, node: ast.expr, path: str) -> Iterator[str]:
         call = self._called.get(id(node))
         if call is None or not call.args or not self._ownership.may_change(call.args[0]):
-            yield f"changes an object that it did not create by {path}"
+            yield f"uses {path} to change an object that it did not create"
 
     def _subscript(self, node: ast.Subscript) -> Iterator[str]:
         if is_changed(node) and not self._ownership.may_change(node.value):
@@ -251,7 +251,7 @@ class CompletionReader:
             if keyword.arg in allowed.KEYWORDS:
                 yield f"passes {keyword.arg}="
             elif keyword.arg is None and isinstance(node.func, ast.Name) and node.func.id == "print":
-                yield "passes print hidden keyword arguments"
+                yield "passes keyword arguments to print by **"
         path = self._names.path(node.func)
         if isinstance(node.func, ast.Name):
             if path in allowed.CHANGING_FUNCTIONS:
@@ -262,7 +262,7 @@ class CompletionReader:
         if path in _RECORDS:
             yield from self._namedtuple(node)
         if self._is_class_of(node.func) and (len(node.args) > 2 or any(isinstance(a, ast.Starred) for a in node.args)):
-            yield "creates a class by a call that may be type"
+            yield "may create a class by calling the class of an object"
 
     def _is_class_of(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Name):
@@ -339,7 +339,7 @@ class CompletionReader:
         tree = asts.parse(str(node.value).strip())
         for part in ast.walk(tree) if tree else ():
             if isinstance(part, ast.Call):
-                yield node, "calls something in an annotation"
+                yield node, "calls a function in an annotation"
 
     def _is_plain_format(self, node: ast.expr) -> bool:
         values = [node]

@@ -121,7 +121,7 @@ def classes(tree: ast.Module, names: BoundNames, repository: RepositoryWords) ->
 
 def _class(node: ast.ClassDef, names: BoundNames, repository: RepositoryWords) -> Findings:
     if node.keywords:
-        yield node, "creates a class with a metaclass or arguments"
+        yield node, "creates a class with a metaclass or other keyword arguments"
     if len(node.bases) > 1:
         yield node, "creates a class with several bases"
     for base in node.bases:
@@ -136,7 +136,7 @@ def _class(node: ast.ClassDef, names: BoundNames, repository: RepositoryWords) -
             elif name in allowed.VALUES:
                 yield inner, f"defines {name}, a method of builtin values"
             elif name in repository.tests and name not in _COMMON:
-                yield inner, f"defines {name}, which tests name"
+                yield inner, f"defines {name}, a name that tests use"
         if not isinstance(inner, asts.FunctionNode | ast.Assign | ast.AnnAssign | ast.Expr | ast.Pass | ast.ClassDef):
             yield inner, "runs statements in a class"
 
