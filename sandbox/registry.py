@@ -109,7 +109,9 @@ def runtime_fault(name: str) -> SandboxError | None:
     cure = (
         _GVISOR
         if name == "runsc"
-        else f"use one of them: --sandbox 'docker(runtime={present[-1] if present else 'runc'})'"
+        else f"use --sandbox 'docker(runtime={present[-1]})'"
+        if present
+        else "check `docker info`, or restart the engine"
     )
     return SandboxUnavailable(
         f"the engine has no runtime {name!r}; its runtimes are {', '.join(present) or 'none'}",

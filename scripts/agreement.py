@@ -36,7 +36,7 @@ _METRICS = {GAIN: (CONTEXT, 1.0), "es": ("ctxbench", 100.0), "id_f1": ("ctxbench
 _BASE = "lc.infile"
 _CONTRASTS = (
     ("lc.infercom(encoder=bm25, fsr=false)", "lc.infercom(encoder=bm25, fsr=false, uer=false)"),
-    ("engine(name=ripgrep)", "lc.repocoder"),
+    ("engine(ripgrep)", "lc.repocoder"),
 )
 _SEED = "agreement"
 

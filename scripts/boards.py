@@ -89,9 +89,7 @@ def _page(page: str, query: dict[str, str]) -> str:
     test = AppTest.from_string(script, default_timeout=300)
     test.query_params.update(query)
     test.run()
-    return re.sub(
-        r"(?:\$\$ID|data)-[0-9a-f]{32}|(?<=uuid: \")\w{5}|(?<=found/)-?\d+", "ID", "\n".join(_lines(test.main, 0))
-    )
+    return _DRAWN.sub("ID", "\n".join(_lines(test.main, 0)))
 
 
 def _lines(element: Any, depth: int) -> Iterator[str]:

@@ -139,7 +139,7 @@ def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
 
 def _table(tables: Sequence[RunTable], engine: str, language: str) -> RunTable:
     return next(
-        table for table in tables if (table.run.strategy, table.run.language) == (f"engine(name={engine})", language)
+        table for table in tables if (table.run.strategy, table.run.language) == (f"engine({engine})", language)
     )
 
 

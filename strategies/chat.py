@@ -151,9 +151,9 @@ class Chat:
         due = 0
         for at, message in enumerate(self.messages):
             if (message.role is Role.TOOL) != (due > 0):
-                return f"message {at} has the role {message.role}, but {due or 'no'} results of calls are due"
+                return f"message {at} has the role {message.role}; calls without a result: {due}"
             due = due - 1 if message.role is Role.TOOL else len(message.calls)
-        return f"the last message lacks {due} results of its calls" if due else ""
+        return f"calls at the end lack results: {due}" if due else ""
 
 
 def _json(text: str) -> Any:

@@ -139,7 +139,7 @@ def _try(attempt: Attempt, query: Query, repo: Repository, *, instructs: bool = 
 
 def _difference(first: _Trial, second: _Trial, setting: str, reason: str) -> str:
     if second.fault:
-        return f"{setting} the strategy failed, {reason}: {second.fault}"
+        return f"{setting} the strategy failed ({second.fault}); {reason}"
     if differing := _first_difference(first, second):
         return f"{setting} the strategy returned another {differing}; {reason}"
     return ""

@@ -24,7 +24,7 @@ from ctxbench.bench.files import explained, sha256
 from ctxbench.bench.parameters import Parameter, bind, parameters_of
 from ctxbench.bench.registry import Registry, origin_of
 from ctxbench.bench.repository import Repository
-from ctxbench.bench.spec import Spec, Value
+from ctxbench.bench.spec import POSITIONAL, Spec, Value
 from ctxbench.bench.types import Kind, Query
 from ctxbench.strategies.api import Context, Execute, Generate, Misshapen, Model, Prompt, check_parts
 from ctxbench.strategies.sources import digest, sources_of, with_neighbours
@@ -144,8 +144,11 @@ class Bound(Generic[R]):
             **{name: str(specs.parse(str(value))) for name, value in asked.items() if value is not None},
             **{name: wrapped.spec for name, wrapped in inner.items()},
         }
-        self.spec: str = str(Spec(spec.name, self.arguments))
-        """Canonical spec: sorted parameters without defaults. Wrapped strategies are always included."""
+        first = next((p.name for p in strategy.parameters[:1] if p.asks_engine), None)
+        keyed = {POSITIONAL if name == first else name: value for name, value in self.arguments.items()}
+        self.spec: str = str(Spec(spec.name, keyed))
+        """Canonical spec: an engine without key, then sorted parameters without defaults. It includes wrapped
+        strategies."""
         named = [names for names in (strategy.languages, *(wrapped.languages for wrapped in self.inner)) if names]
         self.languages: frozenset[str] = frozenset.intersection(*named) if named else frozenset()
         """Languages that the strategy and its wrapped strategies accept; empty for all."""
@@ -274,8 +277,12 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
             is_name = specs.parse(name) == Spec(name) and "@" not in name
         except InputFault:
             is_name = False
-        if not is_name or not kinds:
+        if not is_name:
             raise InputFault(f"{name!r} cannot name a strategy", cure="use letters, digits, '.', '_' and '-'")
+        if not kinds:
+            raise InputFault(
+                f"{name} accepts no kind of task", cure="leave kinds out, or name Kind.LINE or Kind.FUNCTION"
+            )
         if name in CONTROLS:
             raise InputFault(f"{name!r} is the name of a control", cure="choose another name")
         services = _services(function, name)

@@ -395,7 +395,13 @@ class EngineSession:
     def search(self, engine: str, text: str, top: int) -> Sequence[ScoredPlace]:
         """Return the places that an engine finds (see `bench.engines.types.EngineDoor.search`)."""
         recipe = self._engines.recipe(engine, self._sample.id)
-        if self._snapshot is None or not self._open:
+        if not self._open:
+            raise InputFault(
+                f"the sample's turn has ended, so the engine {recipe.spec} cannot search",
+                where=self._sample.id,
+                cure="search before the strategy returns",
+            )
+        if self._snapshot is None:
             raise InputFault(
                 f"the sample set lacks the repository {self._sample.repo}, so the engine {recipe.spec} cannot search",
                 where=self._sample.id,

@@ -176,7 +176,7 @@ def _error(error: BaseException, source: str = "") -> dict[str, Any]:
     place = f" ({frames[-1][0].name}:{frames[-1][1]})" if frames else ""
     text = str(error)
     if isinstance(error, MemoryError) and most != resource.RLIM_INFINITY:
-        text = f"{text} a strategy may use {most / protocol.GIGABYTE:.3g} GiB".strip()
+        text = f"{text}{'; ' * bool(text)}a strategy may use {most / protocol.GIGABYTE:.3g} GiB"
     trace = "".join(traceback.format_exception(error))
     return {"error": [type(error).__name__, f"{_shortened(text)}{place}", _shortened(trace)]}
 

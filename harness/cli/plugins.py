@@ -305,7 +305,7 @@ def measure_leak(
     from ctxbench.bench.engines import recipe
     from ctxbench.bench.engines.types import Mode
     from ctxbench.bench.errors import InputFault
-    from ctxbench.bench.spec import Spec, parse
+    from ctxbench.bench.spec import POSITIONAL, Spec, parse
     from ctxbench.harness.leaderboard import render
     from ctxbench.harness.query import BoardQuery
     from ctxbench.harness.run.runner import fault_of, run
@@ -323,7 +323,7 @@ def measure_leak(
         Spec(engine_spec.name, other_arguments),
         Spec(engine_spec.name, {**other_arguments, "mode": Mode.SHARED.value}),
     ]
-    strategies = [str(Spec("engine", {"name": str(spelled)})) for spelled in specs]
+    strategies = [str(Spec("engine", {POSITIONAL: str(spelled)})) for spelled in specs]
     sample_set = sets.load(home, samples)
     options = RunOptions(limit=limit, workers=workers, sandbox=sandbox)
     with open_store(db or home.database) as store:

@@ -116,7 +116,7 @@ class Serve(Generator):
     @property
     def served(self) -> tuple[str, ...]:
         """Names that the server reports for its model; empty if they add nothing to the spec."""
-        return self._server.asked.served if self._server is not None else ()
+        return self._server.asked.served if self._server is not None and self._server.asked is not None else ()
 
     def infilling(self) -> Template:
         """Return the fill-in-the-middle template for the model's name.

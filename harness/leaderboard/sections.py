@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctxbench.bench.errors import UnknownName
-from ctxbench.bench.spec import Spec
+from ctxbench.bench.spec import POSITIONAL, Spec
 from ctxbench.harness.leaderboard import scales
 from ctxbench.harness.leaderboard.columns import (
     BESIDE,
@@ -154,13 +154,11 @@ def _shortened(group: Group, share: float) -> list[str]:
         told = {
             key: value
             for key, value in spec.arguments.items()
-            # An engine is known by its name.
-            if (spec.name, key) == ("engine", "name")
-            or having[spec.name, key, str(value)] < max(share, 0.5 + 1e-9) * of_name[spec.name]
+            # An engine's name has no key and stays.
+            if key == POSITIONAL or having[spec.name, key, str(value)] < max(share, 0.5 + 1e-9) * of_name[spec.name]
         }
         bare = spec.name if "@" in spec.name else spec.name.rpartition(".")[2]
-        # Users write the engine's name first.
-        names.append(whole.replace(row.run.strategy, str(Spec(bare, told)).replace("(name=", "(")))
+        names.append(whole.replace(row.run.strategy, str(Spec(bare, told))))
     labels = [row.run.strategy if shared_origin(group) and not row.run.control else label(row) for row in group.rows]
     # A short name must differ from the short and full names of all other rows.
     while clashing := [

@@ -136,7 +136,7 @@ BROKEN = {
     ),
     "manifest is no JSON": (
         edit("manifest.json", lambda lines: lines[:3]),
-        ["manifest.json", "not complete json", "--force"],
+        ["manifest.json", "not valid json", "--force"],
     ),
     "manifest is a list": (lambda folder: (folder / "manifest.json").write_text("[]"), ["manifest.json", "format"]),
 }

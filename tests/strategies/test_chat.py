@@ -90,7 +90,7 @@ def test_a_strategy_gets_a_message_for_a_chat_and_hears_of_calls_without_results
     generate = Generate(_Echo())
     assert generate(CHAT, role="look", max_tokens=9) == Message(role=Role.ASSISTANT, text="look 9", calls=(READ,))
     assert Generate(generate)(CHAT, role="look", max_tokens=9) == generate(CHAT, role="look", max_tokens=9)
-    with pytest.raises(TypeError, match="lacks 1 results"):
+    with pytest.raises(TypeError, match="calls at the end lack results: 1"):
         generate(CHAT.then(Message.read(MARKED)))
-    with pytest.raises(TypeError, match="message 2 has the role tool, but no results"):
+    with pytest.raises(TypeError, match="message 2 has the role tool; calls without a result: 0"):
         generate(CHAT.then(Message(role=Role.TOOL)))

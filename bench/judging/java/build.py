@@ -73,7 +73,7 @@ def summary(errors: Sequence[CompileError]) -> str:
     for error in errors:
         different.setdefault(error.text, error)
     first = " | ".join(map(str, [*different.values()][:MOST_ERRORS]))
-    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {first}{' | …' if len(errors) > MOST_ERRORS else ''}"
+    return f"{len(errors)} error{'s' * (len(errors) != 1)}: {first}{' | …' if len(different) > MOST_ERRORS else ''}"
 
 
 PROGRAMS = (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors. Equal texts have equal vectors, whatever else is in the batch."""
+    """Turns texts into vectors. Other texts in the batch may change a vector by about 1e-7."""
 
     @property
     def version(self) -> str:

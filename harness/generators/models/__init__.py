@@ -107,10 +107,10 @@ def _bar_on_terminals() -> None:
 def _complete(report: dict[str, Any], where: str) -> None:
     if missing := sorted(report["missing_keys"]):
         what = f"the file cannot be converted: {len(missing)} tensors are missing ({', '.join(missing[:3])})"
-        raise InputFault(what, where=where, cure="serve the file with llama.cpp, and use openai:MODEL@URL")
+        raise InputFault(what, where=where, cure="run the file with llama.cpp: --generator serve:MODEL")
 
 
 def _unreadable(error: Exception, where: str) -> InputFault:
     reason = str(error).strip().partition("\n")[0][:300]
     what = f"transformers cannot convert the file ({type(error).__name__}: {reason})"
-    return InputFault(what, where=where, cure="serve the file with llama.cpp, and use openai:MODEL@URL")
+    return InputFault(what, where=where, cure="run the file with llama.cpp: --generator serve:MODEL")

@@ -83,7 +83,7 @@ def deselected(job: Job) -> list[str]:
 def test_what_takes_too_long_can_be_deselected(tmp_path: Path) -> None:
     project, suite = shop(tmp_path, "src/test/java/shop/OldTest.java", "shop.CartTest#pays")
     sandbox = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
-    with pytest.raises(InputFault, match="take longer than 1800 s; list test files that .* under `deselect`"):
+    with pytest.raises(InputFault, match="take longer than 1800 s; add the test files that .* to `deselect`"):
         cover(project, suite, (), sandbox, lambda line: None)
     assert deselected(sandbox.jobs[0]) == ["shop.OldTest", "shop.CartTest#pays"]
 

@@ -124,7 +124,7 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     ),
     "result-of-nothing": (
         "ask(repo, call='generate', prompt={'messages': [['tool', '', []]], 'tools': []}, role='x', max_tokens=1)",
-        "but no results of calls are due",
+        "calls without a result: 0",
     ),
     "windows-for-ever": ("while True: repo.similar_windows('cart')", "more than 500 questions"),
     "drafts-for-ever": ("while True: generate(shown(query), max_tokens=1)", "more than 20 drafts"),

@@ -358,7 +358,7 @@ LINE = json.dumps(GOOD)
     [
         ("", ("predictions.jsonl", "no completion", "ground_truth")),
         ("\n\n", ("no completion",)),
-        (LINE[:-9], (":1:", "not complete json", "nothing was scored")),
+        (LINE[:-9], (":1:", "not valid json", "nothing was scored")),
         (f"{LINE}\n[1]\n", (":2:", "not a json object")),
         (f"{LINE}\n{LINE}\n", (":2:", "'a'", "line 1")),
         (json.dumps({**GOOD, "prompt": None}), (":1:", "field 'prompt' is not text")),

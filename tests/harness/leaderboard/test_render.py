@@ -52,7 +52,7 @@ def test_the_table_has_the_answer_and_a_line_a_row() -> None:
 def test_a_table_of_17_rows_has_at_most_30_lines_of_100_columns() -> None:
     names = [f"lc.infercom(encoder=bm25, fsr={fsr}, limit={limit})" for fsr in ("false", "true") for limit in range(5)]
     names += [f"aim(encoder=bm25, inner=lc.repocoder(iterations={n}))" for n in range(1, 4)]
-    names += ["lc.infile", "lc.repofuse(encoder=bm25, rationale=false)", "engine(name=ripgrep)", "engine(name=tantivy)"]
+    names += ["lc.infile", "lc.repofuse(encoder=bm25, rationale=false)", "engine(ripgrep)", "engine(tantivy)"]
     assert len(names) == 17
     made = board([noisy(name, 0.3 + place / 40, generator="hf(model=one)") for place, name in enumerate(names)])
     lines = render.table(made, width=100).splitlines()
@@ -61,7 +61,7 @@ def test_a_table_of_17_rows_has_at_most_30_lines_of_100_columns() -> None:
 
 
 def test_names_are_as_short_as_tells_them_apart() -> None:
-    names = ["lc.a(x=1, y=2)", "lc.a(x=1, y=3)", "lc.b(x=1)", "icl.b(x=2)", "mine.py@mine(z=1)", "engine(name=rg)"]
+    names = ["lc.a(x=1, y=2)", "lc.a(x=1, y=3)", "lc.b(x=1)", "icl.b(x=2)", "mine.py@mine(z=1)", "engine(rg)"]
     runs = [noisy(name, 0.3 + place / 40) for place, name in enumerate(names)]
     [group] = board(
         [*runs, noisy("lc.b(x=1)", 0.2, origin=Origin.IMPORTED), noisy("gold", 0.9, control=True, ranked=False)]
@@ -73,7 +73,7 @@ def test_names_are_as_short_as_tells_them_apart() -> None:
         "lc.b(x=1)": "lc.b(x=1)",
         "icl.b(x=2)": "icl.b(x=2)",
         "mine.py@mine(z=1)": "mine.py@mine",
-        "engine(name=rg)": "engine(rg)",
+        "engine(rg)": "engine(rg)",
         "lc.b(x=1) (imported)": "b (imported)",
         "gold (control)": "gold (control)",
     }

@@ -105,7 +105,7 @@ def test_the_tables_of_lines_are_planned_whole() -> None:
     assert wanted <= set(map(model_results.canonical, planned)) and len(set(planned)) == len(planned)
 
 
-STRATEGIES = ("lc.infile", "lc.repocoder", "engine(name=ripgrep)", "oracle-context")
+STRATEGIES = ("lc.infile", "lc.repocoder", "engine(ripgrep)", "oracle-context")
 REPOSITORIES, EACH = 10, 4
 
 
@@ -164,7 +164,7 @@ def test_ranks_within_repositories_do_not_see_which_repository_a_line_is_of():
 def test_a_contrast_fails_where_one_model_tells_and_the_other_has_the_other_sign(
     its: tuple[float, ...], is_fine: bool, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(agreement, "_CONTRASTS", (("engine(name=ripgrep)", "lc.repocoder"),) * 2)
+    monkeypatch.setattr(agreement, "_CONTRASTS", (("engine(ripgrep)", "lc.repocoder"),) * 2)
     mine = rows(drawn(0, 5, 9, 20)) if its[1] != 7 else rows(drawn(0, 7.01, 7, 20, noise=5))
     assert agreement.contrasts(mine, rows(drawn(*its, noise=1 if its[1] != 7 else 5))).passed is is_fine
 
