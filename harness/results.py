@@ -20,9 +20,9 @@ class Status(StrEnum):
 
     SCORED = "scored"
     MODEL_FAILED = "model-failed"
-    """The model wrote nothing usable. Counts as the worst value."""
+    """The model wrote no usable answer. The sample gets the metric's worst value."""
     INFRA_FAILED = "infra-failed"
-    """The machine failed or the run was interrupted. Counts as missing, never as 0; the next run tries again."""
+    """The machine or strategy failed, or the run was interrupted. The sample is missing; the next run retries it."""
     EXCLUDED = "excluded"
     """The sample is invalid, for example because its reference fails the tests."""
 
@@ -32,12 +32,12 @@ Cases = tuple[tuple[Any, Any], ...]
 
 
 def value_cases(*, scored: Any, model_failed: Any, own: Any, worst: Any) -> Cases:
-    """Return (condition, value) pairs that select `own`, or `worst` if the model failed and `worst` is not None."""
+    """Return (condition, value) pairs: a scored sample gets `own`, a model-failed one `worst` (or `own` if None)."""
     return (scored, own), (model_failed, own if worst is None else worst)
 
 
 def counting_value(status: Status, own: float | None, worst: float | None) -> float | None:
-    """Return the value that a sample counts as, by `value_cases`; None if it does not count."""
+    """Return the value with which a sample enters its run's mean, by `value_cases`; None if it does not count."""
     cases = value_cases(
         scored=status is Status.SCORED, model_failed=status is Status.MODEL_FAILED, own=own, worst=worst
     )
@@ -56,7 +56,7 @@ _RELEASED = ", asked as released"
 
 
 def asked_by(version: str, templates: Mapping[str, str]) -> str:
-    """Return a summariser's label; it has a suffix if `templates` (released by the paper) is not empty."""
+    """Return a summariser's version, with a suffix if it was asked with the InferCom paper's released `templates`."""
     return version + _RELEASED * bool(templates)
 
 
@@ -74,7 +74,7 @@ def generator_label(
     released_template: bool = False,
     tokenizer: str = "",
 ) -> str:
-    """Return the leaderboard label of a generator: its spec and the run's other choices that affect its answers."""
+    """Return the leaderboard label of a generator: its spec, and any use of FIM, a summariser, or p50k_base budgets."""
     remarks = ["fim"] if fim else []
     how = ", of tests too" * summarises_tests + _RELEASED * released_template
     remarks += [f"summaries by {summariser}{how}"] if summariser else []
@@ -109,18 +109,18 @@ class Origin(StrEnum):
     RUN = "run"
     IMPORTED = "imported"
     REFERENCE = "reference"
-    """Measured by ctxbench's authors; ships as scores without prompts."""
+    """Scores that ctxbench's authors measured. They ship with ctxbench, without prompts."""
     PUBLISHED = "published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Load:
-    """How many tasks an attempt ran in parallel. Seconds measured under different loads cannot be compared."""
+    """How many tasks an attempt at a run handled in parallel. Seconds under different loads cannot be compared."""
 
     workers: int
-    """Maximum number of strategies that run in parallel, and of function tests."""
+    """Maximum number of strategies in parallel, and of function tests in parallel."""
     requests: int
-    """Number of model requests in parallel; 1 if sequential."""
+    """Maximum number of model requests in parallel; 1 if sequential."""
     cores: int
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """A run's identity: all choices that affect its numbers."""
+    """A run's id and choices, with the versions, loads and remarks that boards show."""
 
     id: str
     samples: str
@@ -146,19 +146,19 @@ class RunInfo:
     strategy: str
     generator: str
     set_size: int = 0
-    """Samples in the complete set, all languages together; 0 if unknown."""
+    """Number of samples in the complete set, all languages together; 0 if unknown."""
     origin: Origin = Origin.RUN
     profile: str = "ctxbench"
     ranked: bool = True
-    """False for controls, which are displayed but not ranked."""
+    """Whether boards rank the run; False for controls, which boards only display."""
     control: bool = False
-    """Whether the strategy is a control, such as ``gold`` or one named ``control.…``. Controls are never tested."""
+    """Whether the strategy is a control, such as ``gold`` or ``control.…``. Controls are in no significance test."""
     functions: bool = False
     completions: int = 1
     sampling: str = ""
     """Decoding parameters as JSON; empty if unknown."""
     benchmark: str = ""
-    """Benchmark such as ``codereval``; ``ctxbench`` for sets that ctxbench built."""
+    """Benchmarks of the samples, joined by ``+``, such as ``codereval``; ``ctxbench`` for sets that ctxbench built."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions when the run started, by component: strategy, generator, coder, tokenizer, summariser and ctxbench."""
     loads: tuple[Load | None, ...] = ()
@@ -166,9 +166,11 @@ class RunInfo:
     remarks: tuple[str, ...] = ()
     """Sentences that boards print below the table, such as limits of the numbers."""
     offline: Mapping[str, float | None] = field(default_factory=dict)
-    """Costs of API summaries, which are written once per repository, by a name in `OFFLINE_COSTS`."""
+    """Total costs of API summaries, which are written once per repository, by the names in `OFFLINE_COSTS`."""
     cutoff: str | None = None
     """Last training day (``YYYY-MM-DD``) stated in the generator's spec; None if not stated."""
+    began: float = 0.0
+    """Start of the latest attempt, in seconds since 1970; 0 if unknown."""
     repetitions: tuple[str, ...] = ()
     """Ids of pooled runs that differ only in their seed, ordered by seed; empty for a single run."""
 
@@ -189,7 +191,7 @@ class RunTable:
     """Level of each sample: ``single-line``, ``next-line`` or a CoderEval level."""
     status: tuple[Status, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
-    """Values of all samples, by metric, in the scale of the profile; None for a sample without a score."""
+    """Values of all samples, by metric, on the profile's scale; None for a sample without a score."""
     context_tokens: tuple[float | None, ...]
     calls: tuple[float | None, ...]
     seconds: tuple[float | None, ...]
@@ -197,9 +199,9 @@ class RunTable:
     dated: tuple[str | None, ...] = ()
     """Date of each sample's code (``YYYY-MM-DD`` or None); empty if all are unknown."""
     mark: tuple[str, ...] = ()
-    """``broken``, ``vacuous`` or empty per sample; the column is empty if no sample is invalid."""
+    """Mark of each sample: ``broken``, ``vacuous`` or empty. The whole column is empty if no sample is invalid."""
     costs: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    """Costs of each sample, by a name in `COSTS`, `ENGINE_COSTS`, `SUMMARY_COSTS` or `ACCESS`; None if unknown."""
+    """Costs of each sample, by the names in `COSTS`, `ENGINE_COSTS`, `SUMMARY_COSTS` and `ACCESS`; None if unknown."""
     outcomes: tuple[tuple[Status, ...], ...] = ()
     """Status of each sample in each pooled run; empty for a single run."""
     repeated: Mapping[str, tuple[tuple[float | None, ...], ...]] = field(default_factory=dict)
@@ -234,9 +236,9 @@ class Measurement(StrEnum):
     """
 
     GAIN = "gain"
-    """Bits that the context saves when the model writes the reference."""
+    """Context gain: the bits by which the context lowers the cost of the reference."""
     DIAGNOSTICS = "diagnostics"
-    """Use and waste of the context, and names that the answers invented."""
+    """Diagnostics: how much of the needed code the context contains, its unused share, and invented names."""
     PROFILES = "profiles"
     """Scores of the published profiles, in addition to the default profile."""
 
@@ -275,7 +277,7 @@ def drop_incomplete_columns(
     *,
     profile: str,
 ) -> tuple[dict[str, Mapping[str, float | None]], tuple[str, ...]]:
-    """Drop columns of incomplete measurements, and remarks on complete measurements.
+    """Return the columns without incomplete measurements, and the remarks without those on complete measurements.
 
     Args:
         columns: values by metric and sample; None if undefined.

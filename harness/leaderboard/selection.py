@@ -82,7 +82,7 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
     """Return the id of each strategy's newest complete run, by strategy. All have the same samples and generator.
 
     Args:
-        tables: stored runs, oldest first.
+        tables: stored runs; of runs that began at the same time, the later one is newer.
         strategies: specs or bare names.
         beside: run ids; if given, only runs over their samples and by their generator are considered.
 
@@ -92,6 +92,7 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
     # A run in two languages is complete only if both tables are.
     broken = {table.run.id for table in tables if not complete(table)}
     runs = [table.run for table in file_labelled(tables) if table.run.id not in broken]
+    runs.sort(key=lambda run: run.began)
     newest_runs: dict[Hashable, dict[str, RunInfo]] = defaultdict(dict)
     languages: dict[str, set[str]] = defaultdict(set)
     age = {run.id: place for place, run in enumerate(runs)}
@@ -120,7 +121,7 @@ def newest_of(tables: Sequence[RunTable], strategies: Sequence[str], beside: Seq
             raise faults[-1]
         raise InputFault(
             f"no complete runs of {' and '.join(strategies)} have the same samples and the same generator{where}",
-            cure="finish the runs with the same commands as before, or name runs (see `ctxbench runs`)",
+            cure="finish the runs with the same commands as before, or name runs by id (see `ctxbench runs`)",
         )
     best = max(candidates, key=lambda of: (sum(run.origin is Origin.RUN for run in of), max(age[run.id] for run in of)))
     return {name: run.id for name, run in zip(strategies, best, strict=True)}
@@ -136,9 +137,9 @@ def _named(name: str, strategies: Collection[str]) -> str:
 
 
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
-    """Return a group's runs, with bits only from the model that measured the newest run's bits.
+    """Return a group's runs, with bits only from the model that measured those of the newest run, the user's if any.
 
-    Bits of two models, or of two versions of a model, are different units.
+    Bits of two models, or of two versions of a model, are different units. `members` are the runs by age.
     """
     coders = {table.run.id: coder for table in tables if (coder := _coder(table)) is not None}
     if len(set(coders.values())) < 2:
@@ -215,9 +216,10 @@ def passes(metrics: Collection[str]) -> list[str]:
 def baseline(
     tables: Sequence[RunTable], ranked: Sequence[int], whole: Sequence[int], requested: str | None
 ) -> int | None:
-    """Return the position of the baseline: the requested row if present, or ``lc.infile``, or the first ranked row.
+    """Return the baseline's position: the requested row, ``lc.infile`` if none is requested, or the first ranked row.
 
-    Without a request, the baseline is a complete run, one of the user's if possible, and never a control.
+    Without a request, the baseline is a complete run, one of the user's if possible, and never a control. None if no
+    row qualifies.
     """
     anyone = range(len(tables))
     if requested is not None:
@@ -255,7 +257,8 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
     The user's runs take precedence. Without any, runs by language models do.
     """
     own = [table for table in tables if table.run.origin is Origin.RUN]
-    newest_run = (own or [table for table in tables if not only_copies(table.run.generator)] or tables)[-1].run
+    candidates = own or [table for table in tables if not only_copies(table.run.generator)] or tables
+    newest_run = sorted((table.run for table in candidates), key=lambda run: run.began)[-1]
     keys = dict.fromkeys((table.run.samples, table.run.generator) for table in tables)
     in_view = newest_run.samples, newest_run.generator
     of_view = [table for table in runs_over(tables, newest_run.samples) if table.run.generator == newest_run.generator]
@@ -263,14 +266,14 @@ def of_newest_run(tables: Sequence[RunTable]) -> tuple[list[RunTable], list[tupl
 
 
 def with_rows_over_more(tables: Sequence[RunTable]) -> list[RunTable]:
-    """Return all runs. If the user ran only the first part of a set, add runs over more of it, limited to that part."""
+    """Return all runs. If the user ran only a part ``[:N]`` of a set, add runs over more of it, cut to that part."""
     parts = {table.run.samples for table in tables if table.run.origin is Origin.RUN and "[:" in table.run.samples}
     joined = [table for table in tables if table.run.samples not in parts]
     return joined + [table for label in sorted(parts) for table in runs_over(tables, label)]
 
 
 def runs_over(tables: Sequence[RunTable], label: str) -> list[RunTable]:
-    """Return the runs over a sample set or a first part of it, and runs over more of the set, limited to that part.
+    """Return the runs over a sample set or its part ``[:N]``, and runs over more of the set, limited to that part.
 
     Strategies that ran over the part itself are not added again, nor are runs that lack a sample of the part.
     """
@@ -317,12 +320,12 @@ def load_of(runs: Sequence[RunInfo]) -> str:
 
 
 def coders_of(runs: Sequence[RunInfo]) -> list[str]:
-    """Return the models that measured the runs' bits, sorted. Bits of two models are different units."""
+    """Return the models that measured the runs' bits (empty if unknown), sorted. Bits of two models differ in unit."""
     return sorted({run.versions.get("coder", "") for run in runs})
 
 
 def differing_coders(runs: Sequence[RunInfo]) -> list[str]:
-    """Return why a comparison excludes bits, as one sentence; empty if it includes them."""
+    """Return a list of one sentence on excluded bits if several known models measured them, otherwise an empty list."""
     model_versions = list(filter(None, coders_of(runs)))
     if len(model_versions) < 2:
         return []
@@ -402,7 +405,7 @@ def _differing(settings: list[dict[str, Any]]) -> list[str]:
 
 
 def leading(profile: str, metrics: Collection[str], *, but: str = "") -> list[str]:
-    """Return a profile's metrics, most useful first, without the metric `but`."""
+    """Return the metrics to print beside a profile's ranking metric `but`, most useful first."""
     last_passes = [name for name in passes(metrics) if name != but][-_MOST_PASSES:]
     own = own_metrics(profile, metrics)
     usual = _BESIDE_PASSES if passes(metrics) else _BESIDE

@@ -88,7 +88,7 @@ def find_run(store: Store, run_id: str) -> StoredRun:
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
-    """Return the runs over a sample set, ordered by strategy, generator and id."""
+    """Return the runs over the samples with this set digest and displayed name, by strategy, generator and id."""
     query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
         runs = [_stored_run(row) for row in connection.execute(query) if samples == spec_of(row).shown_samples]
@@ -148,7 +148,7 @@ class RunFilter:
     """Whether only passes without flags count as passes."""
 
     def has(self, run: Any) -> bool:
-        """Return whether the filter accepts a run, given as a database row."""
+        """Return whether the filter accepts a run, given as a database row. The language restricts only samples."""
         spec = spec_of(run)
         actual = (run.id, spec.shown_samples, spec.samples_digest, spec.shown_generator)
         choices = (self.id, self.samples, self.digest, self.generator)
@@ -175,7 +175,7 @@ def run_tables(
         profile: the profile of the metrics. Metrics of `CONTEXT` and pass@k are always included. Several completions of
             a sample are averaged.
         ks: values of k in addition to `KS`, used for runs with at least k completions per sample.
-        invalid: whether invalid samples (broken or vacuous) count. The columns always contain their values.
+        invalid: ``include`` to count invalid samples (broken or vacuous). The columns always contain their values.
         prices: rates to apply to the stored tokens; None for the prices at the time of the run.
         selection: the runs and samples to read; None for all.
     """
@@ -187,13 +187,16 @@ def run_tables(
         # A run's id is a digest, so ids do not show which of two runs is newer.
         run_rows.sort(key=lambda run: (run.samples, run.strategy, run.generator, begun.get(run.id, 0.0)))
         costs = costs_of(connection, run_rows, prices)
-        columns = _run_columns(connection, run_rows, costs, profile, ks, run_filter, exclude=invalid == "exclude")
+        columns = _run_columns(
+            connection, run_rows, begun, costs, profile, ks, run_filter, exclude=invalid == "exclude"
+        )
         return [table for run in columns for table in run.tables(run_filter.language)]
 
 
 def _run_columns(
     connection: Connection,
     run_rows: Sequence[Any],
+    begun: Mapping[str, float],
     costs: Mapping[str, Costs],
     profile: str,
     ks: Collection[int],
@@ -238,6 +241,7 @@ def _run_columns(
             loads=loads.get(run.id, ()),
             remarks=run_remarks,
             cutoff=cutoffs.get(run.generator),
+            began=begun.get(run.id, 0.0),
             engines=engines.get(run.id, {}),
         )
 
@@ -260,6 +264,7 @@ class RunColumns:
     remarks: tuple[str, ...]
     cutoff: str | None
     """Last training day of the generator's model, as in `RunInfo.cutoff`."""
+    began: float
     engines: EngineCosts
 
     def tables(self, language: str | None = None) -> list[RunTable]:
@@ -359,4 +364,5 @@ class RunColumns:
             offline=self.costs.offline,
             remarks=self.remarks,
             cutoff=self.cutoff,
+            began=self.began,
         )

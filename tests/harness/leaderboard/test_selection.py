@@ -8,7 +8,14 @@ import pytest
 from ctxbench.bench.errors import InputFault
 from ctxbench.harness.leaderboard import board
 from ctxbench.harness.leaderboard.notes import group_warnings, notes
-from ctxbench.harness.leaderboard.selection import file_labelled, is_generator, load_of, newest_of, runs_over
+from ctxbench.harness.leaderboard.selection import (
+    file_labelled,
+    is_generator,
+    load_of,
+    newest_of,
+    of_newest_run,
+    runs_over,
+)
 from ctxbench.harness.results import Load, Origin, RunTable, Status, file_label
 from tests.helpers.runs import make_run, make_table
 
@@ -192,3 +199,14 @@ def test_the_load_of_all() -> None:
     )
     assert load_of([make_run(loads=(None,))]).startswith("The load under which")
     assert not load_of([make_run(loads=(MANY,)), make_run(loads=(None,))]) and not load_of([make_run()])
+
+
+def test_the_newest_run_is_the_one_that_began_last_whatever_its_names() -> None:
+    tables = [
+        stored("a", "lc.infile", samples="alpha", began=3.0),
+        stored("b", "lc.infile", samples="zeta", began=2.0),
+        stored("c", "lc.infile", samples="zeta", generator="g", began=4.0, origin=Origin.REFERENCE),
+    ]
+    shown, others = of_newest_run(tables)
+    assert [table.run.id for table in shown] == ["a"] and others == [("zeta", "scripted"), ("zeta", "g")]
+    assert newest_of(tables[:2], ["lc.infile"]) == {"lc.infile": "a"}

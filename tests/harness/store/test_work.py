@@ -46,6 +46,8 @@ def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
     assert (second.attempts[0].sandbox, first.attempts[0].sandbox) == ("docker", "")
     assert first.choices.versions == {"ctxbench": "0", "strategy": "1", "generator": "1", "tokenizer": "t"}
     assert [one.id for one in run_works(store, [ended])] == [ended]
+    began = {table.run.id: table.run.began for table in run_tables(store)}
+    assert began == {going: first.attempts[0].started, ended: second.attempts[0].started}
 
 
 def test_whether_a_process_works_at_a_run(store: Store) -> None:
