@@ -38,7 +38,7 @@ Filled = Annotated[str, AfterValidator(_text)]
 
 
 def validated(form: type[T], data: Mapping[str, Any], prefix: str = "") -> tuple[T | None, list[Problem]]:
-    """Validate a table. Return the record and no errors, or None and all errors.
+    """Validate a table. Return an instance of `form` and no errors, or None and all errors.
 
     Args:
         form: a `Form` or a dataclass. A field's description is the cure for a wrong value.
@@ -170,7 +170,7 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
     """Validate a record, and return it as an instance of `model`.
 
     Raises:
-        InputFault: if a field is missing, misspelt or of a wrong type. The message names the first such field.
+        InputFault: if a field is missing, misspelt, forbidden or invalid. The message names the first such field.
     """
     try:
         return model.model_validate(record)
@@ -193,7 +193,7 @@ class FieldError(Exception):
 
 @contextlib.contextmanager
 def explained(where: str, cure: str) -> Iterator[None]:
-    """Turn a `FieldError` into an `InputFault`."""
+    """Turn a `FieldError` in this context into an `InputFault`."""
     try:
         yield
     except FieldError as odd:
@@ -204,7 +204,7 @@ def inside(field: str, path: str) -> str:
     """Return a path unchanged if it is inside the repository.
 
     Raises:
-        FieldError: if the path is empty, absolute, or leaves the repository.
+        FieldError: if the path contains a backslash, or a part between slashes is empty, ``.`` or ``..``.
     """
     if any(part in ("", ".", "..") for part in path.split("/")) or "\\" in path:
         raise FieldError(field, f"{path!r} is not a path inside a repository")
@@ -212,12 +212,12 @@ def inside(field: str, path: str) -> str:
 
 
 def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
-    """Split path parts into the repository, which is the first part, and the path inside it.
+    """Split path parts into the repository's name, which is the first part, and the path inside the repository.
 
     Raises:
-        FieldError: if the parts do not form a path inside a repository.
+        FieldError: if there are fewer than two parts, or a part is empty, ``.``, ``..`` or contains a slash or backslash.
     """
-    if any("/" in part for part in parts):
+    if len(parts) < 2 or any("/" in part for part in parts):
         raise FieldError(field, f"{parts} are not the parts of a path inside a repository")
     repo, _, path = inside(field, "/".join(parts)).partition("/")
     return repo, path

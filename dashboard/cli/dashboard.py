@@ -57,7 +57,7 @@ def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: s
         raise InputFault("the dashboard needs Streamlit", cure=cure)
     from ctxbench.harness.store.store import open_reader
 
-    public = None if public_url is None else _public(public_url)
+    public = None if public_url is None else _public(public_url, "--public-url")
     open_reader(db or home.database).close()
     port = _free(host, port)
     # The pages run in this process; `dashboard.data` reads the command's options from these variables.
@@ -69,7 +69,7 @@ def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: s
     serve(_options(host, port, public))
 
 
-def _public(url: str) -> SplitResult:
+def _public(url: str, option: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
@@ -83,7 +83,7 @@ def _public(url: str) -> SplitResult:
         or not re.fullmatch(r"[\w./~-]*", parts.path, re.ASCII)
     ):
         raise InputFault(
-            f"{url!r} is not the URL of a site", where="--public-url", cure="write it as https://lab.example/ctxbench"
+            f"{url!r} is not the URL of a site", where=option, cure="write it as https://lab.example/ctxbench"
         )
     return parts
 
@@ -141,7 +141,7 @@ def _options(host: str, port: int, public: SplitResult | None = None) -> dict[st
 
 
 def serve(options: dict[str, Any]) -> None:
-    """Run the pages until a signal ends the process."""
+    """Serve the pages until a signal stops the server. `options` are options of Streamlit."""
     from streamlit.web import bootstrap
 
     script = str(Path(__file__).parents[1] / "start" / "main.py")
@@ -206,7 +206,7 @@ def site_board(*, folder: Path, out: Path, title: str, url: str) -> None:
     """Write a public board of the packages in FOLDER as a static site: boards, submissions, badges and a feed.
 
     The pages need neither a network nor a server. A package that is refused is left out, and the command ends with exit
-    code 1. Equal packages produce equal sites; SITE must be empty or an earlier site.
+    code 1. Equal packages produce equal sites; SITE must be new, empty or an earlier site.
     """
     import shutil
 
@@ -217,7 +217,7 @@ def site_board(*, folder: Path, out: Path, title: str, url: str) -> None:
     from ctxbench.harness.submissions.boards import read_entries
 
     if url:
-        _public(url)
+        _public(url, "--url")
     if out.is_dir() and any(out.iterdir()) and not (out / site.FEED).is_file():
         raise InputFault(
             "the folder contains other files", where=str(out), cure="give --out an empty folder, or an earlier site"

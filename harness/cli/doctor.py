@@ -32,13 +32,13 @@ class DoctorFinding:
 
     name: str
     good: bool | None
-    """Whether the check passed; None if the feature is optional and absent."""
+    """Whether the check passed; None for a result that is not a failure, such as an absent optional feature."""
     text: str
     cure: str = ""
-    """Advice: a command in backquotes with words around it, or a bare command."""
+    """Advice: words around a command in backquotes, a bare command, or words alone; empty for none."""
 
     def line(self) -> str:
-        """Return the advice as a shell line: the command, then the other words as a comment."""
+        """Return the advice as a shell line: the command in backquotes, then the other words as a comment."""
         command = re.search(r"`([^`]+)`", self.cure)
         if command is None:
             return self.cure
@@ -66,12 +66,12 @@ def doctor(clean: bool, base_image: str, engine: str, address: str | None, home:
         _show(finding)
     if _has_sandbox(findings):
         return 0
-    click.echo("ctxbench: function samples cannot run here: neither Docker nor bubblewrap works", err=True)
+    click.echo("ctxbench: function samples cannot run here: neither Docker nor bubblewrap works; see above", err=True)
     return 1
 
 
 def machine_findings(base_image: str) -> list[DoctorFinding]:
-    """Run all checks of this machine, except those of the home folder."""
+    """Return the findings of all checks of this machine, except those of the home folder."""
     checks = (_kernel, _python, _java, _gpu, _encoders, _extras)
     return [*_docker(base_image), *_bubblewrap(), *(finding for check in checks for finding in check())]
 
@@ -96,7 +96,7 @@ def _nodes(address: str | None, base_image: str) -> int:
             without.append(name)
     if not without:
         return 0
-    click.echo(f"ctxbench: function samples cannot run on {', '.join(without)}; other nodes run them", err=True)
+    click.echo(f"ctxbench: function samples cannot run on {', '.join(without)}; only other nodes run them", err=True)
     return 1
 
 
@@ -279,7 +279,7 @@ def _clean(home: Home) -> int:
         else:
             removed += 1
             click.echo(f"removed {leftover.what}")
-    click.echo(f"{removed} removed" if removed else "nothing was left behind", err=True)
+    click.echo(f"{removed} removed" if removed or failed else "nothing was left behind", err=True)
     return 1 if failed else 0
 
 

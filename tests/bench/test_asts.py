@@ -76,3 +76,13 @@ def test_standard_modules_are_the_same_on_every_version_of_python() -> None:
         assert sys.stdlib_module_names == STANDARD
     for gone in ("imp", "cgi"):
         assert ModuleIndex([f"{gone}.py", "use.py"], []).absolute("use.py", gone) is None
+
+
+@pytest.mark.parametrize(
+    "block",
+    ["if x:\n", "try:\n    pass\nexcept E:\n", "try:\n    pass\nfinally:\n", "match x:\n  case 1:\n", "with x:\n"],
+)
+def test_functions_are_found_in_every_block(block: str) -> None:
+    tree = asts.parse(f"{block}    class A:\n        def f(self):\n            def g(): pass\n")
+    assert tree is not None
+    assert [(node.name, owners) for node, owners in asts.functions(tree)] == [("f", ("A",))]

@@ -331,7 +331,7 @@ def test_wrong_calls_are_one_line(tmp_path: Path) -> None:
     (other / "thesis.txt").write_text("mine")
     assert_fault(build(folder, other), "contains other files", "--out")
     assert_fault(build(other, tmp_path / "out"), "the folder contains no package", "results pack")
-    assert_fault(build(folder, tmp_path / "out", "--url", "javascript:alert(1)"), "is not the URL of a site")
+    assert_fault(build(folder, tmp_path / "out", "--url", "javascript:alert(1)"), "--url: ", "is not the URL of a site")
     assert [path.name for path in other.iterdir()] == ["thesis.txt"]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ctxbench.bench.concurrency import TREE_LOCK
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-_BLOCKS = ("body", "orelse", "finalbody", "handlers")
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def parse(text: str | bytes) -> ast.Module | None:
@@ -23,7 +23,7 @@ def parse(text: str | bytes) -> ast.Module | None:
 
 
 def functions(node: ast.AST, owners: tuple[str, ...] = ()) -> Iterator[tuple[FunctionNode, tuple[str, ...]]]:
-    """Yield functions and methods, each with the names of its classes. Nested functions are left out."""
+    """Yield functions and methods, each with its classes' names, outermost first. Nested functions are left out."""
     for field in _BLOCKS:
         for child in getattr(node, field, ()):
             if isinstance(child, FunctionNode):
@@ -43,7 +43,7 @@ def called(call: ast.Call) -> str:
 
 
 def only_function(text: str) -> FunctionNode | None:
-    """Return the only function in a text; None if there is other code. An indented text's lines are numbered from 2."""
+    """Return the function that is a text's only code, or None. In an indented text, line numbers start at 2."""
     tree = parse(f"if True:\n{text}" if text[:1] in (" ", "\t") else text)
     body = tree.body if tree is not None else []
     if len(body) == 1 and isinstance(body[0], ast.If):

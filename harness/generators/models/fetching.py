@@ -55,6 +55,9 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
     place, where = model.place, f"model {model.name}"
     if model.is_fetched:
         return place
+    if model.is_folder:
+        cure = "restore the folder, or register another one with `ctxbench model add`"
+        raise InputFault(f"the model's folder {place} does not exist", where=where, cure=cure)
     reasons: list[str] = []
     is_wrong = False
     with locked(place.parent), explained(place):

@@ -153,6 +153,7 @@ def test_what_cannot_be_removed_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("ctxbench.sandbox.leftovers.find", lambda _: iter([Leftover("container x", refuse)]))
     result = run_cli("doctor", "--clean")
     assert result.code == 1 and "cannot remove container x: container x: it is busy; wait" in result.err
+    assert "0 removed" in result.err and "nothing was left" not in result.err
 
 
 Only = Callable[[list[str]], None]

