@@ -1,8 +1,8 @@
-# The two commands of a fresh machine are `make quickstart` and `make test`; both install what they need.
+# On a fresh machine, run `make quickstart` and `make test`. Both install what they need.
 VENV ?= .venv
 BIN := $(VENV)/bin
 export VENV
-# Containers often set it. Without bytecode every process that the tests start would compile ctxbench again, for a second.
+# Containers often set it. Without bytecode, each process of the tests would compile ctxbench again, which takes a second.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help quickstart dashboard test test-long unit oldest lint site bench engine setup setup-dev clean
@@ -10,28 +10,27 @@ unexport PYTHONDONTWRITEBYTECODE
 help:           ## Show these targets
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
 
-quickstart:     ## Build samples of real repositories, show a model's leaderboard; MODEL=NAME answers here too
+quickstart:     ## Build samples of real repositories and show a leaderboard; MODEL=NAME also runs that model here
 	@scripts/setup.sh $(if $(MODEL),llamacpp)
 	$(BIN)/ctxbench quickstart $(if $(MODEL),--model $(MODEL))
 
-# The type checker uses one processor: unit tests use the other one meanwhile. Slow tests start processes and boxes of
-# their own and wait half of the time: six workers keep two processors busy, and one of them gets what shares an image, a
-# site or a model. Of the long ones the quick start takes longest, and has two processes: more than three workers beside
-# it would only hold it up.
+# The type checker uses one processor, and unit tests use the other. Slow tests start processes and boxes, and wait half of
+# the time, so six workers keep two processors busy. Tests of one file share images, sites and models, so one worker runs
+# them. The longest test is the quick start, which uses two processes, so test-long has only four workers.
 SLOW_TESTS = $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
 test: setup-dev engine  ## Lint, types, layers and the tests (some reach a package index), about eleven minutes on two processors
 	@$(MAKE) -j2 --output-sync=line --keep-going lint unit; quick=$$?; \
 	$(SLOW_TESTS) -n 6 -m "(slow or network) and not long"; slow=$$?; exit $$((quick + slow))
 
-test-long: setup-dev engine ## What takes minutes by itself: real builds, whole lists of attacks; CI runs it too
+test-long: setup-dev engine ## The tests that take minutes: real builds, complete lists of attacks; CI runs them too
 	$(SLOW_TESTS) -n 4 -m "long"
 
-# Neighbours stay together, so that what they share is made once.
-unit: setup-dev ## Unit tests only: no network, under two minutes
+# worksteal keeps neighbouring tests together, so that their fixtures are built once.
+unit: setup-dev ## Unit tests only: no network, about three minutes on two processors
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not network"
 
-# What `requires-python` promises is tried on the oldest interpreter: Debian 12's own.
+# Tests `requires-python` with the oldest supported interpreter, Debian 12's.
 OLDEST ?= /usr/bin/python3.11
 oldest: engine  ## The unit tests on the oldest Python supported, in an environment of their own
 	@[ -x $(OLDEST) ] || { echo "oldest: $(OLDEST) is not there; set OLDEST to a Python 3.11" >&2; exit 1; }

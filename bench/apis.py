@@ -28,12 +28,12 @@ def units(
     quirks: bool = False,
     constructors: bool = False,
 ) -> tuple[Unit, ...]:
-    """Return the API records of a file in line order: one for each function that gets an API entry.
+    """Return the API records of a file in line order: one for each function that the language's `ApiStyle` takes.
 
     Args:
         text: the file's text, or the part that a strategy may see.
         by: ``usage``: keys are usage examples. ``summary``: records also have a summary, and source code for a model.
-        quirks: build usage examples exactly as the released code does.
+        quirks: select functions and build usage examples exactly as InferCom's released code does.
         constructors: add a record for each class without a constructor.
     """
     file_outline, lines = language.outline(text), text.split("\n")
@@ -180,7 +180,7 @@ def split(name: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return a docstring's first sentence without the full stop; empty if a Javadoc begins with a tag (``@return``)."""
+    """Return a docstring's first sentence without final punctuation; empty if the docstring begins with a tag."""
     text = _BREAK.sub("\n\n", _INLINE.sub(lambda match: match[1] or "", text))
     paragraph = text.strip().partition("\n\n")[0]
     paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())

@@ -6,11 +6,11 @@ a rule without a vocabulary. A token is the longest match, from left to right, o
 - up to 8 lower-case ASCII letters, with at most one capital before them (``count``, ``Cart``);
 - up to 4 capitals that no lower-case letter follows (``HTTP`` in ``HTTPServer``);
 - a run of 4 to 32 of the same character of ``- = # * _ ~ . /`` (rules and banners);
-- up to 3 digits; up to 3 other characters that are neither letters nor blanks (``):``, ``__``);
-- up to 2 letters outside ASCII;
-- a run of newlines, or a run of other blanks (without the space that belongs to the next token).
+- up to 3 digits; up to 3 other printable ASCII characters, except letters and blanks (``):``, ``__``);
+- up to 2 characters outside ASCII, except blanks;
+- a run of newlines, or a run of other blanks. Before other text, the run's last blank is separate.
 
-All but the last include one space before them, if there is one, as in GPT-2.
+Tokens of all kinds but the last include one space before them, if there is one, as in GPT-2.
 """
 
 from __future__ import annotations

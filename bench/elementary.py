@@ -1,4 +1,4 @@
-"""Logarithm (to 1e-15), exponential (to 1e-13) and sum of floats, bit-identical on every processor and Python."""
+"""Logarithm (relative error 1e-15), exponential (1e-13) and float sum, bit-identical on all processors and Pythons."""
 
 from __future__ import annotations
 

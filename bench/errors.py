@@ -49,7 +49,7 @@ class MachineFault(CtxbenchError):
 
 
 class UnknownName(InputFault):
-    """No object has this name. The cure suggests similar names."""
+    """An unknown name. The cure suggests similar names, or lists the known ones."""
 
     def __init__(
         self, kind: str, name: str, candidates: Iterable[str], *, command: str = "", instead: Sequence[str] = ()

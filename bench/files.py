@@ -38,7 +38,7 @@ _DEEP = "write it with fewer levels"
 
 @contextlib.contextmanager
 def explained(path: Path | str) -> Iterator[None]:
-    """Turn an `OSError` about `path` into an error with a cure."""
+    """Turn an `OSError` in this context into an error with a cure, about its file or, if that is unknown, `path`."""
     try:
         yield
     except OSError as error:
@@ -47,7 +47,7 @@ def explained(path: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[Path]:
-    """Lock a folder for one thread of one process. Create the folder if it is missing."""
+    """Lock a folder in this context, for one thread of one process. Create the folder if it is missing."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = (folder / ".lock").open("w")
@@ -84,7 +84,7 @@ def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
     A `path` that is not a regular file, such as ``/dev/stdout``, is written directly.
 
     Raises:
-        MachineFault: if the disk is full. An old file is kept.
+        CtxbenchError: if the file cannot be written (see `fault_of`). An old file is kept.
     """
     whole = data.encode("utf-8") if isinstance(data, str) else data
     pieces = [whole] if isinstance(whole, bytes) else whole
@@ -168,10 +168,10 @@ def read_own_file(path: Path) -> bytes:
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number from 1, object) from JSON Lines, gzipped if the name ends with .gz.
+    """Yield (line number from 1, object) from JSON Lines, gzipped if the name ends with .gz. Skip blank lines.
 
     Raises:
-        InputFault: if a line is not a JSON object.
+        InputFault: if the file cannot be read (see `read_lines`), or a line is not a JSON object.
     """
     for number, line in read_lines(path):
         if line.strip():
@@ -213,7 +213,7 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
                         )
                     yield raw
         except EOFError:
-            raise InputFault("the gzip file is cut off", where=str(path), cure=_WHOLE) from None
+            raise InputFault("the gzip data ends too early", where=str(path), cure=_WHOLE) from None
         except (gzip.BadGzipFile, zlib.error) as error:
             raise InputFault(f"the file is not valid gzip ({error})", where=str(path), cure=_WHOLE) from None
 
@@ -320,7 +320,7 @@ class Decoded(NamedTuple):
     encoding: str
     """Python's name of the encoding: ``utf-8``, ``iso8859-1``."""
     whole: bool
-    """Whether the declared encoding fits all bytes. If not, U+FFFD replaces bytes that are not UTF-8."""
+    """Whether an encoding was declared and fits all bytes. If not, U+FFFD replaces bytes that are not UTF-8."""
 
 
 def decode(raw: bytes, declared: str | None) -> Decoded:

@@ -1,6 +1,6 @@
 """Sums and exponentials of float64 arrays, bit-identical on every processor.
 
-Numpy chooses the order of a sum by machine, so numbers are first rounded (`rounded`) until every sum is exact.
+Numpy's order of addition depends on the machine. Sums of `rounded` numbers are exact; `total` adds in a fixed order.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _SLICE = 1 << 14
 
 
 def term_bits(terms: int) -> int:
-    """Return how many bits each number may have so that a sum of `terms` numbers is exact."""
+    """Return how many bits `rounded` may keep of each number so that a sum of `terms` numbers is exact."""
     return _WHOLE - (terms - 1).bit_length()
 
 
 def rounded(numbers: Doubles, axis: int, bits: int) -> Doubles:
-    """Round numbers to multiples of one power of two along an axis. `bits` is at most 51.
+    """Round numbers along an axis to multiples of a power of two that keeps `bits` bits (at most 51) of the largest.
 
     The error is at most ``2**-bits`` of the largest magnitude along the axis, which must not be empty.
     """
@@ -44,12 +44,12 @@ def total(numbers: Doubles) -> float:
 
 
 def exp(numbers: Doubles) -> Doubles:
-    """Return e to the power of each number, which must be below 700. Minus infinity is allowed."""
+    """Return e to the power of each number, which must be below 700. Minus infinity yields 0."""
     return exp2(numbers * LOG2_E)
 
 
 def exp2(numbers: Doubles) -> Doubles:
-    """Return 2 to the power of each number, to about 1e-15. Numbers must be below 1000; minus infinity is allowed."""
+    """Return 2 to the power of each number (relative error about 1e-15). Numbers must be below 1000; -inf yields 0."""
     powers = np.maximum(numbers, LEAST)
     flat = powers.reshape(-1)
     for start in range(0, len(flat), _SLICE):

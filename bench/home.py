@@ -33,7 +33,7 @@ class Home:
 
     @property
     def repos(self) -> Path:
-        """Folder of fetched repositories, which are read-only: ``repos/<name>/<version key>/``."""
+        """Folder of fetched (read-only) and imported repositories: ``repos/<name>/<version key>/``."""
         return self.root / "repos"
 
     @property
@@ -49,7 +49,7 @@ class Home:
 
     @property
     def shards(self) -> Path:
-        """Default folder of results to merge."""
+        """Default folder of shards, the files with parts of a run's results."""
         return self.root / "shards"
 
     @property

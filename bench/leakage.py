@@ -176,7 +176,7 @@ class FileImports:
         self._statements = {(start, end): "\n".join(lines[start:end]) for start, end in _spans(lines)}
 
     def in_sight(self, line: int, masked: Sequence[Span], names: Collection[str], uses: Sequence[Use]) -> bool:
-        """Return whether other lines reveal a sample's masked statements.
+        """Return whether other lines of the file reveal a sample's masked import statements.
 
         Args:
             line: cursor line, which is not searched.

@@ -19,7 +19,7 @@ def is_hidden(path: str, hidden: Sequence[str]) -> bool:
 
 
 def blanked(lines: Sequence[str], masked: Sequence[tuple[int, int]], first: int = 0) -> list[str]:
-    """Return lines, blank inside masked spans ``[start, end)``. `first` is the number of the first line."""
+    """Return lines with those in masked spans ``[start, end)`` blanked. `first` is the number of the first line."""
     return [
         "" if any(start <= number < end for start, end in masked) else text for number, text in enumerate(lines, first)
     ]

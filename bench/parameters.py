@@ -93,7 +93,7 @@ class Parameter:
         """Convert a value to the parameter's type.
 
         Raises:
-            InputFault: if the value has another type or is out of range.
+            InputFault: if the value has another type, is not among `choices`, or is out of range.
         """
         if self.kind is object or (value is None and self.optional):
             return value
@@ -146,10 +146,10 @@ def check_keyword_only(factory: Callable[..., object], where: str) -> None:
 
 
 def bind(parameters: Sequence[Parameter], spec: Spec, *, command: str = "") -> dict[str, Value]:
-    """Return a spec's checked arguments, without defaults. An argument without a key sets the first parameter.
+    """Return a spec's checked arguments, except default values. An argument without a key sets the first parameter.
 
     Args:
-        command: command that lists the parameters, for the cure.
+        command: command that lists the parameters, for error messages.
 
     Raises:
         InputFault: if a parameter is unknown, missing or set twice, or a value is invalid or looks like a secret.

@@ -59,7 +59,7 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
 
 
 def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int, report: Report) -> SampleSet:
-    """Return the repositories' line samples. Build them if they are missing.
+    """Return the repositories' line samples. Build them if they are missing, or of other repository versions.
 
     Raises:
         InputFault: if the set is unreadable, or the quick start did not build it.
@@ -83,7 +83,7 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
 def function_set(
     home: Home, manifests: tuple[RepoManifest, ...], sandbox: Sandbox, *, workers: int, report: Report
 ) -> SampleSet:
-    """Return the repositories' function samples. Build them if they are missing.
+    """Return the repositories' function samples. Build them if they are missing, or of other repository versions.
 
     Raises:
         InputFault: if the set is unreadable, or the quick start did not build it.

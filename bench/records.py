@@ -70,7 +70,7 @@ def from_reference(reference: Reference) -> dict[str, Any]:
 
 
 def read_samples(path: Path) -> Iterator[Sample]:
-    """Read the records of ``samples.jsonl``.
+    """Yield the samples in a ``samples.jsonl`` file, in order.
 
     Raises:
         InputFault: if a record is invalid. The message names line and field.
@@ -79,7 +79,7 @@ def read_samples(path: Path) -> Iterator[Sample]:
 
 
 def read_references(path: Path) -> Iterator[Reference]:
-    """Read the records of ``references.jsonl``.
+    """Yield the references in a ``references.jsonl`` file, in order.
 
     Raises:
         InputFault: if a record is invalid. The message names line and field.

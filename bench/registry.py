@@ -26,7 +26,7 @@ class Registry(Generic[T]):
         Args:
             kind: noun in messages, e.g. ``strategy``.
             group: entry-point group.
-            command: command that lists the names, for the cure.
+            command: command that lists the names, for error messages.
         """
         self.kind, self.group, self.command = kind, group, command
         self._items: dict[str, T] = {}
@@ -35,7 +35,7 @@ class Registry(Generic[T]):
         self._clashes: dict[str, tuple[str, str]] = {}
 
     def add(self, name: str, item: T, *, origin: str = "") -> T:
-        """Register an object. Raises `InputFault` if code in another place has registered or declared the name."""
+        """Register and return an object. Raises `InputFault` if other code has registered or declared the name."""
         registered = self._items.get(name)
         if registered is not None and self._modules.get(name) != (origin or None):
             raise InputFault(
@@ -87,7 +87,7 @@ class Registry(Generic[T]):
         return name in self._items
 
     def provider(self, name: str) -> str:
-        """Return the distribution that declares `name`, or "". Nothing is imported."""
+        """Return the distribution that declares `name`; "" if none or several do. Nothing is imported."""
         point = self._points().get(name)
         if point is None or point.dist is None or name in self._clashes:
             return ""
@@ -133,7 +133,7 @@ class Factories(Registry[Callable[..., T]]):
         Args:
             kind: noun in messages.
             group: entry-point group.
-            command: command that lists the names, for the cure.
+            command: command that lists the names, for error messages.
             facts: parameters that every spec may set besides its factory's. `canonical` omits them.
         """
         super().__init__(kind, group=group, command=command)
@@ -149,7 +149,7 @@ class Factories(Registry[Callable[..., T]]):
         machine: Sequence[str] = (),
         shorthand: Shorthand | None = None,
     ) -> F:
-        """Register a factory.
+        """Register and return a factory.
 
         Args:
             machine: parameters that affect only speed, not results. `canonical` omits them.
@@ -178,7 +178,7 @@ class Factories(Registry[Callable[..., T]]):
         """Parse a spec or its registered short spelling: ``hf:MODEL`` is ``hf(model=MODEL)``.
 
         Raises:
-            InputFault: if the text is not a spec or sets a parameter twice.
+            InputFault: if the text is not a spec or sets a parameter twice, or a plugin cannot be imported.
         """
         spec = parse(text)
         name, colon, rest = spec.name.partition(":")
@@ -202,7 +202,7 @@ class Factories(Registry[Callable[..., T]]):
         return (inspect.getdoc(self.get(name)) or "").partition("\n")[0]
 
     def canonical(self, text: str) -> str:
-        """Return the spec under which results are stored: sorted keys, without defaults and speed parameters."""
+        """Return the spec under which results are stored: sorted keys, no defaults, speed parameters or `facts`."""
         name, arguments, _ = self._bound(text)
         lasting = {key: value for key, value in arguments.items() if key not in self._speed[name]}
         return str(Spec(name, lasting))

@@ -161,13 +161,13 @@ class Repository(Protocol):
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most similar to `text`, best first; ties by path and line.
 
-        Units do not reach past the cursor or include the target function. Word statistics count only visible units.
+        The function at the cursor is left out, and so are chunks, mini-blocks and words in the lines of the prompt.
 
         Args:
             text: code or prose. Blank text matches nothing.
             unit: kind of unit: ``function``, ``chunk(lines=10)``, ``mini-block(lines=15)``, ``words(count=300)``,
                 ``usage`` (APIs by usage example) or ``summary`` (APIs by summary).
-            ranker: ``bm25``, ``jaccard``, or an encoder's spec.
+            ranker: ``bm25``, ``jaccard``, or an encoder's spec. Word statistics count only visible units.
             top: maximum number of units.
 
         Raises:
@@ -310,7 +310,7 @@ class View:
         return _ViewedEngine(self, self._engines, name)
 
     def shown(self, place: Place, before: int) -> tuple[Hit | None, bool]:
-        """Return the visible part of an engine's place, and whether the place contained hidden code."""
+        """Return the visible part of an engine's place, or None, and whether the place contained hidden code."""
         if place.path not in self._paths:
             return None, True
         reached = False

@@ -45,7 +45,7 @@ class SampleSet:
 
     name: str
     digest: str
-    """SHA-256 of both files' digests. Equal sets have equal digests."""
+    """SHA-256 of the digests of ``samples.jsonl`` and ``references.jsonl``. Equal sets have equal digests."""
     samples: tuple[Sample, ...] = field(repr=False)
     references: Mapping[str, Reference] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
@@ -59,7 +59,8 @@ def folder(home: Home, name: str) -> Path:
     """
     if not _NAME.fullmatch(name):
         raise InputFault(
-            f"{name!r} is not a valid name for a sample set", cure="use letters, digits, dots, dashes and underscores"
+            f"{name!r} is not a valid name for a sample set",
+            cure="begin with a letter or digit; use at most 80 letters, digits, dots, dashes and underscores",
         )
     return home.samples / name
 
@@ -83,7 +84,7 @@ def save(
     *,
     force: bool = False,
 ) -> SampleSet:
-    """Write a set atomically. An equal set of the same name stays unchanged.
+    """Write a set atomically, and load it. An equal set of the same name stays unchanged.
 
     Raises:
         InputFault: if another set has the name and `force` is false.
@@ -141,7 +142,7 @@ def manifest_of(home: Home, name: str) -> dict[str, Any]:
 
     Raises:
         UnknownName: if no set has this name.
-        InputFault: if the manifest is malformed.
+        InputFault: if the manifest is malformed, or of a newer format.
     """
     place = folder(home, name)
     if not (place / _MANIFEST).is_file():
@@ -171,7 +172,7 @@ def find(sample_set: SampleSet, sample_id: str) -> Sample:
     """Return a sample by its id.
 
     Raises:
-        InputFault: if the set has no such sample. The cure names similar ids.
+        InputFault: if the set has no such sample. The message suggests similar ids.
     """
     samples_by_id = {sample.id: sample for sample in sample_set.samples}
     if sample_id not in samples_by_id:
@@ -279,10 +280,10 @@ def snapshots(home: Home, sample_set: SampleSet, repos: Collection[str] | None =
 def account(
     kind: Kind, repositories: Mapping[str, Mapping[str, Any]], totals: Sequence[str], *, seed: int, per_repo: int
 ) -> dict[str, Any]:
-    """Return the manifest of a new set.
+    """Return the manifest of a new set, without the fields that `save` adds.
 
     Args:
-        repositories: counts of files and candidates read, dropped and kept, by repository name.
+        repositories: each repository's entry, which contains its counts, by name.
         totals: counts to sum over all repositories.
     """
     return {

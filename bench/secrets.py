@@ -1,4 +1,4 @@
-"""Recognizes secrets by a field's name or a text's format. Specs are stored and published, so they may contain none."""
+"""Recognizes secrets by a field's name or a text's format. Published specs must not contain secrets."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def named(field: str) -> bool:
 
 
 def shaped(text: str) -> bool:
-    """Return whether a text contains what looks like a common service's key, or a URL with a password."""
+    """Return whether a text contains what looks like an access key, a token, a private key or a URL with a password."""
     return _SHAPES.search(text) is not None
 
 
 def reference(value: object) -> str | None:
-    """Return the environment variable that a value names (``$NAME``, ``Bearer $NAME``), or None."""
+    """Return the name of the environment variable in ``$NAME`` or ``Bearer $NAME``; None for any other value."""
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     return match.group(1) if match else None
 
 
 def redacted(text: str) -> str:
-    """Replace secrets in a text with ``…``. A secret is recognized by its format or by the name before it."""
+    """Return a text with ``…`` in place of secrets, which are recognized by their format or by the name before them."""
     return _ASSIGNED.sub(_hide, _SHAPES.sub(HIDDEN, text))
 
 

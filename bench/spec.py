@@ -29,7 +29,7 @@ _CURE = "write it as name(key=value, …), for example lc.repocoder(iterations=2
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A name with keyword arguments. `str` returns the canonical spelling, with sorted keys."""
+    """A name with arguments; the first may lack a key. `str` returns the canonical spelling, with sorted keys."""
 
     name: str
     arguments: Mapping[str, Value] = field(default_factory=dict)
@@ -48,12 +48,12 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Shorthand:
-    """A short spelling, ``NAME:TEXT`` for ``NAME(key=value)``: ``Shorthand("MODEL", r"(?P<model>.+)")``."""
+    """A short spelling of specs: ``NAME:TEXT`` means ``NAME(key=value)``, e.g. ``Shorthand("M", r"(?P<model>.+)")``."""
 
     form: str
     """Format of the text after the colon, for messages: ``MODEL@URL``."""
     pattern: str
-    """Regular expression for the text. Named groups are parameters; groups without a match are omitted."""
+    """Regular expression for the text. Named groups are parameters; groups that match nothing are omitted."""
 
     @property
     def parameters(self) -> set[str]:
@@ -61,7 +61,7 @@ class Shorthand:
         return set(re.compile(self.pattern).groupindex)
 
     def read(self, text: str, where: str) -> dict[str, Value]:
-        """Return the arguments in the text after the colon.
+        """Return the arguments in `text`, the part of a spec after the colon. Messages show `where` before the colon.
 
         Raises:
             InputFault: if the text does not match.
@@ -76,7 +76,7 @@ def parse(text: str) -> Spec:
     """Parse ``name``, ``name(key=value, …)`` or ``name(value, key=value, …)``.
 
     Raises:
-        InputFault: if the text is not a spec, or sets a key twice.
+        InputFault: if the text is not a single spec, or sets a key twice.
     """
     text = text.strip()
     match = _NAME.match(text)
@@ -111,7 +111,7 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
         noun: what to call the names in the message.
 
     Raises:
-        InputFault: if the name is the path of a Python file.
+        InputFault: if the name is the path of an existing Python file.
     """
     path = Path(name).expanduser()
     if path.suffix != ".py" or not path.is_file():
@@ -123,7 +123,7 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
 
 
 def nested_specs(text: str) -> Iterator[str]:
-    """Yield a spec's canonical spelling, and those of all specs in its arguments."""
+    """Yield the canonical spelling of a spec, and of each argument that is a spec, at any depth; nothing if invalid."""
     try:
         spec = parse(text)
     except InputFault:
@@ -135,7 +135,11 @@ def nested_specs(text: str) -> Iterator[str]:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Expand braces as a shell does: ``x(a={1,2}, b={3,4})`` becomes four specs. Braces in quotes stay."""
+    """Return the specs that braces denote: ``x(a={1,2}, b={3,4})`` becomes four specs. Braces in quotes stay.
+
+    Raises:
+        InputFault: if the braces do not match.
+    """
     variants = _variants(text)
     if any(piece in ("{", "}") for variant in variants for piece in _PIECE.findall(variant)):
         raise InputFault(f"the braces in {redacted(text)!r} do not match", cure="write them as {first,second}")

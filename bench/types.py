@@ -18,9 +18,9 @@ class Kind(StrEnum):
     """What a sample asks to complete."""
 
     LINE = "line"
-    """The rest of a line, or the next line."""
+    """The rest of a line or statement, or the next line."""
     FUNCTION = "function"
-    """A whole function, from its signature and docstring."""
+    """A whole function, given its signature and docstring."""
 
 
 SINGLE_LINE = "single-line"
@@ -36,7 +36,7 @@ def project_of(repo: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Place:
-    """Whole lines of one file. In a function sample's file, lines are numbered without the body."""
+    """Whole lines of one file. In a function sample's target file, line numbers skip the body to write."""
 
     path: str
     start: int
@@ -53,26 +53,26 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """A project-internal name that the target uses. Strategies never see such names."""
+    """A project-internal name that the reference uses. Strategies never receive the list of these names."""
 
     name: str
     """Name as bound in the file, e.g. ``Cart`` or ``price_rules``."""
     module: str
-    """Module (Python, dotted) or class (Java, qualified) that defines the name."""
+    """Module (Python, dotted) or class (Java, qualified) that defines the name; empty if unknown."""
     kind: str
     """Kind of the name: ``module``, ``class``, ``function``, ``variable`` or ``unknown``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSnippet:
-    """Code of another file that the benchmark stores with a sample."""
+    """Code from the repository that the benchmark's authors stored with a sample."""
 
     path: str
     text: str
     score: float | None = None
     """The benchmark's retrieval score; None if the benchmark states none."""
     name: str = ""
-    """The name that the code defines, or its relation to the sample; empty if not stated."""
+    """The name that the code defines, or the code's relation to the sample; empty if not stated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class StoredContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """The part of a sample that a strategy receives: no reference, no tests, no answer in the file."""
+    """The part of a sample that a strategy receives. It contains neither the reference nor the tests."""
 
     id: str
     benchmark: str
@@ -101,11 +101,11 @@ class Query:
     path: str
     cursor: Cursor
     prefix: str
-    """Target file up to the cursor. Masked import lines are blank."""
+    """Text of the target file before the cursor; masked import lines are blank. Some benchmarks store only its end."""
     suffix: str | None = None
     """For functions, the file after the body. None for lines: strategies see nothing after the cursor."""
     context_start: int = 0
-    """First line of the benchmark's stored prompt; 0 for ctxbench's own samples."""
+    """Line of the target file at which the benchmark's own prompt starts; 0 for ctxbench's own samples."""
     seed: int = 0
     name: str | None = None
     signature: str | None = None
@@ -116,7 +116,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The public part of a sample (a line of ``samples.jsonl``). The answer is in a `Reference`."""
+    """A sample without its reference (a line of ``samples.jsonl``). Strategies receive only its `query`."""
 
     id: str
     benchmark: str
@@ -152,7 +152,7 @@ class Sample:
 
     @property
     def first_line(self) -> int:
-        """Line at which `prefix` starts; 0 if `prefix` is the whole file up to the cursor."""
+        """Number of the line at which `prefix` starts; 0 if `prefix` is the whole file up to the cursor."""
         return self.cursor.line - self.prefix.count("\n")
 
     @property
@@ -184,14 +184,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A sample's answer (a line of ``references.jsonl``). Strategies never see it."""
+    """A sample's reference and tests (a line of ``references.jsonl``). Strategies never see them."""
 
     id: str
     target: str
-    """Text after the cursor, without a newline; for functions the whole function without decorators, dedented."""
+    """The repository's text at the cursor; for functions the whole function without decorators, dedented."""
     original_import: str | None = None
     tests: tuple[str, ...] = ()
     clocks: tuple[str, ...] = ()
     """The `tests` that read or wait for a clock. They may fail on a busy machine."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """JSON data in the benchmark's record that no other field contains."""
+    """JSON data of the benchmark's record that no other field contains."""

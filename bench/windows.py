@@ -42,18 +42,18 @@ class WindowHit:
     score: float
     """Jaccard index of the token sets, 0 to 1."""
     places: tuple[Place, ...]
-    """Visible places, at least one."""
+    """Places that the strategy may see, at least one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The parts of a file that must not be retrieved."""
+    """The target file of a search, and its parts that must not be retrieved."""
 
     path: str
     context_start: int
-    """First line that the prompt shows. Windows of this file are candidates only before that line."""
+    """First line that the prompt shows. Windows of this file are candidates only if they end before that line."""
     cursor_line: int
-    """Cursor line. Places of this file that end after that line are not visible."""
+    """Line of the cursor. Places of this file that contain this line or a later line are not visible."""
     masked: tuple[tuple[int, int], ...] = ()
     """Spans ``[start, end)`` of this file. Places that overlap a span are not visible."""
 
@@ -77,7 +77,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
-    """Return lines as the papers split them (`str.splitlines`), and each line's 0-based number in the file."""
+    """Return lines as RepoCoder splits them (`str.splitlines`), and the 0-based line of the file that contains each."""
     lines, file_lines = text.splitlines(), split_lines(text)
     if len(lines) == len(file_lines):
         return lines, range(len(lines))
@@ -85,7 +85,7 @@ def code_lines(text: str) -> tuple[list[str], Sequence[int]]:
 
 
 def spans(lines: int, size: int, stride: int) -> list[tuple[int, int]]:
-    """Return the windows ``[start, end)`` of a file with `lines` lines."""
+    """Return the line span ``[start, end)`` of each window of a file with `lines` lines."""
     before = size // 2
     return [(max(0, i - before), min(lines, i + size - before)) for i in range(0, lines, stride)]
 
@@ -166,9 +166,9 @@ class WindowIndex:
         return order
 
     def query(self, text: str, *, top: int, scope: Scope | None = None) -> tuple[WindowHit, ...]:
-        """Return the `top` units most similar to `text`, best first.
+        """Return the `top` units most similar to `text`, best first; fewer if the scope has fewer units.
 
-        Text without tokens matches nothing. Otherwise units of score 0 complete the list, as in the released code.
+        Text without tokens matches nothing. Otherwise units of score 0 complete the list, as in RepoCoder's release.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -238,8 +238,8 @@ def index(
     """Return the window index of some files, cached.
 
     Args:
-        digest: identifies the files.
-        built: receives the time that building the index took, in seconds.
+        digest: digest of the files, by which the index is cached.
+        built: called with the seconds that building took, unless the index was cached.
     """
 
     def make() -> WindowIndex:

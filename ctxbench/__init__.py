@@ -1,7 +1,7 @@
 """ctxbench in Python: ``ctxbench.run(…)``, ``ctxbench.board(…)``, and the names for authors of strategies.
 
-The functions are for notebooks and scripts. Each function does the same as the command with its name, accepts the same
-options, and returns a pandas ``DataFrame`` (``pip install 'ctxbench[pandas]'``). Without pandas, functions return an
+The functions are for notebooks and scripts. Each function does the work of a command, accepts its main options, and
+returns a pandas ``DataFrame`` (``pip install 'ctxbench[pandas]'``). Without pandas, functions return an
 Arrow table; without pyarrow too, they return a dictionary of columns. Errors are `CtxbenchError`s with the messages of
 the command line. The five folders beside this file are links to the folders of the same names at the top of the
 repository. Modules are imported when they are first needed, because strategies import this package too.
@@ -52,7 +52,7 @@ def _faults() -> Iterator[None]:
 
 @_faults()
 def samples(name: str | None = None, *, home: str | Path | None = None) -> DataFrame:
-    """Return the sample sets in a home folder, or the samples of one set with their answers, one row each.
+    """Return the sample sets in a home folder, or the samples of one set with their references, one row each.
 
     Args:
         name: name of a set; None to list all sets.
@@ -94,16 +94,16 @@ def build(
         name: name of the new set.
         repo: one or more built-in repositories or paths of manifests.
         set: a standard set, whose repositories, samples per repository and seed are used instead.
-        kind: whether samples complete lines or functions.
+        kind: what the samples complete: lines or functions.
         language: use only repositories in this language.
-        after: use only repositories with a release published after this day.
+        after: use only repositories whose version was released after this day.
         since: use only lines added after this commit or day.
         per_repo: maximum number of samples per repository; None for the protocol's default.
         protocol: the rules that choose lines; None for ``ctxbench``.
         seed: seed of every random choice; None for 0.
-        workers: number of processes; None for one per core.
+        workers: functions to judge at once or, with `since`, files to date at once; None for one per core.
         force: replace an existing set with this name.
-        sandbox: the sandbox for the tests of functions, as in `run`.
+        sandbox: the sandbox for the tests of functions, as in `run`, but not ``none``.
         home: the home folder, as in `samples`.
 
     Raises:
@@ -151,12 +151,13 @@ def run(
         temperature: decoding temperature; None for 0, or 0.8 for several completions of a function.
         top_p: decoding's top-p, above 0 and at most 1; None for 1, or 0.95 for several completions of a function.
         fim: also show the model the text after the cursor.
-        sandbox: the sandbox for tests: ``docker``, ``bubblewrap`` or ``none``; None for the one on this machine.
+        sandbox: ``docker``, ``bubblewrap`` or ``none`` (no tests); None for Docker if it runs, otherwise bubblewrap.
         workers: maximum number of strategies and tests that run at once; None for one per core.
         strategy_seconds: processor time limit of a strategy per sample, in seconds.
 
     Returns:
-        One row per strategy: run, strategy, and the numbers of samples that are scored, model-failed and missing.
+        One row per strategy: run, strategy, the numbers of samples that are scored, model-failed, missing and new, and
+        the number of completions without a verdict.
 
     Raises:
         CtxbenchError: if a spec is wrong, or samples are missing at the end. The same call runs missing samples again.
@@ -179,16 +180,16 @@ def runs(
     home: str | Path | None = None,
     db: str | None = None,
 ) -> DataFrame:
-    """Return the stored runs, newest first, one row each, with errors and the command that continues the run.
+    """Return the stored runs, newest first, one row each, with error counts and the command that continues the run.
 
     Args:
         samples: return only runs over this sample set, including limited runs.
-        columns: names of columns; empty for 20 common columns, ``all`` for all columns.
+        columns: names of columns; empty for at most 20 common columns, ``all`` for all columns.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
 
     Raises:
-        CtxbenchError: if no run is stored, or a column does not exist.
+        CtxbenchError: if no run is stored, or the sample set or a column does not exist.
     """
     from ctxbench.dashboard.cli.runs import frame
 
@@ -212,12 +213,12 @@ def import_results(
 
     Args:
         files: files of JSON Lines, plain or gzipped.
-        format: format of the files, such as ``ctxbench`` or ``crosscodeeval``.
+        format: format of the files, such as ``ctxbench`` or ``crosscodeeval``; None only with `reference`.
         samples: name of the predictions' sample set.
         reference: name of a standard set; import the results that ship with ctxbench for it, instead of files.
         strategy: name of the strategy; None for the name in the file, or ``recorded``.
         generator: name of the model; None for the name in the file, or the first part of the file's name.
-        language: the predictions are for samples in this language only.
+        language: accept only predictions for samples in this language.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
 
@@ -255,15 +256,15 @@ def scores(
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile; values are in its own scale.
         k: add pass@k for each k.
-        invalid: whether to exclude or include invalid (broken or vacuous) samples.
-        strict: count completions that pass but are not plain as failed.
+        invalid: ``exclude`` or ``include`` invalid (broken or vacuous) samples.
+        strict: count completions that pass but are not plain code as failed (docs/verdicts.md).
         after: return only samples dated after this day.
         prices: a file with rates for the stored tokens; None for the rates at the time of the run.
         generator: return only runs by this generator, given by its spec, its name or its model's name.
-        columns: names of columns; empty for 20 common columns, ``all`` for all columns.
+        columns: names of columns; empty for at most 20 common columns, ``all`` for all columns.
 
     Raises:
-        CtxbenchError: if no run matches, or a column does not exist.
+        CtxbenchError: if no run or sample matches, or a column does not exist.
     """
     from ctxbench.harness import frames
     from ctxbench.harness.leaderboard.selection import leading
@@ -296,22 +297,22 @@ def board(
     all_pairs: bool = False,
     columns: str | Iterable[str] = (),
 ) -> DataFrame:
-    """Return the leaderboard of the stored runs, one row per strategy and generator, best first.
+    """Return the leaderboard: one row per strategy, best first, for each sample set, language and generator.
 
     ``attrs["headline"]`` states the result in a sentence, and ``attrs["notes"]`` lists remarks on the numbers. Print
     both. Means and differences are in percent or bits, as in the printed table.
 
     Args:
         samples: use only runs over this sample set.
-        metric: the metric that ranks; None for ``pass@1`` of functions, ``copyable_bits`` for ``incontext``, and
-            ``es`` otherwise.
-        baseline: the strategy that other rows are compared with; None for ``lc.infile``.
+        metric: the metric that ranks; None for the default of ``ctxbench leaderboard``, such as ``pass@1`` for
+            functions and ``es`` for lines.
+        baseline: the strategy that other rows are compared with; None for ``lc.infile`` or, without it, the first row.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile.
         k: add pass@k for each k.
-        invalid: whether to exclude or include invalid (broken or vacuous) samples.
-        strict: count completions that pass but are not plain as failed.
+        invalid: ``exclude`` or ``include`` invalid (broken or vacuous) samples.
+        strict: count completions that pass but are not plain code as failed (docs/verdicts.md).
         after: use only samples dated after this day.
         prices: a file with rates for the stored tokens; None for the rates at the time of the run.
         by_level: add a ranking for each level; None for CoderEval only.
@@ -319,8 +320,8 @@ def board(
         generator: use only runs by this generator, given by its spec, its name or its model's name.
         all_pairs: test all pairs of rows, instead of each of your rows against the baseline.
         columns: names of columns, as in ``ctxbench leaderboard --columns`` and in its CSV, such as ``es`` and
-            ``es_low``; empty for 20 common columns, ``all`` for all columns. ``metric`` and ``difference`` belong to
-            the metric that ranks, which `ranked_by` names.
+            ``es_low``; empty for at most 20 common columns, ``all`` for all columns. ``metric`` and ``difference`` are
+            values of the metric that ranks, which the column ``ranked_by`` names.
 
     Raises:
         CtxbenchError: if no run matches, or a column does not exist.
@@ -342,15 +343,15 @@ def compare(
     db: str | None = None,
     profile: str = "ctxbench",
 ) -> DataFrame:
-    """Return the differences between the first run and the others, as ``ctxbench compare`` does.
+    """Return how the other runs differ from the first run, as ``ctxbench compare`` does.
 
-    The result has one row per pair of runs and metric.
+    The result has one row for each other run, language and metric.
 
     Args:
         runs: two or more runs, each given by its id or the start of its id, by its name, or by a strategy, which
             selects the strategy's newest whole run.
         metric: compare only this metric; None for all metrics that the runs share.
-        columns: names of columns; empty for 20 common columns, ``all`` for all columns.
+        columns: names of columns; empty for at most 20 common columns, ``all`` for all columns.
         home: the home folder, as in `samples`.
         db: SQLAlchemy URL of the results, as in `run`.
         profile: the metric profile.

@@ -1,4 +1,4 @@
-"""The web site: the list of pages, their layout, and errors printed as one line."""
+"""The web site: the list of pages, their layout, and the display of errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; }
 
 
 def main() -> None:
-    """Show the page that the URL names. Streamlit calls this function at each click."""
+    """Show the page that the URL names. Streamlit calls this function at each interaction."""
     # Set the icon first: Streamlit would fetch its own from another server.
     st.set_page_config(page_icon=icon(), layout="wide")
     pages = [
@@ -81,7 +81,7 @@ def _page(info: PageInfo) -> Callable[[], None]:
 
 
 def show_page(name: str) -> None:
-    """Show a page. Errors of the user or the machine are shown as one line."""
+    """Show a page, or the `CtxbenchError` that ended it."""
     info = next(page for page in PAGES if page.name == name)
     st.html(STYLE)
     st.title(info.title, anchor=False)

@@ -21,7 +21,7 @@ _WIDGET = "url/widget/"
 
 
 def enter(page: str) -> None:
-    """Prepare the choices before a page is drawn. After a change of page, widgets start from the URL."""
+    """Prepare the choices before a page is drawn. On a new page, widgets start from the URL or from earlier choices."""
     state: Any = st.session_state
     state.setdefault(_REMEMBERED, {})
     state[_NOW] = {}
@@ -56,12 +56,12 @@ def choose(  # noqa: PLR0913 - the options, and their looks
     where: Any = st,
     tabs: bool = False,
 ) -> T:
-    """Let the reader choose one option.
+    """Let the reader choose one option, and return it.
 
     Args:
         label: name of the choice; never stored text.
         name: the choice's name in the URL.
-        default: the choice if the URL contains none; None for the first option.
+        default: the choice if neither the URL nor an earlier page has one; None for the first option.
         label_of: returns an option's text on the page, which may be stored text.
         key_of: returns an option's unique text in the URL; None for `label_of`.
         help: hover text; never stored text.
@@ -97,7 +97,7 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
     most: int | None = None,
     where: Any = st,
 ) -> list[T]:
-    """Let the reader choose at most `most` options, by default none. Other arguments are those of `choose`."""
+    """Let the reader choose at most `most` options, by default none, and return them. Other arguments: see `choose`."""
     spelled = {(key_of or label_of)(option): option for option in options}
     first = [(key_of or label_of)(option) for option in default or () if option in options]
     values = _start(
@@ -119,7 +119,7 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
 
 
 def text(label: str, *, name: str, default: str = "", help: str = "", where: Any = st) -> str:  # noqa: A002
-    """Let the reader enter a line of text. Arguments are those of `choose`."""
+    """Let the reader enter a line of text, and return it. Arguments are those of `choose`."""
     value = _start(name, [default], lambda values: values[:1], label)[0]
     written = str(where.text_input(label, key=_set(name, value), help=help or None) or "")
     _note(name, [written] if written != default else [])
@@ -136,7 +136,7 @@ def number(
     help: str = "",  # noqa: A002
     where: Any = st,
 ) -> int:
-    """Let the reader enter a whole number from `low` to `high`. Other arguments are those of `choose`."""
+    """Let the reader enter a whole number from `low` to `high`, and return it. See `choose` for other arguments."""
 
     def valid(values: list[str]) -> list[str]:
         return [
@@ -153,7 +153,7 @@ def number(
 
 
 def put(name: str, value: str | int | list[str]) -> None:
-    """Set a choice from the callback of a button or table, as if the reader had used its widget."""
+    """Set a choice from the callback of a button or table, as if the reader had used the choice's own widget."""
     st.session_state[_WIDGET + name] = value
 
 
@@ -200,7 +200,7 @@ def _note(name: str, values: list[str]) -> None:
 
 
 def sample_set(where: Any) -> StoredSet:
-    """Let the reader choose a sample set with runs; `where` is a Streamlit container."""
+    """Let the reader choose a sample set with runs, and return it; `where` is a Streamlit container."""
     return choose(
         "Sample set",
         data.sets(),
@@ -212,19 +212,19 @@ def sample_set(where: Any) -> StoredSet:
 
 
 def language(samples: StoredSet, where: Any, *, tabs: bool = False) -> str:
-    """Let the reader choose a language of a sample set."""
+    """Let the reader choose a language of a sample set, and return it."""
     return choose("Language", samples.languages, name="language", help=show.HELP["language"], where=where, tabs=tabs)
 
 
 def profile(where: Any) -> str:
-    """Let the reader choose a metric profile."""
+    """Let the reader choose a metric profile, and return its name."""
     return choose(
         "Metric profile", list(PROFILES), name="profile", default="ctxbench", help=show.HELP["profile"], where=where
     )
 
 
 def newer_than(where: Any) -> date | None:
-    """Let the reader enter a day, and return it. It selects samples with newer code; None selects all samples."""
+    """Let the reader enter a day, and return it; None without a valid day. Only samples dated after the day count."""
     written = text(
         "Newer than",
         name="after",

@@ -1,4 +1,4 @@
-"""The data of the pages. Only this module opens the store, read-only, and caches results until rows are added."""
+"""The data of the pages, cached until rows are added. Pages open the store only through this module, read-only."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def database() -> str:
 
 
 def store() -> Store:
-    """Return the store, opened read-only once per process.
+    """Return the store, opened read-only and shared by all pages.
 
     Raises:
         CtxbenchError: if the database does not exist, is not ctxbench's, or has another schema version.
@@ -60,9 +60,9 @@ def stamp() -> str:
 
 
 def cached(question: Callable[..., T], *arguments: object, **named: object) -> T:
-    """Return ``question(store(), …)``, computed again only after rows are added. Callers must not change the result.
+    """Return ``question(store(), …)``, cached until rows are added. Callers must not change the result.
 
-    `question` is a module-level function. Different arguments must have a different `repr`.
+    `question` must be a module-level function. Different arguments must have a different `repr`.
     """
     call = f"{question.__module__}.{question.__qualname__}{arguments!r}{sorted(named.items())!r}"
     answer: T = _cached((database(), stamp(), call), lambda: question(store(), *arguments, **named))
@@ -100,7 +100,7 @@ def tables(
     invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> list[RunTable]:
-    """Return the runs over one sample set as columns. `after` selects samples with newer code.
+    """Return the runs over one sample set, one table per run and language. `after` keeps samples dated after that day.
 
     Raises:
         InputFault: if no sample is dated after that day.
@@ -143,7 +143,7 @@ def board(  # noqa: PLR0913 - what is ranked, and how
     invalid: Invalid = "exclude",
     after: date | None = None,
 ) -> Board:
-    """Return the board of the runs from `tables`, with the papers' rows; see `leaderboard.table.board`."""
+    """Return the board of the runs from `tables`, with results that papers published; see `leaderboard.table.board`."""
     stated = cutoffs.of_home(home())
 
     def rank() -> Board:
@@ -160,7 +160,7 @@ def _board(key: tuple[str, str, str], _rank: Callable[[], Board]) -> Board:  # n
 
 
 def leader(samples: str, language: str, generator: str, profile: str) -> tuple[str, str]:
-    """Return the ids of a board's leading run and of its baseline; an id is empty if the board has no such run."""
+    """Return the ids of a board's best run besides the baseline, and of the baseline; each empty without such a run."""
     runs = tables(samples, language, generator, profile=profile)
     names = metrics(runs)
     if not names:

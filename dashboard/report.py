@@ -25,7 +25,7 @@ from ctxbench.harness.store.work import RunWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrigin:
-    """The run of a row, and the command that repeats it."""
+    """A run that a row shows, and the command that repeats the run."""
 
     strategy: str
     run: str
@@ -35,11 +35,11 @@ class RowOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSection:
-    """A section of the report: a group, or the papers' rows of a benchmark."""
+    """A section of the report: comparable runs, or the results that papers published for a benchmark."""
 
     title: str
     lead: str
-    """A sentence about the leader; empty for the papers' rows."""
+    """A sentence about the leader; empty for published results."""
     tables: tuple[DrawnTable, ...]
     notes: tuple[str, ...]
     origins: tuple[RowOrigin, ...]

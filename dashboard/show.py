@@ -1,4 +1,4 @@
-"""Widgets that display stored text, which is untrusted, as plain text. Pages use only these widgets for such text.
+"""Widgets that display stored text, which is untrusted, as plain text. Other code must escape such text itself.
 
 `plain` escapes Markdown, which Streamlit interprets in labels, captions, metrics and cells of `st.table`.
 """
@@ -61,11 +61,11 @@ def plain(text: str) -> str:
 
 
 def text(value: str, *, language: str | None = None, key: str, limit: int = 20_000) -> None:
-    """Show stored text verbatim. If it is long, show only the start, and a button that saves the whole text.
+    """Show stored text as code. If it is longer than `limit`, show only its start, and a button that saves all of it.
 
     Args:
         language: language of syntax colours, such as ``python``; None for no colours.
-        limit: maximum characters displayed.
+        limit: maximum number of characters displayed.
     """
     part = value[:limit]
     tall = part.count("\n") + len(part) // 120 > _LINES
@@ -94,7 +94,7 @@ def frame(
     """Show a table that can be sorted and searched. Cells are text or numbers, never markup.
 
     Args:
-        rows: each maps the same columns to cells.
+        rows: a mapping from column to cell per row; all rows have the same columns.
         help: hover text of each heading, by column; never stored text.
         config: columns of `st.column_config`, by name, where a plain column is not enough.
     """
@@ -119,7 +119,7 @@ def frame(
 
 
 def tables(drawn: Iterable[DrawnTable]) -> None:
-    """Show tables of a board with drawn intervals."""
+    """Show tables with drawn intervals."""
     st.html(f"<style>{style()}</style>" + "".join(map(markup, drawn)))
 
 
@@ -149,7 +149,7 @@ def chart(spec: alt.LayerChart, *, key: str) -> None:
 
 
 def answer(sentence: str, *of: str, then: str = "") -> None:
-    """Show a page's result in one or two sentences, the choices `of` that it applies to, and a link to the choices."""
+    """Show a page's result in one or two sentences, the choices in `of` that led to it, and a link to the choices."""
     st.markdown(f"**{plain(sentence)}** {plain(then)}")
     about = ", ".join(plain(choice) for choice in of if choice != "all")
     # A caption's links are too pale to read.
@@ -157,7 +157,7 @@ def answer(sentence: str, *of: str, then: str = "") -> None:
 
 
 def choices() -> Any:
-    """Return the container of a page's choices, below the results. The link of `answer` leads to it."""
+    """Add the section for a page's choices, and return its container. The link that `answer` shows jumps there."""
     where = st.container()
     where.header("Choices", anchor=_CHOICES)
     return where

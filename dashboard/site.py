@@ -1,7 +1,7 @@
 """The public board as a static site: pages, badges and a feed of a folder of packages.
 
 The pages load no other files; a script inside the first page filters its entries. Packages may be hostile, so templates
-escape all their texts and truncate long ones. No text becomes a link.
+escape all texts of packages and truncate long ones. No text of a package becomes the address of a link.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _LETTER = 7
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The verification state of a submission, as its mark shows it."""
+    """The state of a submission, such as verified or withdrawn, as the mark beside its title shows it."""
 
     kind: str
     """CSS class of the mark."""
     text: str
     says: str = ""
-    """The state in one sentence."""
+    """The result of the verification in sentences; empty for withdrawn and superseded submissions."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Pairs of a part of the package and the result of its check."""
+    """For each checked part of the package: its name with its state, and the result of the check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class BoardScore:
     value: str
     """The mean with its interval."""
     rank: str
-    """Possible ranks; empty for a submission that is not ranked."""
+    """Rank, or range of possible ranks such as ``1-2``; empty for a submission that is not ranked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +102,13 @@ class EntryView:
 
     @property
     def updated(self) -> str:
-        """Day of the submission's last change."""
+        """Day on which the submission was made or, if it was withdrawn later, withdrawn: ``YYYY-MM-DD``."""
         withdrawn = self.manifest.withdrawn
         return max(self.manifest.date, withdrawn.date if withdrawn else "")
 
     @property
     def filters(self) -> dict[str, list[str]]:
-        """Digests of the submission's values for each filter of the first page, by filter."""
+        """Short digests of the submission's sample set, model and languages, by filter of the first page."""
         languages = sorted({table.run.language for table in self.entry.tables})
         return _keys(self.run.samples, self.run.generator, *languages)
 
@@ -119,7 +119,7 @@ def pages(entries: Sequence[Entry], *, title: str, url: str = "") -> dict[str, s
     Args:
         entries: the submissions, oldest first.
         title: title of the first page and of the feed.
-        url: address of the site, for the feed; empty for addresses relative to it.
+        url: address of the site, for links in the feed; empty for relative links.
     """
     return _Site(entries, title, url).files()
 

@@ -35,7 +35,7 @@ class Cutoff:
     """The last day of training data for all matching models."""
 
     match: tuple[str, ...]
-    """Shell patterns, in the syntax of `harness.generators.base`."""
+    """Shell patterns of model names or generator specs; see `harness.generators.base.fits`."""
     day: date
     source: str = ""
     """Where the model's maker states the day."""

@@ -35,7 +35,7 @@ _BETTER, _WORSE = "better", "worse"
 
 
 class Decision(IntEnum):
-    """Whether another strategy beats the first one. The value is the command's exit code."""
+    """How the other strategies compare with the first one. The value is the command's exit code."""
 
     BETTER = 0
     """At least one strategy is significantly better than the first."""
@@ -52,8 +52,8 @@ class Prospect:
     files: int
     metric: str
     difference: float | None
-    """Difference that is significant in four of five cases, if answers vary as in other repositories. None if the
-    metric's variance is unknown or no test is possible."""
+    """Smallest difference that is significant in four of five cases, if answers vary as in other repositories. None if
+    the metric's variance is unknown, without a model, for functions, or if no test is possible."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample], generator: str, metric: str | None, *, pairs: int) -> Prospect:
@@ -108,7 +108,7 @@ class DecisionReport:
     prospect: Prospect
     seconds: float
     baseline_shows_nothing: bool
-    """Whether no model was asked and the first strategy shows none of the definitions. `decision` is then NOT_SHOWN."""
+    """Whether no model was asked and the first strategy scores 0 on all samples. `decision` is then NOT_SHOWN."""
 
     @property
     def repository(self) -> str:
@@ -117,7 +117,7 @@ class DecisionReport:
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence: the verdict that `decision` summarises, the difference, its test and its cost."""
+        """The result in one sentence: the leader's verdict, difference from the first strategy, p, samples, costs."""
         group, row = self.group, self.leader
         base = group.base
         assert base is not None
@@ -154,7 +154,7 @@ class DecisionReport:
 
     @property
     def claim(self) -> str:
-        """Sentences on the limits of the answer: its repository and model, an unexpected difference, and advice."""
+        """Sentences on the limits of the result: its repository and model, an unexpected difference, and advice."""
         copies = " A copy model answered, not a language model." if only_copies(self.group.generator) else ""
         model = self.group.generator if self.leader.run.completions else "retrieval without a model"
         claim = f"The answer applies only to {self.repository} as it is now, and to {model}."

@@ -1,4 +1,4 @@
-"""Retrieval metrics: whether a prompt contains the definitions that the reference uses; see docs/metrics.md."""
+"""Retrieval metrics: how well a prompt covers the definitions that the reference uses; see docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Definition:
         )
 
     def end_in(self, block: Block) -> int | None:
-        """Return the offset in the block's text where the definition's line ends; None if the block lacks it.
+        """Return the offset in the block's text where a line of the definition first ends; None without such a line.
 
-        The block's places must cover the line, and its text must contain it. In an API entry with a rewritten signature
-        the name is enough.
+        The block's places must cover a line of the definition, and its text must contain one. In an API block, the name
+        is enough.
         """
         if not self.is_within(block.places):
             return None
@@ -56,10 +56,11 @@ def definition_scores(definitions: Sequence[Definition], prompt: Prompt) -> Scor
     """Return recall and precision of definitions at each token budget, and the reciprocal rank of the first found.
 
     Args:
-        prompt: the prompt; its retrieved blocks, best first, are truncated at each of `BUDGETS`.
+        prompt: the prompt; its retrieved blocks, best first if all have scores, are truncated at each of `BUDGETS`.
 
     Returns:
-        Values of `metrics.RETRIEVAL`. All are None without a definition; precision is None without a retrieved block.
+        Values of `metrics.RETRIEVAL`; precision is the number of definitions per 1,000 tokens. All are None without a
+        definition, and precision also without retrieved text.
     """
     ranked = retrieved(prompt)
     if all(block.score is not None for block in ranked):

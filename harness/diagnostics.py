@@ -38,8 +38,8 @@ _SKIPPED = re.compile(
 class CompletionExcerpt:
     """A completion with just enough code around it to resolve its names, and its start position in that code.
 
-    The code is the imports, the heads of the surrounding classes, and the function up to the cursor. Parsing it is
-    about thirty times faster than parsing the file.
+    The code is the imports, the heads of the surrounding classes and, for a line sample, the function up to the cursor.
+    Parsing it is about thirty times faster than parsing the file.
     """
 
     code: str
@@ -63,7 +63,7 @@ class OutlinedFile:
         """Return a completion with the code that resolves its names.
 
         Args:
-            sample: the task; its hidden lines are not read.
+            sample: the task; its masked imports are not read.
             completion: the text after the cursor; for a function sample the whole function, indented as in the file.
 
         Returns:
@@ -161,7 +161,7 @@ def original_names(code: str, language: Language) -> dict[str, str]:
 
 
 def closed(code: str) -> str:
-    """Make unfinished Python code parseable: close its open brackets, and add a body after a final colon."""
+    """Close open brackets of unfinished Python code, and add a body after a final colon, so that it usually parses."""
     open_: list[str] = []
     for sign in re.findall(r"[()\[\]{}]", _SKIPPED.sub("", code)):
         if sign in _PAIRS:
@@ -238,6 +238,8 @@ class Diagnostics:
 
     def of_completion(self, sample: Sample, text: str, target: str) -> Scores:
         """Return `HALLUCINATED` (share of a completion's project names that do not exist) and `MADE_UP` (their number).
+
+        Both are None if the names cannot be checked; the share is also None without project names.
 
         Args:
             text: the completion: a whole function, or, for a line sample, text that is truncated to the target's lines.

@@ -1,4 +1,4 @@
-"""Writes a run's completions as prediction files that official benchmark scorers read."""
+"""Converts a run's completions into the records of prediction files that benchmarks' own scorers read."""
 
 from __future__ import annotations
 
@@ -117,14 +117,14 @@ def check(run: Completed, shape: str) -> None:
     """Check that a prediction format supports a run's samples and completions.
 
     Raises:
-        InputFault: if the run has no completions, or the format is for another kind or for one completion per sample.
+        InputFault: if the run has no completions, or its kind of samples or number of completions is unsupported.
     """
     form = formats.predictions(shape)
     odd = next((sample for sample, kind in run.kinds.items() if form.kind not in (None, kind)), None)
     if odd is not None:
         raise InputFault(
             f"{odd!r} is a {run.kinds[odd]} sample, but the format {shape} is for {form.kind} samples",
-            cure="choose another --format; ctxbench accepts every run",
+            cure="choose another --format; the format ctxbench accepts both kinds",
         )
     if not run.run.n:
         raise InputFault(

@@ -53,7 +53,7 @@ class ExportedRun:
 
     @property
     def code(self) -> str:
-        """Version of ctxbench that made the run, or the current version if the run is imported without one."""
+        """Version of ctxbench that made the run, or the current version if the run records none."""
         return self.work.choices.versions.get("ctxbench") or version("ctxbench")
 
     @property
@@ -63,7 +63,7 @@ class ExportedRun:
 
     @property
     def ended(self) -> datetime:
-        """The package's date, or the end of the run's last attempt (its start if no end is stored)."""
+        """The package's date, or the last attempt's end (its start if no end is stored); 1970-01-01 without either."""
         ends = [attempt.ended or attempt.started for attempt in self.work.attempts]
         return self._day or datetime.fromtimestamp(max(ends, default=0.0), UTC)
 
@@ -82,13 +82,13 @@ class ExportedRun:
         return "" if self.sample_set is None else self.sample_set.references[sample].target
 
     def rows(self) -> Iterator[tuple[Group, Row]]:
-        """Yield a row of means with confidence intervals per language, in the units of boards."""
+        """Yield, per language, a board group and its row of means with confidence intervals, in the units of boards."""
         for group in board(self.tables, by_level=False).groups:
             yield from ((group, row) for row in group.rows)
 
 
 def scores_of(completion: CompletionFacts) -> dict[str, float]:
-    """Return the values of a completion's metrics by metric name, each in the scale of its profile."""
+    """Return a completion's known values by metric (``profile.metric`` if published), in the profile's scale."""
     return {
         metric if profile in _OURS else f"{profile}.{metric}": value
         for (profile, metric), value in completion.scores.items()

@@ -1,4 +1,4 @@
-"""The papers' printed result tables, read from ``paper_tables.json``; `scripts/paper_tables.py` writes that file."""
+"""The printed result tables of the papers `ICL` and `INFERCOM`, from a file that `scripts/paper_tables.py` writes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PaperRow:
 
     @property
     def summariser(self) -> str:
-        """Model that writes the strategy's summaries in the paper; empty without summaries."""
+        """Model that wrote the strategy's summaries in the paper; empty without summaries."""
         return SUMMARISER if self.strategy.startswith(_SUMMARISED) else ""
 
     @property
@@ -127,7 +127,7 @@ NAMES = tuple(table.name for table in _TABLES)
 
 @functools.cache
 def rows() -> tuple[PaperRow, ...]:
-    """Return the rows of all tables, in the papers' order."""
+    """Return the rows of all tables, in the order of the papers."""
     text = files("ctxbench.harness").joinpath("paper_tables.json").read_text(encoding="utf-8")
     return tuple(_row(record) for record in json.loads(text))
 

@@ -4,13 +4,13 @@ A file has one table ``[[rate]]`` per price:
 
 ==============  =======================================================================================
 ``match``       pattern, or list of patterns, of the model's name or of the generator's spec; required
-``seen``        date of the rate; required
+``seen``        day on which the rate was looked up; required
 ``input``       US dollars per million tokens of prompts; requires ``output``
 ``output``      US dollars per million tokens of answers; requires ``input``
 ``cached``      US dollars per million cached tokens of prompts; ``input`` by default
 ``per_hour``    US dollars per hour of a rented machine
 ``at_once``     answers that the machine computes at once; 1 by default
-``url``         the only service with this rate
+``url``         base URL of the only service with this rate; any service by default
 ``source``      where the rate was found
 ==============  =======================================================================================
 """
@@ -50,8 +50,7 @@ class Rate:
     url: str = ""
     """Base URL of the only service with this price; empty for any service."""
     input: float = 0.0
-    """US dollars per million prompt tokens. `cached` and `output` are the prices of cached prompt tokens and answers.
-    """
+    """US dollars per million prompt tokens; `cached` is for cached prompt tokens, `output` for tokens of answers."""
     cached: float = 0.0
     output: float = 0.0
     per_hour: float = 0.0
@@ -114,7 +113,7 @@ def builtin() -> Prices:
 
 
 def of_home(home: Home) -> Prices:
-    """Return the rates in a home's file, if any, followed by the built-in rates.
+    """Return the rates in the home folder's ``prices.toml``, if it exists, followed by the built-in rates.
 
     Raises:
         InputFault: if the file cannot be read or is invalid.
@@ -127,7 +126,7 @@ def load(path: Path) -> Prices:
     """Return the rates in a file, followed by the built-in rates.
 
     Raises:
-        InputFault: if the file cannot be read or is invalid; names every fault.
+        InputFault: if the file cannot be read or is invalid; the message lists every fault.
     """
     return _read(path).before(builtin().rates)
 

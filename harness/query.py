@@ -22,7 +22,7 @@ NOTHING_CURE = "store one with `ctxbench quickstart`, or `ctxbench run --samples
 
 
 class NothingStored(InputFault):
-    """Raised if no stored run matches the query."""
+    """Raised if the database does not exist, or no stored run matches the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +33,15 @@ class RunQuery:
     db: str | None = None
     samples: str | None = None
     generator: str | None = None
-    """Spec, name or model of a generator; other generators' runs are excluded."""
+    """Spec, name or model of the generators whose runs are selected; None for all generators."""
     profile: str = "ctxbench"
     ks: tuple[int, ...] = ()
     invalid: Literal["exclude", "include"] = "exclude"
     after: date | None = None
-    """Day after which the code of selected samples is dated; None for all samples."""
+    """Day after which a sample's code must be dated for the sample to be selected; None for all samples."""
     prices: Path | None = None
     strict: bool = False
-    """Whether completions that passed their tests, but are not plain code, count as failed."""
+    """Whether completions that passed their tests, but have flags for suspicious code, count as failed."""
 
     @property
     def url(self) -> str:
@@ -54,9 +54,9 @@ class RunQuery:
         All strategies are looked up for one sample set and one generator: those of the other named runs, if any.
 
         Raises:
-            InputFault: if the start of an id is ambiguous, or no set and generator has complete runs of all strategies.
+            InputFault: if an id or strategy is ambiguous, or no set and generator has complete runs of each strategy.
             UnknownName: if no run or strategy matches.
-            NothingStored: if the database does not exist.
+            NothingStored: if the database does not exist, or a strategy is given and no run matches the query.
         """
         from ctxbench.harness.leaderboard.selection import is_named, newest_of
         from ctxbench.harness.store.runs import find_run
@@ -125,11 +125,11 @@ class RunQuery:
         return open_reader(self.url)
 
     def tables(self) -> list[RunTable]:
-        """Return the selected runs, oldest first.
+        """Return tables of the selected runs, one per run and language, a strategy's latest run last.
 
         Raises:
             UnknownName: if no run has the sample set or generator, or the profile does not exist.
-            NothingStored: if no run matches.
+            NothingStored: if the database does not exist, or no run matches.
             InputFault: if the file of prices is invalid, or no sample is dated after the given day.
         """
         from ctxbench.harness.leaderboard.scales import tables_dated_after
@@ -193,12 +193,12 @@ class BoardQuery(RunQuery):
     published: Literal["auto", "all", "none"] = "auto"
 
     def board(self, tables: Sequence[RunTable] | None = None) -> Board:
-        """Return the leaderboard of `tables`, or of the selected runs.
+        """Return the leaderboard of `tables`; if None, of the selected runs.
 
-        With ``published="all"``, the board may have no stored runs.
+        With ``published="all"`` and without `samples`, the board may have no stored runs.
 
         Raises:
-            InputFault: as in `tables`, and if no run has the metric or baseline, or the file of cutoffs is invalid.
+            InputFault: as in `RunQuery.tables`, and if no run has the metric or baseline, or the cutoffs file is wrong.
         """
         from ctxbench.harness import cutoffs
         from ctxbench.harness.leaderboard import board

@@ -35,7 +35,7 @@ def read_time(text: str) -> float | None:
 
 
 def fitting(seconds: float, per_sample: float, *, most: int) -> int:
-    """Return how many samples fit into a time: `most`, or a smaller allowed number; 0 if none fits.
+    """Return how many samples fit into a time: `most`, or a smaller allowed number; 0 if the smallest does not fit.
 
     Args:
         seconds: available time.
@@ -57,18 +57,18 @@ class TimeBudget:
     asks_model: bool = True
     """Whether a model writes completions, so that a smaller model could save time."""
     finished: int = 0
-    """Completions since `start`, summed over all strategies."""
+    """Completions since the last call of `start`, summed over all strategies."""
     _since: float = 0.0
     _total: int = 0
 
     @property
     def pilot_end(self) -> float:
-        """Time when the pilot is stopped."""
+        """Time when the pilot is stopped: after 60% of the time limit, or never (infinity) without one."""
         return self.began + _PILOT_SHARE * (self.seconds or math.inf)
 
     @property
     def end(self) -> float:
-        """Time when the run is stopped."""
+        """Time when the run is stopped: after 120% of the time limit, or never (infinity) without one."""
         return self.began + _RUN_SHARE * (self.seconds or math.inf)
 
     def start(self, now: float, samples: int) -> None:
@@ -138,7 +138,7 @@ class StoredPlan:
     key: tuple[str, ...]
 
     def count(self) -> int | None:
-        """Return the stored number of samples; None if none is stored."""
+        """Return the stored number of samples; None if there is no valid one."""
         try:
             text = self._file.read_text(encoding="ascii")
         except (OSError, ValueError):

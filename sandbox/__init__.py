@@ -1,4 +1,4 @@
-"""Runs untrusted code in boxes, one job at a time. The package knows nothing of samples, models or verdicts.
+"""Runs untrusted code in boxes, one job at a time in each. Knows nothing of samples, models or verdicts.
 
     environment ──prepare──> image ──open──> pool ──run(job)──> outcome
 

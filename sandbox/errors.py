@@ -1,7 +1,7 @@
-"""Errors of the sandbox, each with its cure.
+"""Errors of the sandbox, with their cures.
 
 SandboxError               every expected error, as one line
-├── SandboxUnavailable     no engine, program or image on this machine
+├── SandboxUnavailable     boxes or an environment cannot be used: no engine, program or image, or wrong packages
 └── SandboxLost            a box or its engine was lost during a job: a machine failure, never a wrong answer
     └── MachineShort       the machine ran out of memory and the kernel killed a process within its limit
 
@@ -25,12 +25,12 @@ class SandboxError(Exception):
 
 
 class SandboxUnavailable(SandboxError):
-    """Raised when this machine lacks a back end or an image that it needs."""
+    """Raised when boxes or an environment cannot be used on this machine, for example without a back end or image."""
 
 
 class SandboxLost(SandboxError):
-    """Raised when a job has no outcome because the machine failed. A retry may work."""
+    """Raised when a job or a message got no answer because its box, program or engine failed. A retry may work."""
 
 
 class MachineShort(SandboxLost):
-    """Raised when the machine ran out of memory and killed a box that kept to its limit. The job is not at fault."""
+    """Raised if the machine ran out of memory and killed a box's process within its limit. The job is not at fault."""

@@ -1,8 +1,9 @@
 """Finds and removes what killed ctxbench processes left behind.
 
 A container's label and a control group's name identify their process (`sandbox.ownership`). A scratch folder is locked
-while its process lives. Other half-written files (``.*.part``, ``.*.old``) and containers of image builds count as
-abandoned after an hour if no ctxbench process is older, since other machines may share the home.
+while its process lives. Other half-written files (``.*.part``, ``.*.old``) count as abandoned after an hour if no
+running ctxbench process is older than they are. The hour is for other machines that may share the home. Containers of
+image builds count as abandoned after an hour.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Leftover:
 
 
 def find(home: Path) -> Iterator[Leftover]:
-    """Yield all leftovers on this machine and in a home folder."""
+    """Yield the leftovers on this machine and in a home folder."""
     yield from containers()
     for group in cgroups.abandoned():
         yield Leftover(f"control group {group}", partial(cgroups.remove_abandoned, group))

@@ -99,7 +99,7 @@ class Link:
         return str(self._receive(frames.END, time.monotonic() + GRACE_SECONDS)[0].get("trouble", "no reason given"))
 
     def end(self) -> str:
-        """End the box. Return why it had already ended, or an empty text."""
+        """End the box, and return the result of its `sandbox.types.Box.end`."""
         return self._box.end()
 
     def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:
@@ -151,7 +151,7 @@ def tree_frame(environment: Environment) -> bytes:
     """Return the frame that sends an environment's files; empty without files.
 
     Raises:
-        ValueError: if a path leads outside the working folder.
+        ValueError: if `check_paths` refuses a path.
     """
     if not environment.tree:
         return b""
@@ -163,7 +163,7 @@ def job_frame(job: Job) -> bytes:
     """Return the frame that sends a job.
 
     Raises:
-        ValueError: if a path leads outside the working folder, or the program, function or time is missing.
+        ValueError: if `check_paths` refuses a path, or the program, function or time limit is missing or wrong.
     """
     check_paths(job.files)
     if not 0 < job.seconds < math.inf:

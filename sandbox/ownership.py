@@ -89,7 +89,7 @@ def owner(pid: int | None = None) -> str:
 
 
 def alive(label: str) -> bool:
-    """Return whether the process with this `owner` label still exists. A malformed label counts as alive."""
+    """Return whether the process with this `owner` label still exists; True if this cannot be found out."""
     parts = label.split(":")
     if len(parts) not in (2, 3) or not all(part.isdigit() for part in parts):
         return True

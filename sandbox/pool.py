@@ -45,7 +45,7 @@ class BoxPool:
         """Start the first box.
 
         Raises:
-            SandboxUnavailable: if three attempts fail.
+            SandboxUnavailable: if three attempts fail, or the environment does not work in the box.
         """
         for pause in _PAUSES:
             time.sleep(pause)
@@ -60,11 +60,11 @@ class BoxPool:
         raise SandboxUnavailable(reason.what, where=reason.where, cure=reason.cure)
 
     def run(self, job: Job) -> Outcome:
-        """Run a job in a box of its own (see `sandbox.types.Pool.run`).
+        """Run a job alone in a box (see `sandbox.types.Pool.run`).
 
         Raises:
             SandboxLost: if three boxes were lost, and the machine ran out of memory or a harmless job failed too.
-            SandboxError: if the job's files do not fit into the box.
+            SandboxError: if the job cannot be started, for example because its files do not fit into the box.
             ValueError: if the job is malformed.
         """
         job_frame(job)
@@ -186,7 +186,7 @@ def _probe(limits: Limits) -> Job:
 
 
 def run_retrying(run: Callable[[bool], Outcome], probe: Callable[[], Outcome]) -> Outcome:
-    """Run a job until a box survives it. Return WRECKED if the job loses three boxes on a working machine.
+    """Run a job until a box survives it. If it destroys three boxes on a working machine, return a WRECKED outcome.
 
     A harmless job after each loss tests the machine. A single test at the end could miss a restart of Docker.
 
@@ -227,7 +227,7 @@ def open_pool(
 
     Raises:
         SandboxUnavailable: if no box can be started, or the environment does not work in it.
-        ValueError: if a path of the environment's tree leads outside the working folder.
+        ValueError: if `width` or `reuse` is below 1, or a path of the environment's tree is not allowed.
     """
     pool = BoxPool(launcher, environment, limits, width, reuse)
     try:

@@ -45,7 +45,7 @@ def open_sandbox(name: str | None, cache: Path, base_image: str | None = None) -
         base_image: base of Docker images; by default CTXBENCH_BASE_IMAGE or the official Python image.
 
     Raises:
-        SandboxUnavailable: if no back end can be used here.
+        SandboxUnavailable: if the named back end does not exist or cannot be used here, or none can.
     """
     named = BackEndName("") if name is None else read_name(name)
     if named is None:
@@ -121,7 +121,7 @@ def runtime_fault(name: str) -> SandboxError | None:
 
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:
-    """Return why bubblewrap cannot start a box; None if it started one."""
+    """Return why bubblewrap's boxes do not work here; None if a test box did."""
     from ctxbench.sandbox.bubblewrap import available  # noqa: PLC0415 - not needed where Docker is
 
     return available(cache)

@@ -1,6 +1,6 @@
 """Environments, jobs, outcomes, and the protocols of back ends. No I/O.
 
-Paths are POSIX and relative to the working folder. Sizes are in bytes, times in seconds.
+Paths are POSIX, and relative to the working folder unless stated otherwise. Sizes are in bytes, times in seconds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Environment:
     tree: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Contents of every job's working folder, by path. These files contain the answers, so images lack them."""
     library: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Contents of ctxbench's trusted modules, by path. Jobs can import but not change them."""
+    """Contents of ctxbench's trusted modules, by path in a library folder. Jobs can import but not change them."""
     path: tuple[str, ...] = ()
     """First entries of Python's import path, relative to the working folder."""
     preload: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def file_digests(files: Mapping[str, bytes]) -> list[list[str]]:
 
 
 def digest_of(parts: Sequence[object]) -> str:
-    """Return the SHA-256 of `parts`, written as JSON."""
+    """Return the hexadecimal SHA-256 of the JSON text of `parts`."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -103,8 +103,8 @@ class Call:
     """A function of the environment's library or preloaded modules, called in a forked child.
 
     Untrusted code that the function runs can forge the return value (`Outcome.result`), so the caller must check it
-    (nonce, canary, expected names). If a signal kills another process in which that code runs, the function returns a
-    dictionary with the signal's number as ``signal``.
+    (nonce, canary, expected names). If a signal kills another process in which that code runs, the function must
+    return a dictionary with the signal's number as ``signal``.
     """
 
     function: str
@@ -137,7 +137,7 @@ class Ended(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A job's outcome. The job can forge everything but the times and `ended`."""
+    """A job's outcome. The job can forge the exit code, the signal, the output and the result."""
 
     ended: Ended
     exit_code: int | None = None
@@ -149,9 +149,9 @@ class Outcome:
     truncated: bool = False
     """Whether the middle of the output was dropped."""
     result: Any = None
-    """A call's return value; None if it is incomplete or exceeds the limit."""
+    """A call's return value; None for a command, or if the value is incomplete, not JSON, or over the limit."""
     out_of_memory: bool = False
-    """Whether the box's own memory limit killed a process. False if the machine ran out of memory."""
+    """Whether a process was killed over the box's memory, sockets or locks. False if the machine ran out of memory."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
@@ -162,13 +162,14 @@ class Pool(Protocol):
     """Open boxes of one environment. Thread-safe."""
 
     image: str
-    """Digest of everything a job can see in its box. Equal digests lead to equal outcomes."""
+    """Digest of everything a job can see in its box: boxes with equal digests have equal contents."""
 
     def run(self, job: Job) -> Outcome:
-        """Run a job in a box of its own, as soon as one is free.
+        """Run a job alone in a box, as soon as one is free.
 
         Raises:
             SandboxLost: if three boxes were lost because the machine failed.
+            SandboxError: if the job cannot be started.
         """
         ...
 
@@ -196,7 +197,7 @@ class Sandbox(Protocol):
             reuse: number of jobs after which a box is replaced; 1 for a new box per job.
 
         Raises:
-            SandboxUnavailable: if no box can be started.
+            SandboxUnavailable: if no box can be started, or the environment does not work in it.
         """
         ...
 
@@ -230,7 +231,7 @@ class Box(Protocol):
         ...
 
     def end(self) -> str:
-        """Kill and remove the box. Return why it had already ended, or an empty text.
+        """Kill and remove the box. Return why it had already ended or cannot be removed; otherwise an empty text.
 
         Any thread may call this, repeatedly. It never raises.
         """

@@ -67,7 +67,7 @@ def lock(
 
 
 def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report, python: str | None = None) -> Path:
-    """Return a folder with exactly the wheels of `lock`'s result, and the project's metadata without its code.
+    """Return a folder with exactly the wheels that `lock` resolves to, and the project's metadata without its code.
 
     Arguments and errors are those of `lock`. An existing folder needs no network.
     """
@@ -85,7 +85,7 @@ def fetch(requirements: Sequence[str], project: str, cache: Path, report: Report
 
 
 def wheels(folder: Path) -> list[tuple[str, str]]:
-    """Return name and SHA-256 of each wheel in a folder, sorted by name."""
+    """Return the file name and SHA-256 of each wheel in a folder, sorted by name."""
     paths = sorted(path for path in folder.iterdir() if path.suffix == ".whl")
     return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths]
 

@@ -1,6 +1,6 @@
 """The agreement study: do `incontext`'s measurements predict published models? ``python -m scripts.agreement``.
 
-Writes docs/agreement.md and its pictures from the shipped results. The rules are in scripts/agreement.md.
+Writes a section of docs/agreement.md and its pictures from the shipped results. The rules are in scripts/agreement.md.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ class Rows:
         return np.asarray(self.values[metric][places[0]] - self.values[metric][places[1]])
 
     def apart(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
-        """Return for each pair whether its gains differ significantly by the board's test, corrected for all pairs."""
+        """Return for each pair of strategies whether their gains differ significantly, corrected for all pairs."""
         sums = np.stack([stats.clustered(self.gap(*pair), self.codes).sums for pair in pairs])
         return [p <= signflip.ALPHA for p in signflip.step_down(sums, seed=_SEED).p.tolist()]
 
     def told(self) -> list[tuple[str, str]]:
-        """Return the pairs of ranked strategies that differ significantly, each with the better strategy first."""
+        """Return the pairs of ranked strategies whose gains differ significantly, each with the better one first."""
         pairs = list(itertools.combinations([name for name in self.strategies if not is_control(name)], 2))
         told = [pair for pair, is_apart in zip(pairs, self.apart(pairs), strict=True) if is_apart]
         return [pair if self.gap(*pair).mean() > 0 else pair[::-1] for pair in told]
@@ -108,13 +108,13 @@ def order(ruler: Rows, judge: Rows) -> Answer:
 
 
 def order_of_scores(ruler: Rows, judge: Rows) -> Answer:
-    """Answer question A2: the rank correlations of the ruler's mean gains with the judge's mean ES and ID-F1."""
+    """Answer question A2: rank correlations of the first model's mean gains with the second's mean ES and ID-F1."""
     found = [float(spearmanr(ruler.means(), judge.means(metric)).statistic) for metric in ("es", "id_f1")]
     return _correlation(found, 0.8)
 
 
 def signs(ruler: Rows, judge: Rows) -> Answer:
-    """Answer question A3: the shares of the ruler's significant pairs with the same sign in the judge's gain and ES."""
+    """Answer question A3: how often the first model's significant pairs keep their sign in the second's gain or ES."""
     told = ruler.told()
     if not told:
         return Answer("none is significant", None)
@@ -124,7 +124,7 @@ def signs(ruler: Rows, judge: Rows) -> Answer:
 
 
 def by_sample(ruler: Rows, judge: Rows) -> Answer:
-    """Answer question A4: the rank correlation of gains per line within repositories, pooled over strategies."""
+    """Answer question A4: the rank correlation of both models' gains for single lines, within repositories."""
     others = [name for name in ruler.strategies if name != _BASE]
     these, those = (np.stack([rows.gap(name, _BASE) for name in others]) for rows in (ruler, judge))
     return _correlation([pooled_ranks(these, those, ruler.codes)], 0.5)
@@ -145,7 +145,7 @@ def pooled_ranks(these: stats.Array, those: stats.Array, codes: stats.Codes) -> 
 
 
 def contrasts(ruler: Rows, judge: Rows) -> Answer:
-    """Answer question A5: whether both models agree on two differences that the papers discuss."""
+    """Answer question A5: whether both models agree on InferCom's APIs, and on plain search minus RepoCoder."""
     told = [rows.apart([pair])[0] for pair in _CONTRASTS for rows in (ruler, judge)]
     gaps = [float(rows.gap(*pair).mean()) for pair in _CONTRASTS for rows in (ruler, judge)]
     texts, fine = [], []
@@ -194,7 +194,7 @@ QUESTIONS = (
 
 
 def rows_of(label: str, other: str, language: str) -> tuple[Rows, Rows] | None:
-    """Return two models' values for their common strategies and lines; None if the models share none."""
+    """Return two models' values for their common strategies and lines of a language; None if they share none."""
     models: dict[str, list[ReferenceResults]] = {}
     for results in reference.models(LITE).values():
         models.setdefault(results.model, []).append(results)
@@ -231,7 +231,7 @@ def _cell(answer: Answer) -> str:
 
 
 def outcome(both: Mapping[str, tuple[Rows, Rows]]) -> str:
-    """Return the study's result: the questions that failed in each language, and what follows."""
+    """Return the study's result: the questions that failed in each language, and the consequence for boards."""
     verdicts, failing = [], []
     for language, pair in both.items():
         answers = {question.name: question.ask(*pair).passed for question in QUESTIONS if question.decides}
@@ -335,7 +335,7 @@ def pictures(both: Mapping[str, tuple[Rows, Rows]]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write docs/agreement.md and its pictures."""
+    """Write the study into docs/agreement.md, and write its pictures."""
     both = {language: pair for language in LANGUAGES if (pair := rows_of(COPY_MODEL, JUDGE, language))}
     write_section(PAGE, BEGIN, END, text(both))
     for name, picture in pictures(both).items():

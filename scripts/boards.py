@@ -1,4 +1,4 @@
-"""Writes all boards of home folders, to compare versions of ctxbench: ``python -m scripts.boards OUT FOLDER...``."""
+"""Writes the boards of home folders, to compare versions of ctxbench: ``python -m scripts.boards OUT FOLDER...``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ seen = 2026-01-01
 
 
 def boards(home: Path) -> Iterator[tuple[str, str]]:
-    """Yield (file name, text) for each board, report and dashboard page of a home folder."""
+    """Yield (file name, text) for the boards, reports and dashboard pages of a home folder, with various options."""
     rates = home / "rates.toml"
     rates.write_text(TOKENS, encoding="utf-8")
     for form in FORMATS:
@@ -107,7 +107,7 @@ def _content(element: Any) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the boards of the given home folders; return the exit code."""
+    """Write the texts of `boards` for each home folder into a folder of its own in OUT; return 0, the exit code."""
     out, *homes = map(Path, arguments)
     for home in homes:
         folder = out / home.name

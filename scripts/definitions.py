@@ -1,4 +1,4 @@
-"""Compares ctxbench's definitions with jedi's in docs/metrics.md: ``python -m scripts.definitions --home HOME``."""
+"""Compares ctxbench's definitions with jedi's, for docs/metrics.md: ``python -m scripts.definitions --home HOME``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAME = "same file and line"
 
 
 class Jedi:
-    """Looks up names with jedi, in files of repositories that are written to a folder."""
+    """Looks up definitions with jedi, in copies of repositories' files that it writes to a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._projects = folder, dict[str, jedi.Project]()
@@ -45,7 +45,7 @@ class Jedi:
         return self._projects[repo]
 
     def places(self, repo: str, snapshot: Snapshot, path: str, line: int, column: int) -> list[tuple[str, int]]:
-        """Return the repository's (file, line) pairs that define the name at a position."""
+        """Return (path, 0-based line) of each definition, within the repository, of the name at a position."""
         project = self._project(repo, snapshot)
         script = jedi.Script(snapshot.texts[path], path=project.path / path, project=project)
         names = script.goto(line + 1, column, follow_imports=True, follow_builtin_imports=False)
@@ -65,7 +65,7 @@ def position(snapshot: Snapshot, sample: Sample, use: Use) -> tuple[int, int] | 
 
 
 def outcomes(samples: tuple[Sample, ...], snapshots: dict[str, Snapshot]) -> Iterator[tuple[Sample, Use, str]]:
-    """Yield (sample, use, outcome) for each used name: whether ctxbench and jedi find the same definition."""
+    """Yield (sample, use, outcome) for each name that a sample needs: how ctxbench's and jedi's definitions compare."""
     diagnostics = Diagnostics(lambda: snapshots)
     with tempfile.TemporaryDirectory() as folder:
         asked = Jedi(Path(folder))

@@ -1,7 +1,7 @@
 """Measures the context engines: ``python -m scripts.engine_results HOME [NAME [LIMIT [GENERATOR]]]``.
 
-Completes runs over the standard set NAME, and writes docs/results.md. With a LIMIT, it runs the third-party engines
-over the first LIMIT samples, and also writes docs/engines.md if GENERATOR is the default.
+Completes runs over the standard set NAME, and writes a section of docs/results.md. With a LIMIT, all strategies and
+third-party engines run over the first LIMIT samples, and docs/engines.md is also written if GENERATOR is the default.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 def measure(home: Home, name: str, first: int | None = None, generator: str = COPY_MODEL) -> list[RunTable]:
     """Build the set and complete its runs; return the runs' tables.
 
-    With `first`, third-party engines run too, over this number of samples.
+    With `first`, third-party engines run too, and all strategies run over this number of samples.
 
     Raises:
         InputFault: if the set cannot be built.
-        MachineFault: if the machine lost samples.
+        MachineFault: if the machine lost samples, unless `first` is given.
     """
     if name not in sets.names(home):
         cli.main(args=["samples", "build", name, "--set", name, "--home", str(home.root)], standalone_mode=False)
@@ -124,7 +124,7 @@ _COLUMNS = {
 
 
 def leak_lines(tables: Sequence[RunTable]) -> Iterator[str]:
-    """Yield the lines of a table: each engine's gain in shared mode compared with per-file mode."""
+    """Yield the lines of a table: each engine's copyable bits in shared mode minus those in per-file mode."""
     yield f"| `shared` minus `per-file`, bits | {' | '.join(LANGUAGES.values())} |"
     yield "|---|---|---|"
     for engine in ENGINES:
@@ -144,7 +144,7 @@ def _table(tables: Sequence[RunTable], engine: str, language: str) -> RunTable:
 
 
 def budget_text(group: Group) -> str:
-    """Return the curves over budgets in a language as a Markdown table."""
+    """Return a Markdown table of each strategy's values by budget, for the rows of one language."""
     drawn = curves(group)
     assert isinstance(drawn, Curves), drawn
     table = drawn.table()
@@ -155,7 +155,7 @@ def budget_text(group: Group) -> str:
 
 
 def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
-    """Yield the paragraphs on a standard set: its boards, and for the lite set also shared mode and budgets."""
+    """Yield the paragraphs on a standard set: boards, and for the lite set also results of shared mode and budgets."""
     whole = [table for table in tables if table.run.samples == name and BUDGET not in table.run.strategy]
     samples = {table.run.language: table.sample for table in whole}
     count = sum(map(len, samples.values()))
@@ -181,7 +181,7 @@ def parts(tables: Sequence[RunTable], name: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """Cost of an engine's index (maximum over trees), and whether a second index gives the same answers."""
+    """An engine's index: bytes of memory and disk (maximum over trees), and how often two indices answer equally."""
 
     memory: int
     disk: int
@@ -191,7 +191,7 @@ class Built:
 
 
 def built(home: Home, sample_set: sets.SampleSet, samples: Sequence[Sample], engine: str) -> Built:
-    """Index the tree of each sample's file twice in fresh sandboxes, and query both."""
+    """Index the tree of each sample's file twice in fresh boxes, query both indices, and compare their answers."""
     recipe, sandbox = read(engine), back_end(home, None)
     sandbox.prepare(with_resident(recipe.environment), lambda _: None)
     snapshots = sets.snapshots(home, sample_set, {sample.repo for sample in samples})
@@ -285,7 +285,7 @@ def _sample_lines(
 
 
 def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterator[str]:
-    """Yield the paragraphs on third-party engines."""
+    """Yield the paragraphs on a board of strategies and engines, including third-party ones."""
     tables = [
         table
         for table in measure(home, name, first, generator)
@@ -300,7 +300,7 @@ def installed_parts(home: Home, name: str, first: int, generator: str) -> Iterat
 
 
 def main(home: str, name: str = LITE, limit: str = "", generator: str = COPY_MODEL) -> None:
-    """Complete missing runs, and write the section of the set or of the third-party engines."""
+    """Complete missing runs, and write the section of docs/results.md on the set, or with a limit on all engines."""
     place = Home(Path(home).absolute())
     if not limit:
         text = "\n\n".join(parts(measure(place, name), name))

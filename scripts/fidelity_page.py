@@ -1,4 +1,4 @@
-"""Writes the differences from the papers into docs/fidelity.md: ``python -m scripts.fidelity_page``.
+"""Writes how strategies differ from their papers into docs/fidelity.md: ``python -m scripts.fidelity_page``.
 
 With checkouts of the authors' programs, it counts again how many prompts are equal:
 
@@ -69,7 +69,7 @@ release), and no view shows functions after the cursor. Brackets count differing
 
 
 def written(text: str) -> str:
-    """Return a page with this script's text between its marker lines."""
+    """Return the text of a page, with this script's section between its marker lines."""
     head, _, rest = text.partition(BEGIN)
     return f"{head}{BEGIN}\n{_section()}\n{END}{rest.partition(END)[2]}"
 
@@ -163,7 +163,7 @@ class _Task:
 
 
 def given_summary(prompt: str) -> str:
-    """Return a fixed summary instead of a model's: words of the code, and a digest of the whole prompt."""
+    """Return a summary in place of a model's: words of the prompt's code, and four digits of the prompt's digest."""
     words = re.findall(r"[^\W\d_]{3,}", prompt.rpartition("code:\n")[2].rpartition("summary:")[0])
     return " ".join([*dict.fromkeys(word.lower() for word in words[:12]), sha256(prompt)[:4]])
 

@@ -1,4 +1,4 @@
-"""Ten sentences on whether the papers' findings hold with published models, for `scripts.model_results`."""
+"""Lists whether ten findings of the InferCom and ICL-strategies papers hold with published models."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FINDINGS = (
 
 
 def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
-    """Return the samples of each strategy in files of one model, by strategy."""
+    """Return strategy -> sample id -> (run, index of the sample in the run's columns), from files of one model."""
     found: dict[str, dict[str, tuple[ReferenceRun, int]]] = defaultdict(dict)
     for results in files:
         for run in results.runs:
@@ -79,7 +79,7 @@ def held(files: Iterable[ReferenceResults]) -> Mapping[str, Held]:
 
 
 def sentences(files: Mapping[Kind, Sequence[ReferenceResults]]) -> str:
-    """Return the ten sentences, one per finding. `files` maps the kind of sample to one model's files."""
+    """Return a Markdown list with an item per finding. `files` maps each kind of sample to one model's result files."""
     rows = {kind: held(of_kind) for kind, of_kind in files.items()}
     samples = {
         kind: {sample.id: sample for file in of_kind for sample in file.samples} for kind, of_kind in files.items()
@@ -109,7 +109,7 @@ def _sentence(finding: Finding, rows: Mapping[str, Held], samples: Mapping[str, 
 def difference(
     finding: Finding, rows: Mapping[str, Held], samples: Sequence[Sample], profile: str, metric: str, scale: float
 ) -> Estimate:
-    """Return the mean lead of the finding's better strategy, over the samples."""
+    """Return the mean lead of the finding's better strategy in a metric over the samples, with its interval."""
 
     def value(strategy: str, sample: Sample) -> float:
         run, place = rows[strategy][sample.id]
@@ -126,7 +126,7 @@ def _verdict(own: Estimate) -> str:
 
 
 def printed(finding: Finding, language: str) -> float:
-    """Return the mean of the differences that the paper prints, over its models and benchmarks."""
+    """Return the mean lead of the better strategy that the paper prints, over its models and benchmarks."""
     column = "em" if finding.kind is Kind.LINE else "avg"
     values: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
     for table in map(paper_tables.table, finding.tables):

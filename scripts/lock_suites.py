@@ -35,7 +35,7 @@ def with_lock(text: str, lock: tuple[str, ...]) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Resolve each suite and write its manifest."""
+    """Resolve the versions of each named suite, or of every unpinned one, and write them into its manifest."""
     loaded = [manifest.load(name) for name in names or manifest.builtin_names()]
     with tempfile.TemporaryDirectory() as scratch:
         home = Home(Path(scratch))

@@ -33,7 +33,7 @@ from scripts.reference_results import LANGUAGES, PAGE, interval_text, published_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The rows to measure with a model. The shipped file has the plan's name."""
+    """The rows to measure with a model, for one shipped file of results."""
 
     model: str
     kind: Kind = Kind.LINE
@@ -44,7 +44,7 @@ class Plan:
 
     @staticmethod
     def set_of(kind: Kind) -> str:
-        """Return the standard set for plans of a kind."""
+        """Return the name of the standard set for plans of a kind."""
         return LITE if kind is Kind.LINE else WHOLE
 
     @property
@@ -100,7 +100,7 @@ LITE, WHOLE = "ctxbench-2-lite", "ctxbench-2"
 
 
 def canonical(strategy: str) -> str:
-    """Return the stored spec of a strategy or a control."""
+    """Return the spec under which results store a strategy or a control."""
     return strategy if is_control(strategy) else resolve(strategy).spec
 
 
@@ -197,7 +197,7 @@ def _run(home: Home, sample_set: SampleSet, plan: Plan, strategy: str, limit: in
 
 
 def table(results: ReferenceResults, language: str) -> str:
-    """Return the rows of a model in a language as a Markdown table."""
+    """Return a Markdown table of a model's results in a language, one row per strategy."""
     here = [place for place, sample in enumerate(results.samples) if sample.language == language]
     repos = [results.samples[place].repo for place in here]
     lines = [f"| strategy | {' | '.join(_HEADINGS)} |", f"|---|{'---:|' * len(_HEADINGS)}"]
@@ -232,7 +232,7 @@ def page() -> str:
 
 
 def findings_page() -> str:
-    """Return the sentences on the papers' findings, from the results of the models in `FOUND_WITH`."""
+    """Return the list of `scripts.findings`, checked with the results of the models in `FOUND_WITH`."""
     of_model = {kind: reference.models(Plan.set_of(kind), kind).values() for kind in FOUND_WITH}
     return findings.sentences(
         {kind: [file for file in files if file.model == FOUND_WITH[kind]] for kind, files in of_model.items()}
@@ -247,7 +247,7 @@ def _measured(label: str, results: ReferenceResults) -> str:
 
 
 def functions_table(results: ReferenceResults) -> str:
-    """Return the number of passing functions of each language, one row per strategy, as a Markdown table."""
+    """Return a Markdown table of passing functions by language, mean ES and tokens shown, one row per strategy."""
     languages = {name: [s.language == language for s in results.samples] for language, name in LANGUAGES.items()}
     heads = [f"{name}, of {sum(here)}" for name, here in languages.items()]
     lines = [f"| strategy | {' | '.join(heads)} | ES | tokens shown |", "|---|---:|---:|---:|---:|"]

@@ -1,7 +1,7 @@
 """Checks for vague names, stilted phrases and public class names used twice; part of `make lint`.
 
 ``python -m scripts.names`` prints the share of vague names and of stilted texts of each package. It returns 1 if a
-share is over its limit, or if two public classes have the same name. ``--phrases`` lists the texts.
+share is over its limit, or if two public classes have the same name. ``--phrases`` lists the stilted texts.
 """
 
 from __future__ import annotations

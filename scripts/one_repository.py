@@ -1,8 +1,8 @@
-"""Measures the test within one repository: ``python -m scripts.one_repository HOME``.
+"""Measures the significance test within one repository: ``python -m scripts.one_repository HOME``.
 
-Runs two strategies over each repository of the standard set, and writes the rates of false and true findings into
-docs/statistics.md. ``HOME/commits.json`` may contain the last commit of each sample's line, by repository and sample.
-``--tables`` skips the runs.
+Runs two strategies over each repository of the standard set, and writes the rates of false positives and of detected
+differences into docs/statistics.md. ``HOME/commits.json`` may contain the last commit of each sample's line, by
+repository and sample. ``--tables`` skips the runs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BOUND = 0.06
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """Paired differences of one metric on samples of one repository, and their groups."""
+    """Paired differences of one metric on samples of one repository, and the samples' groups."""
 
     repo: str
     metric: str
@@ -56,7 +56,7 @@ class Differences:
     def drawn(
         self, unit: str, level: str, samples: int, *, swapped: bool, effect: float, random: np.random.Generator
     ) -> Array:
-        """Draw sets whose true mean difference is `effect`; return sums by unit, shape (`CHUNK`, units).
+        """Draw sets of differences with true mean `effect`; return sums by unit, shape (`CHUNK`, units).
 
         Whole groups of `level` are drawn with replacement, `samples` per set on average. Samples per file are limited
         as in `ctxbench samples build`. `unit` is the unit that the test flips. If `swapped`, the two strategies change
@@ -230,7 +230,7 @@ def leads_lines(measured: Sequence[Differences]) -> Iterator[str]:
 
 
 def power_lines(measured: Sequence[Differences]) -> Iterator[str]:
-    """Yield the lines of the table of detected differences: the share of sets in which the test finds a true one."""
+    """Yield the lines of the table of power: the share of sets in which the test finds the true difference."""
     yield f"| metric | true difference | {' | '.join(f'{n} samples' for n in SAMPLES)} |\n"
     yield f"|---|---:|{'---:|' * len(SAMPLES)}\n"
     for metric in METRICS:

@@ -1,4 +1,4 @@
-"""Write harness/paper_tables.json, the record of the papers' tables, from a transcription.
+"""Write harness/paper_tables.json, the tables of the ICL-strategies and InferCom papers, from a transcription.
 
 ``python -m scripts.paper_tables TRANSCRIPTION.json``. Each row of a table becomes one line: its preset, the strategy
 that computes it here, the printed numbers and their origin, doubts about them, and reasons for missing numbers. The

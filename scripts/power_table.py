@@ -1,4 +1,4 @@
-"""Simulates boards, and writes tests' power and intervals' coverage into docs/statistics.md. Tests import it too."""
+"""Simulates boards; writes power of tests and coverage of intervals into docs/statistics.md. Unit tests import it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedBoard:
-    """A simulated board. The unit of means and noise is the standard deviation of repositories' preferences."""
+    """A simulated board. Means and noise are in standard deviations of repositories' preferences for strategies."""
 
     effects: Sequence[float]
     """True mean of each strategy. Equal means are true null hypotheses."""
@@ -44,11 +44,11 @@ class SimulatedBoard:
     """Distribution of preferences: ``heavy`` is Student's t with 2 degrees of freedom, which has no variance;
     ``skewed`` is exponential."""
     correlation: float = 0.0
-    """Correlation of neighbouring strategies; high for variants of one strategy."""
+    """Correlation of a repository's preferences for neighbouring strategies; high for variants of one strategy."""
     missing: float = 0.0
-    """Share of (strategy, repository) pairs without a sample."""
+    """Share of (strategy, repository) pairs without samples."""
     interaction: float = 1.0
-    """Scale of the preferences; 0 for none."""
+    """Factor of the repositories' random preferences for strategies; 0 for no preferences."""
     noise: float = 0.6
     baseline: int | None = None
     """Index of the strategy that all others are tested against; None to test all pairs."""
@@ -61,7 +61,7 @@ class SimulatedBoard:
 
     @property
     def true_nulls(self) -> NDArray[np.bool_]:
-        """Whether both strategies of each pair have the same true mean."""
+        """For each pair, whether both strategies have the same true mean."""
         return np.array([self.effects[a] == self.effects[b] for a, b in self.pairs])
 
     def sums(self, random: np.random.Generator) -> Array:
@@ -155,12 +155,12 @@ class TwoLevels:
         return scores, codes
 
     def gaps(self, random: np.random.Generator) -> list[stats.Clustered]:
-        """Draw the paired differences between each row and the baseline, which is the last row."""
+        """Draw the paired differences between each other row and the baseline, which is the last row."""
         scores, codes = self.values(random)
         return [stats.clustered(scores[row] - scores[-1], codes) for row in range(self.rows - 1)]
 
     def simulated(self, runs: int = RUNS) -> float:
-        """Return how often the first row differs significantly from the baseline."""
+        """Return the share of simulated boards on which the first row differs significantly from the baseline."""
         random = np.random.default_rng(5)
         tested = (step_down(np.array([gap.sums for gap in self.gaps(random)]), seed="s").p[0] for _ in range(runs))
         return float(np.mean([p <= signflip.ALPHA for p in tested]))
@@ -204,7 +204,7 @@ COVERAGE_HEAD = """| repositories | of even sizes | of uneven sizes |
 
 
 def coverage(repositories: int, *, uneven: bool, runs: int = 4 * RUNS) -> float:
-    """Return how often a 95% interval over simulated repositories contains the true mean."""
+    """Return the share of 95% intervals over simulated repositories that contain the true mean."""
     random = np.random.default_rng(4)
     centre, held = 50.0, 0
     for _ in range(runs):

@@ -171,7 +171,7 @@ def _columns(kind: Kind) -> dict[str, Callable[[Row], str]]:
 
 
 def board_summary(group: Group) -> str:
-    """Return sentences on a language's board: the gain of random windows, or that no difference is significant."""
+    """Return sentences on a language's board: random windows' copyable bits, or that no difference is significant."""
     ranked = [row for row in group.rows if row.rank_low]
     if not any(row.beats for row in ranked):
         return (
@@ -292,7 +292,7 @@ def board_parts(results: ReferenceResults, groups: Sequence[Group]) -> Iterator[
 
 
 def main(home: str = "", *kinds: str) -> None:
-    """Write docs/results.md, after building the files if a home is given."""
+    """Write the boards and pictures of docs/results.md, after building the result files if a home is given."""
     for kind in (map(Kind, kinds) if kinds else Kind) if home else ():
         path = make(Home(Path(home).absolute()), kind)
         say(f"{path}: {path.stat().st_size:,} bytes")

@@ -18,7 +18,7 @@ _IN_TABLE = (1, 10, 100, 1000)
 
 
 def table(settings: Mapping[str, Sequence[Point]], merge: float) -> str:
-    """Return the page's table: throughput, the workers that saturate a shared resource, and this bottleneck."""
+    """Return the page's table: throughput, the number of workers that saturates a shared resource, and its name."""
     head = " | ".join(f"{count:,} worker{'s' * (count > 1)}" for count in _IN_TABLE)
     lines = [f"| samples per second | {head} | saturates at | bottleneck |", f"|---|{'---|' * (len(_IN_TABLE) + 2)}"]
     for name, points in settings.items():

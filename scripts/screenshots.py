@@ -57,7 +57,7 @@ def take(
 
 
 def of_a_model(home: Path) -> dict[str, str]:
-    """Return the URL's query for the first stored set with answers of a published model; empty without one."""
+    """Return the URL query that selects the first set with answers of a Hugging Face model; empty without one."""
     with open_reader(Home(home).database) as store:
         sets = [
             stored.samples for stored in stored_sets(store) if any(of.startswith("hf(") for of in stored.generators)
@@ -66,7 +66,7 @@ def of_a_model(home: Path) -> dict[str, str]:
 
 
 def budgets(home: Path) -> dict[str, str]:
-    """Return the URL's query for the cost page with curves over budgets; empty if no run sets a budget."""
+    """Return the URL query that shows curves over budgets on the cost page; empty if no run sets a budget."""
     with open_reader(Home(home).database) as store:
         names = Counter(table.run.samples for table in run_tables(store) if "budget=" in table.run.strategy)
     return {"samples": names.most_common(1)[0][0], "language": "python"} if names else {}

@@ -1,11 +1,11 @@
 """Writes sandbox/docker/seccomp.json, the system calls that a container may make: python -m scripts.seccomp_profile.
 
-The profile allows the calls of the guest's own filter (`sandbox.guest.permitted`), and the calls that install it, for
-images without a guest. All other calls fail with EPERM, so a call of a later kernel is refused until it is added here.
-BLOCKED lists the calls that must never be allowed, with reasons; a test checks it. Only the machine's own 64-bit ABI is
-allowed, because the 32-bit `socketcall` bypasses a filter on `socket`: a filter cannot read its arguments. Comparisons
-mask the low half of an argument, because the engine's filter compares 64 bits although the kernel reads only 32 of an
-`int`.
+The profile allows the calls that the guest's own filter allows (`sandbox.guest.permitted`), and those that install this
+filter. It also protects images without a guest. Other calls fail, by default with EPERM, so a call of a later kernel is
+refused until it is added here. BLOCKED lists the calls that must never be allowed, with reasons; a test checks it. Only
+the machine's own 64-bit ABI is allowed, because the 32-bit `socketcall` bypasses a filter on `socket`: a filter cannot
+read its arguments. Comparisons use only an argument's low half, because Docker's filter compares 64 bits although the
+kernel reads only 32 of an `int`.
 """
 
 from __future__ import annotations

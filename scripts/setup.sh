@@ -1,6 +1,6 @@
 #!/bin/sh
 # Create .venv and install ctxbench into it: scripts/setup.sh [EXTRA,…]
-# It uses uv if pip can install it (seconds), or pip. It reports in one line what it could not do.
+# It uses uv (seconds) if pip can install uv, otherwise pip. It reports each failed step in one line.
 set -eu
 cd "$(dirname "$0")/.."
 extras="${1:-}"
@@ -53,7 +53,7 @@ with_uv() {
     [ -z "$certificates" ] || export SSL_CERT_FILE="$certificates"
     if [ -n "${PIP_FIND_LINKS:-}" ] && [ -d "$PIP_FIND_LINKS" ]; then export UV_FIND_LINKS="$PIP_FIND_LINKS"; fi
     # Compile now: with PYTHONDONTWRITEBYTECODE, as in many containers, every command would compile again.
-    # uv's own certificates lack those that a company adds to the system's.
+    # Use the system's certificates: uv's own lack those that a company adds.
     UV_SYSTEM_CERTS=true UV_PYTHON_DOWNLOADS=never "$tools/bin/uv" pip install -q --compile-bytecode --python "$venv/bin/python" -e "$target" -c constraints/cpu.txt
 }
 with_pip() {

@@ -68,7 +68,7 @@ def commands_page() -> str:
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Yield (full name, command) for every command and subcommand."""
+    """Yield (full name, command) for every command and subcommand that is not hidden."""
     yield from _walk("ctxbench", cli)
 
 

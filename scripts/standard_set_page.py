@@ -1,4 +1,4 @@
-"""Writes tables of the built standard sets into docs/standard-set.md and bench/standard/README.md.
+"""Writes tables and a picture of the built standard sets into docs/ and bench/standard/README.md.
 
 ``python -m scripts.standard_set_page HOME``: HOME contains the sets ``ctxbench-2`` and ``ctxbench-2-functions``, built
 by ``ctxbench samples build NAME --set ctxbench-2``, the latter with ``--kind function``.
@@ -32,7 +32,7 @@ _LINES, _USABLE = (1_000.0, 100_000.0), (30.0, 10_000.0)
 
 
 def domains_table() -> str:
-    """Return a Markdown table of domains and their repositories in each language. Those in `lite` are bold."""
+    """Return a Markdown table of domains and their repositories per language. Those of ctxbench-2-lite are bold."""
     members, lite = standard.load(NAME), standard.load(f"{NAME}-lite").domains
     language = {repository.name: str(repository.language) for repository in members.manifests}
     names: dict[str, dict[str, list[str]]] = {domain: {} for domain in sorted(set(members.domains.values()))}
@@ -46,7 +46,7 @@ def domains_table() -> str:
 
 
 def code_lines(repository: Snapshot) -> int:
-    """Return the number of lines with code, without blank lines, comments, tests and copies of other projects."""
+    """Return a repository's number of lines of code, without blank lines, comments, tests and copied projects."""
     texts = (text for path, text in repository.texts.items() if not is_test_or_vendored(path))
     return sum(_lines_with_code(text, repository.language) for text in texts)
 
@@ -65,7 +65,7 @@ def _lines_with_code(text: str, language: Language) -> int:
 def table(
     repositories: Mapping[str, Mapping[str, Any]], tested: Mapping[str, Mapping[str, Any]], code: Mapping[str, int]
 ) -> str:
-    """Return a Markdown table of the repositories, from both sets' manifests (`repositories`, `tested`) and `code`."""
+    """Return a Markdown table of repositories, from the manifests `repositories`, `tested` and line counts `code`."""
     columns = ("", "repository", "version", "released", "domain", "language", "licence", *_COUNTS)
     return "\n".join(
         [
@@ -99,7 +99,7 @@ def _rows(
 
 
 def picture(repositories: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return an SVG with a point per repository: its size against the number of lines that can be samples."""
+    """Return an SVG with a point per repository: its number of lines (x), and how many of them can be samples (y)."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
         'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'

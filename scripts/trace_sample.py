@@ -1,4 +1,4 @@
-"""Print the files that one sample passes from `run` to its stored score, in order.
+"""Print the source files of ctxbench that process one sample, from `run` to its stored score, in order of use.
 
 A file counts if one of its functions is called before the score is stored. The end of the run and its summary do not
 count. The strategy runs in this process instead of a cell, and the result goes to a temporary database.
@@ -34,7 +34,7 @@ _ROOMS = tuple(Path(folder) for folder in ctxbench.__path__)
 
 
 class Trace:
-    """Records files in the order of the first call of one of their functions."""
+    """Records ctxbench's source files in the order of the first call of one of their functions."""
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}

@@ -104,7 +104,7 @@ class Exploration:
         self.flags: list[str] = []
 
     def places(self) -> list[Place]:
-        """Explore until done. Return the places to show, most useful first."""
+        """Explore until the model chooses places, or its steps or tokens run out. Return the places, best first."""
         for step in range(1, self._steps + 1):
             last = step == self._steps or self._room <= 0
             places = self._step(last=last)
@@ -212,7 +212,7 @@ _TYPES: Mapping[str, type] = {"string": str, "integer": int, "strings": list}
 
 
 class Refusal(Exception):
-    """A tool call with invalid arguments. The model receives the message."""
+    """An invalid tool call. The model receives the message."""
 
 
 class Tools:
@@ -236,7 +236,7 @@ class Tools:
         self.named: list[Place] = []
 
     def answer(self, call: ToolCall, most: int) -> str:
-        """Return the result of a tool call, except `show`, in at most `most` tokens.
+        """Return the result of a tool call other than `show`, truncated to `most` tokens.
 
         Raises:
             Refusal: if the tool does not exist, or an argument is wrong.
@@ -245,10 +245,10 @@ class Tools:
         return _joined(self._answers[call.name](**arguments), most)
 
     def places(self, call: ToolCall) -> list[Place]:
-        """Return the places in a `show` call, without text that is missing or already in the prompt.
+        """Return the places in a `show` call, without lines that do not exist or are already in the prompt.
 
         Raises:
-            Refusal: if no place remains.
+            Refusal: if an argument is wrong, or no place remains.
         """
         texts = [text for text in arguments_of(call)["places"] if isinstance(text, str)]
         places = [place for text in texts if (place := self._place(text)) is not None]

@@ -20,15 +20,15 @@ TRIMMED, FAILED = "overflow_trimmed", "overflow_failed"
 
 
 class BlockKind(StrEnum):
-    """What a prompt block contains. The built-in copy generator uses it to find retrieved code."""
+    """Kind of a prompt block's content. The built-in copy generator finds retrieved code by this kind."""
 
     INFILE = "infile"
-    """The target file up to the cursor. The last block of every line prompt."""
+    """Text of the target file before the cursor. The last block of every line prompt that a strategy returns."""
     SIMILAR = "similar"
     API = "api"
     """Signatures, summaries or documentation of the repository's functions and classes."""
     TEXT = "text"
-    """Fixed text: instructions, headers, separators."""
+    """Other text, such as instructions, headers and separators."""
     AFTER = "after"
     """The target file after the cursor. Only the harness adds it, for fill-in-the-middle runs."""
     MARK = "mark"
@@ -55,7 +55,7 @@ class Context:
 
     @classmethod
     def ranked(cls, snippets: Iterable[Snippet]) -> Context:
-        """Sort snippets by score, best first; ties by path and line.
+        """Return a context with the snippets sorted by score, best first; ties by path and line.
 
         Raises:
             InputFault: if a snippet's field has a wrong type or value.
@@ -65,7 +65,7 @@ class Context:
         return cls(tuple(sorted(context.snippets, key=lambda s: (-s.score, s.path, s.start, s.end))))
 
     def top(self, count: int) -> Context:
-        """Return the best `count` snippets."""
+        """Return a context with the first `count` snippets."""
         return Context(self.snippets[:count])
 
 
@@ -78,11 +78,11 @@ class Block:
     places: tuple[Place, ...] = ()
     score: float | None = None
     cut: bool = False
-    """Whether the text was shortened to fit the budget."""
+    """Whether the text was shortened, for example to fit the budget."""
 
 
 def text_block(text: str) -> Block:
-    """Return a block of fixed text."""
+    """Return a block of the kind `TEXT`."""
     return Block(kind=BlockKind.TEXT, text=text)
 
 
@@ -94,7 +94,7 @@ class Dropped:
     places: tuple[Place, ...]
     score: float | None
     reason: str
-    """``budget``, ``limit``, or the strategy's own reason."""
+    """Reason for dropping the block: ``budget``, ``limit``, or the strategy's own reason."""
     tokens: int = 0
     """Length in `ctxcode-1` tokens; 0 if unknown."""
 

@@ -108,7 +108,7 @@ class Message:
     def read(cls, answer: str) -> Message:
         """Parse a model's answer in the text format.
 
-        A malformed call remains text. An answer that consists only of calls without tags is also parsed.
+        A malformed call stays text. If an answer lacks tags and all its JSON objects are calls, other text is dropped.
         """
         if _OPEN not in answer and (bare := _bare(answer)):
             return cls(role=Role.ASSISTANT, calls=bare)

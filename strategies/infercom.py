@@ -84,15 +84,15 @@ def infercom(  # noqa: PLR0913 - one keyword for each choice that a run can make
         uer, fsr: show the APIs found by usage example, and those found by summary.
         encoder: compares texts: an encoder's spec, ``bm25`` or ``jaccard``.
         k_uer, k_fsr: number of APIs by usage example, and by summary.
-        q2_partial: whether the second query joins the start of the cursor line to the draft, or drops it.
+        q2_partial: in the second query, ``join`` the start of the cursor line to the draft, or ``drop`` it.
         q2_lines: lines of the draft in the second query.
         window, stride: lines of a window, and from one window to the next.
-        context, similar: tokens of the whole prompt, and of the similar code at most.
+        context, similar: maximum tokens of the whole prompt, and of the similar code.
         infile: tokens for the in-file text.
         empty_header: show the header of the similar code even without blocks.
-        ue_quirks: build usage examples with the oddities of the release.
+        ue_quirks: build usage examples with the oddities of InferCom's release.
         own_file: also search the target file for similar code, above the part that the prompt shows.
-        repo_paths: show the repository's name before the paths of similar code too, as in Figure 7.
+        repo_paths: show the repository's name before the paths of similar code too (InferCom paper, Figure 7).
     """
     file_block = infile_block(query, infile)
     before = first_shown_line(query, infile) if own_file else 0
@@ -130,7 +130,7 @@ class ApiSearch:
     quirks: bool
 
     def unit(self, by: str) -> str:
-        """Return the spec of the indexed texts: the APIs' examples if `by` is ``usage``, or their ``summary``."""
+        """Return the spec of the search unit: APIs by usage example (`by` is ``usage``) or by summary (``summary``)."""
         return str(Spec(by, {"quirks": self.quirks}))
 
 
@@ -144,7 +144,7 @@ class Apis:
 
 
 def drafted_line(infile: str, draft: str) -> str:
-    """Return the cursor line joined with the draft's first line, unstripped, to search APIs by usage example.
+    """Return the cursor line joined with the draft's first nonblank line, unstripped, to search APIs by usage example.
 
     Without a draft, return the last line of the in-file text.
     """
@@ -317,15 +317,15 @@ def drafted_body(draft: str, query: Query) -> list[str]:
 
 
 def calls(body: list[str]) -> list[str]:
-    """Return the first `LINES` lines that call a function."""
+    """Return the first `LINES` lines of a body that call a function."""
     calling_lines = [line for line in body if any(name not in _NO_CALL for name in _CALL.findall(line))]
     return calling_lines[:LINES]
 
 
 def stretches(body: list[str]) -> list[str]:
-    """Split a body of more than `MOST` lines into parts of `LEAST` to `MOST` lines.
+    """Split a body into parts of `LEAST` to `MOST` lines. A body of up to `MOST` lines is one part.
 
-    Parts end at blank lines or before statements at the body's own depth if possible. The last may be shorter.
+    Parts end at blank lines or before statements at the body's own depth if possible. The last part may be shorter.
     """
     if len(body) <= MOST:
         return ["\n".join(body)]

@@ -52,7 +52,7 @@ def tokenize(text: str) -> list[str]:
 def build_infile(text: str, limit: int) -> str:
     """Return the last lines of `text` that have at most `limit` tokens, without counting newlines.
 
-    If even the last nonempty line is too long, return its last `limit` tokens. (The papers' release returns nothing
+    If even the last nonempty line is too long, return its last `limit` tokens. (InferCom's release returns nothing
     then.)
     """
     lines, _ = _shown_up_to(text)
@@ -143,14 +143,14 @@ def lines_before(query: Query, most: int, start: int = 0) -> list[str]:
 
 
 def unfinished_query(query: Query, size: int, start: int = 0) -> str:
-    """Return the query without a draft: up to `size` lines before the cursor line."""
+    """Return the search text without a draft: up to `size` lines before the cursor line."""
     return "\n".join(lines_before(query, size, start))
 
 
 def draft_query(
     query: Query, draft: str, size: int, *, start: int = 0, join: bool = True, first_only: bool = False
 ) -> str:
-    """Return the query with a draft: half a window of lines before the cursor line, then as many drafted lines.
+    """Return the search text with a draft: half a window of lines before the cursor line, then as many drafted lines.
 
     Args:
         size: window size in lines. Blank lines are left out, but those before the cursor are counted.
@@ -216,7 +216,7 @@ def framed(blocks: Sequence[Block], *, empty_header: bool = False) -> list[Block
 
 
 def drop_block(blocks: Sequence[Block], gone: int) -> list[Block]:
-    """Remove block `gone`, and its section's heading and gaps if the section becomes empty."""
+    """Remove the block at index `gone`, and its section's heading and gaps if the section becomes empty."""
     first, last = gone, gone + 1
     while first and _in_section(blocks[first - 1]):
         first -= 1
@@ -234,7 +234,7 @@ def _in_section(block: Block) -> bool:
 
 
 def is_retrieved(block: Block) -> bool:
-    """Return whether a block contains retrieved code, not the target file or fixed text."""
+    """Return whether a block contains retrieved code or descriptions of APIs."""
     return block.kind in (BlockKind.SIMILAR, BlockKind.API)
 
 
@@ -247,7 +247,7 @@ def similar_prompt(
     infile: int = HALF,
     empty_header: bool = False,
 ) -> Prompt:
-    """Return the line prompt: similar code, an empty line, the in-file text.
+    """Return a prompt in the similar-code layout: similar code, an empty line, the in-file text.
 
     Args:
         candidates: blocks of `fragment`, best first.

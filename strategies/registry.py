@@ -81,7 +81,7 @@ class Strategy(DeclaredStrategy):
 
     @property
     def summary(self) -> str:
-        """First line of its docstring."""
+        """First line of the docstring."""
         return self.registration.summary
 
     @property
@@ -154,7 +154,7 @@ class Bound(Generic[R]):
         """Languages that the strategy and its wrapped strategies accept; empty for all."""
         for own, is_none in ((strategy.kinds, not self.kinds), (strategy.languages, named and not self.languages)):
             if is_none:
-                cure = f"{spec.name} takes {listed(own)} samples only"
+                cure = f"wrap another strategy: {spec.name} takes {listed(own)} samples only"
                 raise InputFault(f"{self.spec} accepts no samples", cure=cure)
 
     @property
@@ -164,7 +164,7 @@ class Bound(Generic[R]):
 
     @property
     def drafts(self) -> bool:
-        """Whether the strategy or a wrapped strategy asks the model for drafts."""
+        """Whether the strategy or a wrapped strategy may call the model."""
         return self.strategy.drafts or any(wrapped.drafts for wrapped in self.inner)
 
     @property
@@ -327,7 +327,7 @@ def names() -> tuple[str, ...]:
 
 
 def is_ours(name: str) -> bool:
-    """Return whether every process may import the strategy: it is built in, or already registered in this process."""
+    """Return whether a process outside cells may import a strategy: it is built in, or registered in this process."""
     return _REGISTRY.has(name) or _REGISTRY.provider(name) == DISTRIBUTION
 
 
@@ -359,7 +359,7 @@ def _declared(source: bytes, _: str) -> list[str]:
 
 
 def default_of(name: str, parameter: str) -> float | None:
-    """Return a built-in strategy's default for a parameter; None for other strategies, or if it is not a number."""
+    """Return a built-in or registered strategy's numeric default for a parameter; None without such a default."""
     if not is_ours(name) or name in CONTROLS:
         return None
     defaults = {declared.name: declared.default for declared in get(name).parameters}

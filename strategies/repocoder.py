@@ -54,7 +54,7 @@ def random_windows(
 ) -> Prompt:
     """Show windows of other files, drawn at random.
 
-    The draw depends only on the run's seed, the sample and `seed`. Five files are drawn per window.
+    The random numbers depend only on the run's seed, the sample and `seed`. Five files are drawn per window to show.
 
     Args:
         seed: another seed leads to another draw.
@@ -133,7 +133,7 @@ def repocoder(  # noqa: PLR0913 - one keyword for each choice that a run can mak
         budget: tokens for the similar code, header included.
         blocks: windows shown at most.
         infile: tokens for the in-file text.
-        q2_partial: whether the query joins the start of the cursor line to the draft, or drops it.
+        q2_partial: in the query, ``join`` the start of the cursor line to the draft, or ``drop`` it.
         q2_lines: lines of the draft in the query.
         empty_header: show the header of the similar code even without windows.
         own_file: also search the target file, above the part that the prompt shows.

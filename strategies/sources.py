@@ -17,7 +17,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def digest(contents: Mapping[Path, bytes]) -> str:
-    """Return a short digest of files, in order."""
+    """Return the first 12 hexadecimal digits of a SHA-256 of files' names and contents, in their order."""
     return sha256("".join(f"{file.name}\0{sha256(content)}\n" for file, content in contents.items()))[:12]
 
 
@@ -25,7 +25,7 @@ def sources_of(module: str, path: Path) -> dict[Path, bytes]:
     """Return the source files of a strategy with their content, in order.
 
     Raises:
-        OSError: if the file cannot be read.
+        OSError: if the strategy's file, or a file of its package, cannot be read.
     """
     root = _package(module)
     return with_neighbours(path) if root is None else {file: file.read_bytes() for file in sorted(root.rglob("*.py"))}

@@ -45,9 +45,9 @@ def crosscodeeval(
 
     Args:
         context: name of the stored context, e.g. ``rg1_bm25``; by default the first that was retrieved.
-        layout: ``chunks``: whole snippets while they fit, then the file (their evaluation program); ``text``: the
-            stored text cut at its end, and the file in the tokens not reserved for it (their programs for vLLM and
-            OpenAI, whose limits are max_context=12800 and max_prompt=16234).
+        layout: ``chunks`` shows whole snippets while they fit, then the file, as their evaluation program does.
+            ``text`` shows the stored text cut at its end, then the file in the tokens not reserved for it. Their
+            programs for vLLM and OpenAI do so, with max_context=12800 and max_prompt=16234.
         max_context: tokens for cross-file code.
         max_prompt: tokens for the prompt.
     """

@@ -45,9 +45,9 @@ class Adoption:
     path: Path
     lines: int
     trial: Trial | None
-    """Result of running the tests; None if there are no tests, or no tools to run them."""
+    """Result of running the tests; None if the guess contains no tests, or `adopt` received no tools to run them."""
     remarks: tuple[str, ...]
-    """Observations about the lines and tests, which the manifest lists as comments."""
+    """Comments for the manifest: the command that wrote it, and results for the repository's lines and tests."""
     doubts: tuple[str, ...]
 
 
@@ -61,17 +61,17 @@ def adopt(
     force: bool = False,
     report: Report,
 ) -> Adoption:
-    """Fetch a repository, guess a manifest, run tests, and write the manifest. A new call resumes an interrupted one.
+    """Fetch a repository, guess a manifest, run the tests, and write the manifest. A new call reuses fetched files.
 
     Args:
-        ref: the user's reference to a source, see `resolve`.
+        ref: the source, in one of the forms of `FORMS`.
         folder: the folder for the manifest ``NAME.toml``.
         workbench: tools to run tests; None to leave the tests out.
         name: the repository's name; empty to derive it from `ref`.
         force: replace an existing manifest of that name.
 
     Raises:
-        InputFault: if `ref` is invalid, the manifest exists already, or the repository has no usable sample.
+        InputFault: if `ref` or `name` is invalid, the manifest exists already, or the repository has no usable sample.
         MachineFault: if the source cannot be reached or lacks the release, or the machine failed.
     """
     name = name or check_ref(ref)
@@ -109,7 +109,7 @@ def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
     """Fetch a repository and return a manifest for line samples, without writing the manifest.
 
     Raises:
-        InputFault: if `ref` is invalid, or the source has no supported language.
+        InputFault: if `ref` is invalid, or the source contains no file in a supported language.
         MachineFault: if the source cannot be reached or lacks the release.
     """
     name = check_ref(ref)
@@ -252,7 +252,7 @@ class NamedSource:
 
     name: str
     version: str
-    """Version; empty if only the fetched files state it."""
+    """Version, or 12 digits of the commit or the archive's SHA-256; empty for a folder that matches no commit."""
     source: Source
 
 
@@ -263,10 +263,10 @@ def manifest_name(text: str) -> str:
 
 
 def check_ref(ref: str) -> str:
-    """Return the default manifest name for a reference. Nothing is fetched.
+    """Return the default manifest name for the source that `ref` names. Nothing is fetched.
 
     Raises:
-        InputFault: if the reference is not one of `FORMS`, or names a path that does not exist.
+        InputFault: if `ref` has none of the forms of `FORMS`, or names a path that does not exist.
     """
     if match := _PYPI.fullmatch(ref):
         return manifest_name(match.group(1))
@@ -293,11 +293,11 @@ def _whole(ref: str) -> str:
 
 
 def resolve(ref: str, home: Home, report: Report) -> NamedSource:
-    """Return the source that a reference names, with the hashes of its archives.
+    """Return the source that `ref` names, with its manifest name, its version and, for an archive, its SHA-256.
 
     Raises:
-        InputFault: if the reference is not one of `FORMS`, or matches no or several versions in Debian.
-        MachineFault: if the source cannot be reached, or no package index offers the release.
+        InputFault: if `ref` has none of the forms of `FORMS`, or matches no or several versions in Debian.
+        MachineFault: if the source cannot be reached, or no package index or Debian archive offers it.
     """
     name = check_ref(ref)
     if match := _PYPI.fullmatch(ref):

@@ -1,4 +1,4 @@
-"""Reads the requirements that a Python project declares in its metadata and requirements files."""
+"""Reads what a project's files declare: name, version, requirements, licences and pytest's settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REQUIREMENTS_FILE = re.compile(r"(^|/)([\w.-]*requirements?[\w.-]*|requirements
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRequirements:
-    """A Python project's requirements, in pip's syntax."""
+    """A project's name, version, requirements (in pip's syntax) and licences, as its files declare them."""
 
     name: str = ""
     version: str = ""
@@ -35,7 +35,7 @@ class DeclaredRequirements:
 
 
 def distribution(requirement: str) -> str:
-    """Return a requirement's normalized distribution name; empty if the requirement is invalid."""
+    """Return a requirement's normalized distribution name; empty if the text does not start with a name."""
     match = _NAME.match(requirement)
     return normal(match.group(1)) if match else ""
 
@@ -48,13 +48,13 @@ def extras_of(requirement: str) -> tuple[str, ...]:
 
 
 def bare(requirement: str) -> str:
-    """Return a requirement without its versions and its marker."""
+    """Return a requirement's normalized name and extras, without its versions and its marker."""
     extras = extras_of(requirement)
     return distribution(requirement) + (f"[{','.join(extras)}]" if extras else "")
 
 
 def declared(files: Mapping[str, str]) -> DeclaredRequirements:
-    """Return the requirements that a project's files declare.
+    """Return the name, version, requirements and licences that a project's files declare.
 
     Args:
         files: path -> text; irrelevant files are ignored.
@@ -78,7 +78,7 @@ def declared(files: Mapping[str, str]) -> DeclaredRequirements:
 
 
 def pytest_settings(files: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return pytest's settings, from the file that pytest would choose."""
+    """Return pytest's settings from the file that pytest would choose; empty if no file contains settings."""
     for name in ("pytest.toml", ".pytest.toml"):
         if name in files:
             return _dict(_table(files[name]).get("pytest"))

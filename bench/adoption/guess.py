@@ -45,8 +45,8 @@ def guess(tree: Mapping[str, bytes], *, where: str, wheel: bool = False) -> Gues
 
     Args:
         tree: path -> content.
-        where: repository name, for messages.
-        wheel: whether PyPI has a wheel of the project.
+        where: the source that the user named, for messages.
+        wheel: whether to assume that PyPI has a wheel of the project.
 
     Raises:
         InputFault: if the repository has no source file in a supported language.
@@ -389,7 +389,7 @@ _DECLARES_TEST = re.compile(
 
 
 def java_guess(tree: Mapping[str, bytes]) -> SuiteGuess:
-    """Guess how a Java project's tests run. In a multi-module project, choose the module with the most test files."""
+    """Guess how a Java project's tests run. If the root has no tests, choose the module with the most test files."""
     is_testng = any(b"import org.testng." in content for content in tree.values())
     doubts = ["TestNG tests are not run; ctxbench runs only JUnit tests"] if is_testng else []
     source_dir = ""

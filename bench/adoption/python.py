@@ -1,4 +1,4 @@
-"""Guesses the package, the tests and the test requirements of a Python project."""
+"""Guesses a Python project's import folder, tests and test requirements, and corrects the requirements after a run."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def guess(
 
     Args:
         sources: path -> text of ``.py`` files.
-        files: path -> text of other files.
-        wheel: whether PyPI has a wheel of the project. If not, the project's own requirements are added.
+        files: path -> text of the project's files, with or without `sources`.
+        wheel: whether to assume that PyPI has a wheel of the project. If not, the project's requirements are added.
     """
     settings = pytest_settings({**files, **sources})
     paths, test_files = _test_files(sources, settings)
@@ -196,11 +196,11 @@ def _requirements(
 
 
 def of_module(module: str, offered: Collection[str], internal: Collection[str]) -> str:
-    """Return the distribution that most likely contains a module; empty for the project's or Python's own modules.
+    """Return the distribution that most likely contains a module; empty for Python's modules and the project's own.
 
     Args:
-        offered: declared distributions, normalized. The longest name that is a prefix of `module` has priority.
-        internal: names of the project's own modules.
+        offered: normalized distribution names. The longest that begins `module` has priority, even for own modules.
+        internal: names of the project's own modules and folders.
     """
     top = module.partition(".")[0]
     if top in _STANDARD:
@@ -234,7 +234,7 @@ def add_missing(
 
     Args:
         messages: pytest's and pip's messages about this and all earlier suites. Distributions that PyPI lacks stay out.
-        internal: names of the project's own modules.
+        internal: names of the project's own modules and folders.
     """
     text = "\n".join(messages)
     offered = {distribution(requirement): requirement for listed in declared.groups.values() for requirement in listed}
@@ -256,7 +256,7 @@ def add_missing(
 
 
 def unavailable(text: str) -> frozenset[str]:
-    """Return the distributions that pip reports as unavailable."""
+    """Return the normalized names of the distributions that pip's messages report as unavailable."""
     return frozenset(map(normal, _NO_DISTRIBUTION.findall(text)))
 
 
@@ -272,10 +272,10 @@ def with_older_pytest(tests: TestSuite) -> TestSuite:
 
 
 def with_pytest(tests: TestSuite) -> TestSuite:
-    """Return the suite with the current pytest."""
+    """Return the suite without the requirements in `PYTESTS`, so that it runs with the current pytest."""
     return replace(tests, requirements=tuple(item for item in tests.requirements if item not in PYTESTS))
 
 
 def is_unmet(text: str) -> bool:
-    """Return whether pip's message reports requirements that no package index can meet."""
+    """Return whether a text with pip's messages reports conflicting or invalid requirements."""
     return bool(_CONFLICT.search(text) or _UNREADABLE.search(text))

@@ -35,12 +35,12 @@ class AdoptionTools:
     lock: Lock
     """Resolves test requirements to exact versions. May use the network."""
     beside: Callable[[], Sandbox | None] = lambda: None
-    """Opens a second back end, to compare test outcomes. Returns None if this machine has only one."""
+    """Opens a second back end, to compare test outcomes. Returns None if outcomes are not to be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of running a guessed suite."""
+    """The result of running a guessed test suite and corrected versions of it."""
 
     tests: TestSuite
     """The suite with the most passed tests; if no test ran, the last suite."""
@@ -81,10 +81,10 @@ class FetchedProject:
 def run_trials(
     manifest: RepoManifest, guess: Guess, project: FetchedProject, workbench: AdoptionTools, report: Report
 ) -> Trial:
-    """Run the guessed tests, add missing requirements, and repeat until nothing changes, at most `ROUNDS` times.
+    """Run the guessed tests, correct the suite after failures, and repeat until nothing changes, up to `ROUNDS` times.
 
     Raises:
-        MachineFault: if the machine failed.
+        MachineFault: if a sandbox cannot be opened, or the machine failed and no suite ran.
     """
     assert guess.tests is not None
     sandbox = workbench.sandbox()

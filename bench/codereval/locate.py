@@ -40,7 +40,7 @@ class SourceFunction:
     doc: tuple[Cursor, Cursor] | None
     parameters: tuple[str, ...]
     alone: bool
-    """Whether no other code shares the function's first or last line (Java), or the body begins a line (Python)."""
+    """Whether no other code shares the first or last line (Java), or the body begins on its own line (Python)."""
 
     @property
     def leaf(self) -> str:
@@ -50,7 +50,7 @@ class SourceFunction:
 
 @functools.lru_cache(maxsize=1024)
 def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
-    """Return a file's functions in line order, except nested functions."""
+    """Return a file's functions with a body in line order, except nested functions; empty if Python cannot parse it."""
     located = _python(text) if language == PYTHON else _java(text)
     return tuple(sorted(located, key=lambda function: function.declaration.start))
 
@@ -144,8 +144,9 @@ _Candidate = tuple[str, SourceFunction]
 def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> Located | Missed:
     """Locate a task's function, or return why the function was not found.
 
-    The function must have the recorded name, parameters and docstring. If the recorded file has no such function, other
-    files are searched. The recorded code and line are only used to choose between several functions, and for remarks.
+    The function must have the recorded name, parameters and docstring; in Python, it may inherit the docstring. If the
+    recorded file has no such function, other files are searched. The recorded code and line only help to choose
+    between several functions, and appear in remarks.
     """
     parameters = parameters_of(record.signature, language) if record.signature else None
     return _Search(record, texts, language, parameters).located(_paths(record, texts, language))
@@ -235,7 +236,7 @@ class _Search:
 
 
 def locate_in_file(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
-    """Locate a task's function in the task's own file, by name and line.
+    """Locate a task's function in the task's own file, by name and line, or return why no function fits.
 
     If the line differs, choose the only function with the recorded code or docstring, or the nearest function.
     """
@@ -270,7 +271,7 @@ def _fitting(
 
 
 def location_of(record: TaskRecord, path: str, text: str, function: SourceFunction, how: str) -> Located | Missed:
-    """Return a function's location, with all contradictions between the function and the record."""
+    """Return a function's location, with remarks on a wrong line or code; `Missed` if other code shares its lines."""
     if not function.alone:
         where = f"{path}:{function.declaration.start + 1}"
         return Missed("shares_line", f"{where}: other code shares the function's first or last line")
@@ -289,12 +290,12 @@ def location_of(record: TaskRecord, path: str, text: str, function: SourceFuncti
 
 
 def lacks_message(name: str, *, unread: bool) -> str:
-    """Return a message that a file has no function `name`; `unread` means that Python cannot parse the file."""
+    """Return the predicate of a message: a file has no function `name` or, if `unread`, cannot be parsed."""
     return f"cannot be parsed by this Python, so {name} was not looked for" if unread else f"has no function {name}"
 
 
 def bare(docstring: str, language: Language) -> str:
-    """Return a docstring without the characters that comparison ignores."""
+    """Return a docstring for comparison: word characters (Java), or all but blanks, quotes and backslashes (Python)."""
     return _IGNORED[language].sub("", docstring)
 
 

@@ -1,4 +1,4 @@
-"""Reads CoderEval predictions: the output (code and results) or input (only code) of the official harness."""
+"""Reads the output (code and results) and input (only code) of CoderEval's official harness, and writes its input."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Java(_Output):
 
 
 def read(rows: Iterable[Row]) -> list[RecordedSample]:
-    """Read all records. In harness output, failed answers fill up each sample to the same number."""
+    """Read all records. In harness output, failed answers fill up each sample to the largest number of answers."""
     recorded: list[RecordedSample] = []
     for where, record in rows:
         sample = _input(record, where) if _is_input(record) else _output(record, where)

@@ -65,8 +65,8 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
 ) -> SampleSet:
     """Write the sample set ``samples/<name>/`` with all tasks that can be rebuilt and judged.
 
-    Ids, levels, signatures and docstrings come from CoderEval; positions, texts and answers from the release. The
-    set's manifest lists all tasks, with the reasons for dropped tasks. An interrupted build resumes.
+    Ids, levels, signatures and docstrings come from CoderEval; positions, texts and answers from project releases.
+    The set's manifest lists all tasks, with the reasons for dropped tasks. A new call reuses certified tests.
 
     Args:
         workers: number of tasks to judge at the same time.
@@ -75,7 +75,7 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         about: more data for the set's manifest. The build adds counts to ``unusable`` and replaces ``remarks``.
 
     Raises:
-        InputFault: if no task can be rebuilt, or another set has this name.
+        InputFault: if no task can be rebuilt, another set has this name, or two of `manifests` replace one project.
         MachineFault: if the sandbox failed, or no repository could be tested.
     """
     sets.folder(home, name)
@@ -188,7 +188,7 @@ def key(project: str) -> str:
 
 
 def by_project(own: Iterable[RepoManifest] = ()) -> dict[tuple[Language, str], RepoManifest]:
-    """Return the repository that replaces each project, by language and `key` of the project.
+    """Return the repository that replaces each CoderEval project, by language and `key` of the project.
 
     Args:
         own: the user's manifests; they override shipped ones.
@@ -351,7 +351,7 @@ def certify(
     runs: Mapping[str, TestRun],
     certificate: Callable[[tuple[str, ...]], tuple[str, str]],
 ) -> Certification:
-    """Select tests until a selection is certified. Return this selection, or why the last one was not certified.
+    """Select tests, at most `ROUNDS` times, until a selection is certified. Return it, or why the last one failed.
 
     Tests that fail with the reference depend on other tests or on chance, so they are dropped. If an empty body passes
     the selected tests, other tests are selected.

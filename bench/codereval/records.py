@@ -31,7 +31,7 @@ DOCSTRING = "docstring"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecord:
-    """CoderEval's record of a task. Missing values are empty."""
+    """CoderEval's record of a task. Missing values are empty, or None for `lineno`."""
 
     id: str
     project: str
@@ -66,7 +66,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """The reason why a task's function was not found."""
+    """The reason why a task's function was not found or cannot be used."""
 
     reason: str
     """``no_file``, ``no_function``, ``other_signature``, ``other_docstring``, ``ambiguous`` or ``shares_line``."""
@@ -95,7 +95,7 @@ def record_of(task: Task) -> TaskRecord:
 def rebuild_task(
     task: Task, located: Located, text: str, *, repo: str, hidden: tuple[str, ...] = (), tests: tuple[str, ...] = ()
 ) -> Task:
-    """Rebuild a task from the file with its function. The id, level, signature and docstring do not change.
+    """Rebuild a task from the file with its function. The id, the level, and any signature and docstring do not change.
 
     Args:
         text: content of the file.
@@ -197,7 +197,7 @@ class TaskReport:
 
     @property
     def judged_by(self) -> str:
-        """Whose tests judge the task: ``project``, ``ours`` (added by ctxbench) or ``both``; empty without tests."""
+        """Owner of the tests: ``project``, ``ours`` (added by ctxbench) or ``both``; empty without tests."""
         ours = sum(test.startswith(ADDED) for test in self.tests)
         if not self.tests:
             return ""

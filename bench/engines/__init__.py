@@ -1,1 +1,1 @@
-"""Context engines: external programs that index a repository and answer queries with places, in persistent boxes."""
+"""Engines: external programs, in boxes or on servers, that index a repository and answer queries with places in it."""

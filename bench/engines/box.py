@@ -30,7 +30,7 @@ from ctxbench.sandbox.types import MIB, Limits, Sandbox
 
 
 def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the files that all samples see. The target file ends at the earliest cursor; masked lines are blank."""
+    """Return the files that no sample hides. The target file ends above the earliest cursor; masked lines are blank."""
     tree = tree_of_repository(snapshot, samples)
     target = samples[0].path
     tree[target] = view_lines(snapshot, samples)
@@ -38,7 +38,7 @@ def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def tree_of_repository(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the files that no sample hides. Target files are whole, and are truncated before each question."""
+    """Return the files that no sample hides. Target files are whole; `Engines` truncates them before each question."""
     hidden = tuple({place for sample in samples for place in sample.hidden})
     return {path: text for path, text in snapshot.texts.items() if not is_hidden(path, hidden)}
 
@@ -50,7 +50,7 @@ def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
-    """Return a target file up to the earliest cursor line. Lines that a sample must not see are blank."""
+    """Return a target file's lines above the earliest cursor, masked lines blank; empty if a sample's text differs."""
     shown: list[list[str]] = []
     for sample in samples:
         target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
@@ -99,7 +99,7 @@ class EngineTimeLimits:
     index: float = 600.0
     search: float = 30.0
     sample: float = 120.0
-    """Limit for all searches of one sample together."""
+    """Maximum seconds of all searches for one sample together."""
 
 
 PATIENCE = EngineTimeLimits()
@@ -156,7 +156,7 @@ class EngineBox:
         """Return the engine's saved state, from which other boxes can start; empty if the engine saves none.
 
         Raises:
-            SandboxError: if the box was lost.
+            SandboxError: if the box was lost, or did not answer in time.
             Raised: if the engine raised an exception.
             ValueError: if the answer is invalid or too large.
         """
@@ -182,7 +182,7 @@ class EngineBox:
         """Return the engine's answer to a question, as JSON data.
 
         Raises:
-            SandboxError: if the box was lost.
+            SandboxError: if the box or server was lost, or did not answer in time.
             Raised: if the engine raised an exception.
             ValueError: if the answer is invalid.
         """
@@ -214,7 +214,7 @@ class EngineBox:
         return before or seen or last.kind is Kind.FUNCTION
 
     def end(self) -> None:
-        """End the box."""
+        """End the box, or the conversation with the server."""
         with contextlib.suppress(SandboxError):
             self._open.close()
 
@@ -247,7 +247,7 @@ class RemoteTalk:
         Raises:
             Overdue: if the answer does not arrive in time.
             Flooded: if the answer is longer than the limit.
-            SandboxLost: if the server does not answer.
+            SandboxLost: if the server does not answer, or answers with an HTTP error.
         """
         question: dict[str, Any] = {**json.loads(message), "tree": self._id}
         if self._files is not None:

@@ -175,7 +175,7 @@ class Engines:
         _end(boxes, bases)
 
     def ordered(self, missing: Sequence[Sample], lanes: int) -> list[Sample]:
-        """Sort samples by group (samples that share boxes) and by cursor, in `lanes` parallel queues.
+        """Sort samples by group (samples that share boxes) and cursor, and take turns between `lanes` queues of groups.
 
         The first group is random, so that a repeated command does not always start with a group that fails.
         """
@@ -220,7 +220,7 @@ class Engines:
 
     @contextlib.contextmanager
     def turn(self, sample: Sample, snapshot: Snapshot | None) -> Iterator[EngineSession]:
-        """Wait for a sample's turn at its box. The next sample's turn begins when the context ends."""
+        """Wait for a sample's turn, and open its session. The next sample's turn begins when the context ends."""
         key = self._key(sample)
         with self._lock:
             if sample.id not in self._rooms[key].waiting:
@@ -352,7 +352,7 @@ class Engines:
 
     @contextlib.contextmanager
     def losing(self, recipe: Recipe, room: _Room, sample: Sample) -> Iterator[None]:
-        """If the box is lost in this context, drop the box and raise an `EngineLost`.
+        """Turn the loss of an engine's box in this context into an `EngineLost`, and drop the box.
 
         Raises:
             EngineLost: if the box was lost, the engine raised an exception, or its answer is invalid.

@@ -1,4 +1,4 @@
-"""The checks of `ctxbench engine check`, on a tiny repository in a real box."""
+"""The checks of `ctxbench engine check`, on a tiny repository in a real box or on the engine's server."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class EngineCheck:
 
 
 def check(recipe: Recipe, sandbox: Sandbox | None, report: Report = lambda _: None) -> Iterator[EngineCheck]:
-    """Yield the result of each check. A remote engine needs no sandbox.
+    """Yield the result of each check, until the engine is lost. A remote engine needs no sandbox.
 
     Raises:
-        SandboxUnavailable: if the engine cannot be installed, or no box can be started.
+        SandboxUnavailable: if the engine cannot be installed, or the back end is missing.
     """
     if sandbox is not None:
         sandbox.prepare(with_resident(recipe.environment), report)

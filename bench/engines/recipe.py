@@ -53,7 +53,7 @@ class Recipe:
     programs: tuple[str, ...] = ()
     """Debian packages to install."""
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    """Files beside the engine's file in the box: name -> content."""
+    """The engine's further files in the box, in a folder of their own: name -> content."""
     summary: str = ""
     parameters: tuple[Parameter, ...] = ()
     origin: str = ""
@@ -62,7 +62,7 @@ class Recipe:
 
     @property
     def version(self) -> str:
-        """Digest of everything that determines the engine's answers, apart from the indexed files."""
+        """Digest of the engine's code, files, arguments and requirements, and of ctxbench's program in the box."""
         files = [f"{name} {sha256(content)}" for name, content in sorted(self.files.items())]
         parts = [self.entry, repr(sorted(self.arguments.items())), sha256(self.source), sha256(_server())]
         return sha256("\n".join([*parts, *self.requirements, *self.programs, *files]))[:12]
@@ -236,7 +236,7 @@ def _elsewhere(spec: Spec, config: Mapping[str, Any], text: str) -> Recipe:
     arguments = bind((_REMOTE,), spec)
     if not arguments.get("remote"):
         raise InputFault(
-            "the engine sends the repository's files to a server on another machine, which may store them",
+            "the engine sends the repository's files to a server, which may store them",
             where=spec.name,
             cure=f"to allow this, write {spec.name}(remote=on)",
         )

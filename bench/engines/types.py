@@ -24,8 +24,8 @@ class Mode(StrEnum):
 class Engine(Protocol):
     """The interface of an engine: any class with these methods. ``update`` is optional.
 
-    ``saves = True`` declares that pickle can store the object, together with its files. Then the engine indexes a
-    repository only once.
+    ``saves = True`` declares that the engine works again after its pickled object and its files are restored. Then
+    further boxes of a repository start from the saved index.
     """
 
     def index(self, root: str) -> tuple[str, str]:
@@ -33,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def update(self, paths: Sequence[str]) -> None:
-        """Index the files at `paths` again. Paths are relative to the folder. Some files may no longer exist."""
+        """Index the files at `paths` again. Paths are relative to `root` of `index`. Some files may no longer exist."""
         ...
 
     def search(self, text: str, path: str, line: int, top: int) -> Sequence[tuple[str, int, int, float]]:
@@ -110,7 +110,7 @@ class Raised(Exception):
 
 
 def parsed(line: bytes) -> Any:
-    """Parse an answer from a box.
+    """Parse an answer from a box or a server.
 
     Raises:
         Raised: if the engine raised an exception.
@@ -128,7 +128,7 @@ def parsed(line: bytes) -> Any:
 
 
 def identity(answer: Any) -> tuple[str, int, int]:
-    """Return an engine's name and version, the bytes it wrote to disk, and its peak memory in bytes.
+    """Return an engine's name with version, the bytes it wrote to disk, and its peak memory in bytes; 0 if unknown.
 
     Raises:
         ValueError: if the answer to ``index`` lacks the name and version.
@@ -146,7 +146,7 @@ def identity(answer: Any) -> tuple[str, int, int]:
 def places(
     answer: Any, lines: Mapping[str, int], target: str, target_lines: int, top: int, engine: str
 ) -> list[ScoredPlace]:
-    """Check an answer and return its first `top` places.
+    """Check and return the first `top` places of an engine's answer.
 
     Args:
         lines: path -> number of lines, for the files that the engine indexed.
@@ -154,7 +154,7 @@ def places(
         target_lines: number of the target file's lines that the engine may have seen. Places are truncated there.
 
     Raises:
-        EngineRefused: if the answer contains anything other than valid places.
+        EngineRefused: if the answer is not a list, or one of these places is invalid.
     """
     if not isinstance(answer, list):
         raise _refused(engine, f"with {answer!r:.60} instead of a list of places")

@@ -18,7 +18,7 @@ Row = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A file of records."""
+    """The records of one input file, with its name and digest."""
 
     name: str
     """File name without folder and suffixes, e.g. ``line_completion_rg1_bm25``."""
@@ -29,7 +29,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The user's options for reading files."""
+    """The user's options for reading a benchmark's files."""
 
     language: Language | None = None
     """The only accepted language. Samples in other languages are errors. None accepts all languages."""
@@ -39,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A sample with its reference, read from the benchmark's files alone."""
+    """A sample with its reference, as read from a benchmark's files or rebuilt from the repository."""
 
     sample: Sample
     reference: Reference
@@ -63,18 +63,19 @@ class SampleFiles:
     """A file format of a benchmark's samples."""
 
     shape: str
-    """The fields that the format reads, in sentences for `--help`."""
+    """Sentences that list the fields that the format reads, for `--help`."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
     """Reads and joins tables. Raises `InputFault` at the first malformed record."""
     records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]] | None = None
     """Converts samples and their references to records that `read` converts back. None if the format cannot be
     exported."""
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Rebuilds a task from its file's content; returns None if they differ. None for formats without repositories."""
+    """Rebuilds a task from its file's text; returns None if prompt or answer differ from that text. Unset if the format
+    uses `in_snapshot` or has no repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
-    """Like `in_repository`, but searches all files (path -> text), because records may name a wrong file."""
+    """Like `in_repository`, but receives all files (path -> text), because a record's file may be wrong or missing."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
-    """Returns sentences that readers of the tasks' results must know."""
+    """Returns sentences about the tasks that readers of their results must know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +99,11 @@ class RecordedSample:
     task: str
     answers: tuple[RecordedAnswer, ...]
     sample: Sample | None = None
-    """The sample, if the file has enough fields."""
+    """The sample, if the file contains enough fields to build it; otherwise None."""
     strategy: str = ""
     generator: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The record's data about its task, in the format of `PredictionFiles.tasks`."""
+    """The record's ``metadata``, in the format that `PredictionFiles.tasks` names; empty without such a field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,18 +111,18 @@ class PredictionFiles:
     """A file format of predictions."""
 
     shape: str
-    """The fields that the format reads, in one sentence. Also the cure for a malformed record."""
+    """A phrase that describes the records, for `--help`. Errors about malformed records show it after ``write``."""
     read: Callable[[Iterable[Row]], list[RecordedSample]]
     """Reads all records. Raises `InputFault` at the first malformed record."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Returns a sample's records. The second argument is its record in the format that `tasks` names, or empty."""
+    """Returns a sample's predictions. The second argument is its task in the format that `tasks` names, or empty."""
     kind: Kind | None = None
-    """Kind of the samples; None for both."""
+    """The only kind of sample that the format supports; None if it supports lines and functions."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
     """Returns the name of the format whose task ids predictions use. None if predictions use the set's ids."""
     single: bool = False
     repeats: bool = False
-    """Whether the scorer needs equally many answers per task, as `--repeat` produces."""
+    """Whether the benchmark's own scorer expects a fixed number of answers per task, so that `--repeat` is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,17 +156,17 @@ def register(form: BenchmarkFormat) -> BenchmarkFormat:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all installed formats, sorted. Nothing is imported."""
+    """Return the names of all installed formats, sorted. No plugin is imported."""
     return _REGISTRY.names()
 
 
 def sample_names() -> tuple[str, ...]:
-    """Return the names of formats for samples, sorted, without those that cannot be imported."""
+    """Return the names of formats for samples, sorted, without those whose plugin fails to import."""
     return tuple(name for name in names() if (form := _importable(name)) and form.samples)
 
 
 def prediction_names() -> tuple[str, ...]:
-    """Return the names of formats for predictions, sorted, without those that cannot be imported."""
+    """Return the names of formats for predictions, sorted, without those whose plugin fails to import."""
     return tuple(name for name in names() if (form := _importable(name)) and form.predictions)
 
 
@@ -174,7 +175,7 @@ def samples(name: str) -> SampleFiles:
 
     Raises:
         UnknownName: if no format for samples has this name.
-        InputFault: if its plugin cannot be imported.
+        InputFault: if its plugin cannot be imported, or two packages declare the name.
     """
     files = _REGISTRY.get(name).samples
     if files is None:
@@ -187,7 +188,7 @@ def predictions(name: str) -> PredictionFiles:
 
     Raises:
         UnknownName: if no format for predictions has this name.
-        InputFault: if its plugin cannot be imported.
+        InputFault: if its plugin cannot be imported, or two packages declare the name.
     """
     files = _REGISTRY.get(name).predictions
     if files is None:
@@ -198,7 +199,7 @@ def predictions(name: str) -> PredictionFiles:
 def tasks(
     form: PredictionFiles, of: Sequence[Sample], references: Mapping[str, Reference]
 ) -> dict[str, dict[str, Any]]:
-    """Return each sample's task as a record in the format of `form.tasks`; empty if predictions use the set's ids.
+    """Return task records in the format that `form.tasks` names, by sample id; empty if `form.tasks` is None.
 
     Raises:
         InputFault: if the tasks' format cannot represent a sample.
@@ -212,7 +213,7 @@ def records(name: str, of: Iterable[Sample], references: Mapping[str, Reference]
     """Convert samples to records of the format called `name`.
 
     Raises:
-        InputFault: if the format can only be imported, or cannot represent a sample.
+        InputFault: if the format is unknown, has no `records` function, or cannot represent a sample.
     """
     write = samples(name).records
     if write is None:

@@ -36,10 +36,11 @@ _Number = str | int | None
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read tables of tasks and prompts, and join each prompt with its task by id.
+    """Read tables of tasks and prompts, join them by id, and yield tasks and unusable records.
 
     Raises:
-        InputFault: if a record is malformed, a prompt's docstring differs from its task's, or no file has tasks.
+        InputFault: if a record is malformed, a prompt is repeated, a raw prompt's docstring differs from its task's,
+            or the files contain prompts but no task.
     """
     prompts: dict[str, _Prompts] = {"raw": {}, "human": {}}
     tasks: list[tuple[str, RecordedTask]] = []
@@ -150,7 +151,7 @@ def _of_prompt(recorded_task: RecordedTask, task: Task, options: Options) -> Tas
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
-    """Rebuild a task from the repository file that contains the function."""
+    """Rebuild a task from the repository file with its function. Return `Unusable` if the function is not found."""
     location = locate(record_of(task), texts, task.sample.language)
     if isinstance(location, Missed):
         return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)
@@ -158,7 +159,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
 
 
 def remarks(tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return remarks for readers of the results, such as the number of tasks without their files."""
+    """Return remarks for readers of the results, such as the number of tasks without source files."""
     notes = [task.reference.fields[CONTRADICTION] for task in tasks if CONTRADICTION in task.reference.fields]
     lines, codes = (sum(word in note for note in notes) for word in ("begins on line", "the code"))
     without = sum(NO_REFERENCE in task.reference.fields for task in tasks)
@@ -223,7 +224,7 @@ class _JavaResult(Strict):
 
 
 class PromptRecord(Strict):
-    """A line of ``CE*Raw.jsonl`` or ``CE*HumanLabel.jsonl``."""
+    """A prompt: one line of ``CE*Raw.jsonl`` or ``CE*HumanLabel.jsonl``."""
 
     question_id: _Named
     input: _Named
@@ -233,23 +234,23 @@ class PromptRecord(Strict):
 
 @dataclass(frozen=True, slots=True)
 class RecordedTask:
-    """A task with the field names of the benchmark's own file."""
+    """A task's record with the field names of CoderEval's own file, and the task's prompts."""
 
     record: Mapping[str, Any]
     language: Language
     raw: PromptRecord | None = None
     """The task's prompt with the original docstring, if the files contain it."""
     human: PromptRecord | None = None
-    """The task's prompt with the docstring that a person wrote."""
+    """The task's prompt with the docstring that a person wrote, if the files contain it."""
 
     @property
     def question(self) -> PromptRecord | None:
-        """One of the task's prompts; None if the record contains its source file, or there is no prompt."""
+        """The task's prompt, raw if possible; None without prompts, or if the record contains the source file."""
         return None if self.whole else self.raw or self.human
 
     @property
     def whole(self) -> bool:
-        """Whether the record contains its source file."""
+        """Whether the record contains the text of its source file."""
         return "file_content" in self.record
 
 
@@ -259,7 +260,7 @@ def is_prompt(row: Mapping[str, Any]) -> bool:
 
 
 def prompt(row: Mapping[str, Any], *, where: str) -> PromptRecord:
-    """Validate a prompt.
+    """Validate a prompt's record, and return the prompt.
 
     Raises:
         InputFault: if a field is missing or of a wrong type, or the prompt lacks the signature.
@@ -325,7 +326,7 @@ def number(field: str, value: str | int | None) -> int | None:
     """Convert a line number, which may be text, to an integer; None if missing.
 
     Raises:
-        FieldError: if the value is not a number from 1.
+        FieldError: if the value is not a whole number of at least 1.
     """
     if value is None or value == "":
         return None

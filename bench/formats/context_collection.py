@@ -46,10 +46,10 @@ class _Answer(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of completion points with their files of answers.
+    """Read files of completion points with their files of answers, and yield the tasks.
 
     Raises:
-        InputFault: if a field is missing or invalid, or a file lacks answers or has too many.
+        InputFault: if a field is missing or invalid, or the two files of a stage do not match.
     """
     del options
     answers = {table.name: table for table in tables if table.name.startswith(_ANSWERS)}
@@ -72,7 +72,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     if answers:
         name, table = next(iter(answers.items()))
         cure = f"give {name.removeprefix(_ANSWERS)}.jsonl too"
-        raise InputFault("the file contains answers to a file that was not given", where=table.source, cure=cure)
+        raise InputFault("the completion points of these answers were not given", where=table.source, cure=cure)
 
 
 def _middles(table: Table | None) -> Iterator[Row] | None:
@@ -126,7 +126,7 @@ def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task:
 
 
 def remarks(tasks: Sequence[Task]) -> Sequence[str]:
-    """Return a sentence on how the competition scored, and on answers with several lines."""
+    """Return one sentence: how many answers have several lines, and how the competition scored."""
     several = sum("\n" in task.reference.target for task in tasks)
     return (
         f"{several} of {len(tasks)} answers span several lines; the competition compared whole completions by chrF "

@@ -1,4 +1,4 @@
-"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved, one file per retrieval."""
+"""CrossCodeEval: the rest of a statement, with code that the benchmark's authors retrieved. One file per retriever."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]
     """Join the tables' records by task, and yield the tasks in the order of their first records.
 
     Raises:
-        InputFault: if a record is malformed, or two files contradict each other on a task.
+        InputFault: if a record is malformed or repeated, or two files contradict each other on a task.
     """
     tasks: dict[str, Task | Unusable] = {}
     for table in tables:
@@ -214,10 +214,10 @@ class CrossCodeEvalRecord(_Loose):
 
 
 def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, ...]:
-    """Return a record's nonempty contexts.
+    """Return a record's nonempty retrieved contexts, in the order of `ordered`.
 
     Args:
-        file: name for a context without a name in the record.
+        file: name for ``crossfile_context`` if the record does not name it.
 
     Raises:
         FieldError: if two contexts have the same name.
@@ -241,13 +241,13 @@ def contexts_of(record: CrossCodeEvalRecord, file: str) -> tuple[StoredContext, 
 
 
 def ordered(contexts: Iterable[StoredContext]) -> tuple[StoredContext, ...]:
-    """Sort retrieved contexts first, dependency graphs last."""
+    """Return contexts with dependency graphs last, and the other contexts in their given order."""
     last = {name: number for number, name in enumerate(GRAPHS, 1)}
     return tuple(sorted(contexts, key=lambda context: last.get(context.name, 0)))
 
 
 def record_of(sample: Sample, reference: Reference) -> dict[str, Any]:
-    """Return the record of a line sample, with its first retrieved context as ``crossfile_context``."""
+    """Return a line sample's CrossCodeEval record, with its first retrieved context as ``crossfile_context``."""
     contexts = {context.name: _context(context) for context in sample.stored}
     graphs = {field: contexts.pop(name) for name, field in GRAPHS.items() if name in contexts}
     first, *others = contexts or [""]

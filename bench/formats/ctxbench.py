@@ -76,7 +76,7 @@ def _check(sample: Sample, reference: Reference) -> None:
 
 
 def in_repository(task: Task, text: str) -> Task | None:
-    """Return the task if its answer is at the same place in the file; otherwise None."""
+    """Return the task if its answer is at the recorded place in the file; otherwise None."""
     sample, target, lines = task.sample, task.reference.target, text.split("\n")
     if sample.span is not None:
         start, end = sample.span
@@ -107,11 +107,11 @@ class CompletionRecord(Own):
 
 
 def completions(rows: Iterable[Row]) -> Iterator[tuple[str, CompletionRecord, int]]:
-    """Yield (location, completion, index among the completions of the same sample, strategy and generator).
+    """Yield (location, completion, index). Indices are per sample, strategy and generator.
 
     Raises:
-        InputFault: if a record is malformed or an index is repeated, or if equal texts have no index, since the record
-            may be repeated by mistake.
+        InputFault: if a record is malformed, an index is repeated, or a record without an index repeats a text,
+            perhaps by mistake.
     """
     places: dict[tuple[str, str, str], dict[int, str]] = defaultdict(dict)
     texts: dict[tuple[str, str, str, str], str] = {}

@@ -14,33 +14,34 @@ from ctxbench.bench.types import Kind
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 SHORTEST_REST = 10
-"""Minimum length of a line's rest that reveals an answer if repeated. Shorter ones (``= Cart()``) recur by chance."""
+"""Minimum characters of a line's rest that reveals an answer if repeated. Shorter rests (``= Cart()``) are common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """One repository's tasks, and counts of copies."""
+    """One repository's tasks, with copies of their answers hidden on request, and counts of these copies."""
 
     tasks: tuple[Task, ...]
     counts: Mapping[str, int]
-    """Nonzero counts: ``copies_hidden`` or ``copies_visible`` (files), ``copies_in_file``, ``verbatim_elsewhere``."""
+    """Nonzero counts. Files, added up over tasks: ``copies_hidden`` or ``copies_visible``. Tasks: ``copies_in_file``,
+    ``verbatim_elsewhere``."""
 
 
 class Copies:
-    """Finds exact copies of functions in a repository: the same tokens in any layout."""
+    """A search for exact copies of functions in a repository: the same tokens in any layout."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._flat = {path: _flat(text) for path, text in texts.items()}
 
     def elsewhere(self, target: str, path: str) -> tuple[str, ...]:
-        """Return the other files with a copy of `target`, sorted."""
+        """Return the files other than `path` that contain a copy of `target`, sorted."""
         flat_target = _flat(target)
         if not flat_target.strip():
             return ()
         return tuple(sorted(other for other, text in self._flat.items() if other != path and flat_target in text))
 
     def again(self, target: str, path: str) -> bool:
-        """Return whether `target` occurs twice in its own file."""
+        """Return whether `target` occurs more than once in its own file, `path`."""
         flat_target, text = _flat(target), self._flat.get(path, "")
         first = text.find(flat_target) if flat_target.strip() else -1
         # An immediately following copy shares the blank between the two.
@@ -48,7 +49,7 @@ class Copies:
 
 
 def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> Cleaned:
-    """Hide other files that contain an exact copy of a function. Without `hide`, only count these files."""
+    """Hide other files with an exact copy of a task's function, and count the copies. Without `hide`, only count."""
     files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
     lines = VerbatimIndex(texts) if _any(tasks, Kind.LINE) else None
     counts: Counter[str] = Counter()
@@ -78,7 +79,7 @@ def _flat(text: str) -> str:
 
 
 class VerbatimIndex:
-    """Finds lines that recur in a repository."""
+    """An index of a repository's lines that finds repeated text."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -90,7 +91,7 @@ class VerbatimIndex:
         return self._count[line.strip()] > 1
 
     def in_another_file(self, target: str, path: str) -> bool:
-        """Return whether the target, stripped, occurs anywhere in another file."""
+        """Return whether the target, stripped, occurs anywhere in a file other than `path`."""
         target = target.strip()
         # In another file, a word at an end of the target may be part of a longer word.
         of_words = (self._paths_of.get(word, ()) for word in re.findall(r"(?<=\W)\w+(?=\W)", target))
@@ -105,7 +106,7 @@ class VerbatimIndex:
         return paths_of
 
     def rest_repeated(self, tail: str) -> bool:
-        """Return whether the rest of a line, if long enough, also ends another line."""
+        """Return whether a line's rest has at least `SHORTEST_REST` characters and also ends a different line."""
         reversed_tail = tail.strip()[::-1]
         if len(reversed_tail) < SHORTEST_REST:
             return False

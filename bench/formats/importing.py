@@ -36,10 +36,10 @@ class Read:
     """The tasks read from files, and the number of unusable records by reason."""
 
     tasks: tuple[Task, ...]
-    """At least one task. Ids are unique."""
+    """The tasks, at least one, with unique ids."""
     unusable: Mapping[str, int]
     sources: tuple[Mapping[str, Any], ...]
-    """``source``, ``digest`` and ``rows`` of each file."""
+    """Each file's ``source`` (its path), ``digest`` and ``rows`` (number of records)."""
 
 
 def import_set(  # noqa: PLR0913 - what the command line lets a user choose
@@ -61,14 +61,14 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         format_name: one of `bench.formats.sample_names`.
         refs: paths (see `bench.formats.rows.open_tables`).
         repos: folder of the repositories, or the only repository. Prompts are rebuilt from these files, which are
-            copied into the home folder. If the answer is not at its recorded place, the task is dropped.
+            copied into the home folder. A task is dropped if its answer is not in them as recorded.
         hygiene: hide copies of answers.
         packages: let strategies search packages that are installed in the repositories' folders.
         force: replace a set with the same name.
         report: receives lines about dropped tasks: the first few of each reason, and the number of others.
 
     Raises:
-        InputFault: if a file has an error, or no record can be used.
+        InputFault: if an option or a file is invalid, no record can be used, or another set has this name.
     """
     sets.folder(home, name)
     form = formats.samples(format_name)
@@ -116,8 +116,8 @@ def read_tasks(
     """Read and check the tasks of files, without repositories. `import_set` explains the arguments.
 
     Raises:
-        InputFault: if a record is malformed, an id is repeated, a file has another language than `options`, or no
-            record can be used.
+        InputFault: if a record is malformed, an id is repeated, a task is in another language than `options` allows,
+            or no record can be used.
     """
     options = options or Options()
     counted = [_Counted(table) for table in open_tables(refs)]
@@ -129,7 +129,7 @@ def read_tasks(
         task_id = item.id if isinstance(item, Unusable) else item.sample.id
         if task_id in first_places:
             what = f"the id {task_id!r} is also at {first_places[task_id]}"
-            raise InputFault(what, where=where, cure="give every record its own id, or give each file its own set")
+            raise InputFault(what, where=where, cure="give every record its own id, or import each file as its own set")
         first_places[task_id] = where
         if isinstance(item, Unusable):
             left_out.add(item)
@@ -155,7 +155,7 @@ def _attached(
         mine = grouped.setdefault(task.sample.repo, [])
         if mine and mine[0].sample.language is not task.sample.language:
             what = f"the repository {task.sample.repo!r} has tasks in several languages"
-            raise InputFault(what, where=task.where, cure="import each language's file under its own name")
+            raise InputFault(what, where=task.where, cure="import each language's file as its own set")
         mine.append(task)
     if repos is None:
         return {repo: without_repository(mine) for repo, mine in sorted(grouped.items())}
@@ -205,19 +205,19 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryTasks:
-    """One repository's usable tasks, and its entry in the manifest."""
+    """One repository's usable tasks, and its entry in the sample set's manifest."""
 
     tasks: tuple[Task, ...]
     entry: dict[str, Any]
 
 
 def without_repository(tasks: Sequence[Task]) -> RepositoryTasks:
-    """Return tasks with their stored prompts, without a repository."""
+    """Return tasks with their stored prompts, and a manifest entry without a repository."""
     return RepositoryTasks(tuple(tasks), _account(tasks, tasks, Counter()) | {"checkout": None})
 
 
 def all_missing(tasks: Sequence[Task]) -> RepositoryTasks:
-    """Return the manifest's entry for a missing repository, without tasks."""
+    """Return a missing repository's entry in the set's manifest, which counts all its tasks as dropped."""
     return RepositoryTasks((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 
@@ -273,8 +273,8 @@ def folder_of(repos: Path, repo: str, *, alone: bool) -> Path | None:
     """Return a repository's folder; None if missing.
 
     Args:
-        repos: folder with one folder per repository, which may lack the owner of ``owner---name`` or have ``-`` for the
-            ``@`` of ``name@revision``.
+        repos: folder with one folder per repository. A folder's name may omit the owner of ``owner---name``, or have
+            ``-`` in place of the ``@`` of ``name@revision``.
         alone: whether this is the only repository. `repos` may then be the repository itself.
 
     Raises:
@@ -321,7 +321,7 @@ def _copied(read: Snapshot, home: Home) -> str:
 
 
 class DroppedRecords:
-    """Counts dropped records, and reports the first few of each reason."""
+    """A counter of dropped records, which reports the first few of each reason."""
 
     def __init__(self, report: Report) -> None:
         self.counts: Counter[str] = Counter()
@@ -329,7 +329,7 @@ class DroppedRecords:
         self._report = report
 
     def add(self, item: Unusable) -> None:
-        """Count a record. Report the record unless many with the same reason were already reported."""
+        """Count a record, and report it if it is among the first few of its reason."""
         self.counts[item.reason] += 1
         self.cure = self.cure or item.cure
         if self.counts[item.reason] <= _MOST_LINES:
@@ -337,12 +337,12 @@ class DroppedRecords:
             self._report(f"{item.where}: {item.id} left out: {item.reason}{f' ({detail})' if detail else ''}")
 
     def report_rest(self) -> None:
-        """Report how many more records were dropped for each reason."""
+        """Report, for each reason, how many records were dropped without a report of their own."""
         for reason, count in sorted(self.counts.items()):
             if count > _MOST_LINES:
                 self._report(f"… and {count - _MOST_LINES} more left out: {reason}")
 
 
 def listed(counts: Mapping[str, int]) -> str:
-    """Return counts by reason in one line."""
+    """Return counts by reason as one line of text, sorted by reason."""
     return ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))

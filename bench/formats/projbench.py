@@ -38,7 +38,7 @@ SHAPE = (
 )
 BENCHMARK = "projbench"
 RELEASED = "sota_test"
-"""Benchmark name of tasks with ``col_no``. InferCom's release has 70 such tasks, 50 from the paper's section 6.4."""
+"""Benchmark name of tasks with ``col_no``. InferCom's release has 70 such tasks, 50 from section 6.4 of its paper."""
 _PREDICTION_SHAPE = 'one object per line: {"metadata": {"task_id": "…"}, "pred_res": "…"}'
 _CURE = "correct that line; `ctxbench samples import --help` describes the fields"
 _Line = Annotated[int, Field(ge=0)]
@@ -75,7 +75,7 @@ class _Task(Strict):
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield the ProjBench records of line samples, numbered per repository.
+    """Yield the ProjBench records of line samples. Ids of other benchmarks become ``REPOSITORY/NUMBER``.
 
     Raises:
         InputFault: if a sample is not a line, has an answer of several lines, or a repository name with a slash.
@@ -117,7 +117,7 @@ def _no_place(sample: Sample, reference: Reference) -> str:
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of either variant.
+    """Read files of either variant (``col`` or ``col_no``), and yield their tasks.
 
     Raises:
         InputFault: if a field is missing, of a wrong type, or contradicts another.
@@ -293,7 +293,7 @@ INFERCOM = PredictionFiles(
     tasks=lambda _: BENCHMARK,
     single=True,
 )
-"""InferCom's predictions: the task's record with the model's text as ``pred_res``. Only this text is imported."""
+"""InferCom's predictions: the task's record with the model's text as ``pred_res``. Imports read it and ``metadata``."""
 register(
     BenchmarkFormat(
         name=BENCHMARK,

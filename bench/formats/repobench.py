@@ -42,7 +42,7 @@ class _Record(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of either language. Ids consist of repository, file and line.
+    """Read files of Python or Java tasks. A task's id consists of repository, file and line, and a number if it recurs.
 
     Raises:
         InputFault: if a field is missing, of a wrong type, or contradicts another.

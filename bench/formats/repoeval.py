@@ -54,7 +54,7 @@ class _Record(Strict):
 
 
 def read(tables: Sequence[Table], options: Options) -> Iterator[Task | Unusable]:
-    """Read files of lines, API calls or functions.
+    """Read files of lines, API calls or functions, and yield tasks. Functions become `Unusable`.
 
     Raises:
         InputFault: if a field is missing, of a wrong type, or contradicts another.
@@ -133,10 +133,11 @@ def in_repository(task: Task, text: str) -> Task | None:
 
 
 def records(samples: Iterable[Sample], references: Mapping[str, Reference]) -> Iterator[dict[str, Any]]:
-    """Yield RepoEval's records of samples that are whole lines of Python.
+    """Yield the RepoEval records of samples that are whole lines of Python.
 
     Raises:
-        InputFault: if a sample is a function, begins inside a line, has masked lines, or is in another language.
+        InputFault: if a sample is a function, begins inside a line, has masked lines, is in another language, has no
+            answer, or has a repository name with a slash.
     """
     for sample in samples:
         reference = references[sample.id]

@@ -104,7 +104,8 @@ def parquet(path: Path) -> Iterator[Row]:
     """Yield the rows of a Parquet file.
 
     Raises:
-        InputFault: if the file is not valid Parquet, or contains values that JSON cannot express.
+        InputFault: if pyarrow is not installed, the file is not valid Parquet, a column is larger than `MAX_COLUMN`, or
+            JSON cannot express a value.
     """
     library = _library("pyarrow.parquet", str(path))
     broken: type[Exception] = importlib.import_module("pyarrow").ArrowException
@@ -127,8 +128,8 @@ def _rows_at_once(metadata: Any, path: Path) -> int:
     columns = (group.column(number) for group in groups for number in range(group.num_columns))
     largest = max((column.total_uncompressed_size for column in columns), default=0)
     if largest > MAX_COLUMN:
-        what = f"a column has {largest >> 20} MiB in one row group; the limit is {MAX_COLUMN >> 20}"
-        raise InputFault(what, where=str(path), cure="write it with smaller row groups (pyarrow: row_group_size=1000)")
+        what = f"a column has {largest >> 20} MiB in one row group; the limit is {MAX_COLUMN >> 20} MiB"
+        raise InputFault(what, where=str(path), cure="write smaller row groups (pyarrow: row_group_size=1000)")
     return max(1, min(_BATCH, _BATCH_BYTES // max(1, largest)))
 
 

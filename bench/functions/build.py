@@ -76,8 +76,9 @@ def build(  # noqa: PLR0913 - each is a choice of the build's
         force: whether to replace a set with the same name.
 
     Raises:
-        InputFault: if repositories have the same name, no tests or no usable function, or another set has this name.
-        MachineFault: if the sandbox failed.
+        InputFault: if `per_repo` is below 1, a repository is listed twice or has no tests or no usable function, or
+            another set has this name.
+        MachineFault: if a repository or requirement is unavailable, or the sandbox failed.
     """
     from ctxbench.bench.repositories import checkout  # noqa: PLC0415 - fetching is needed by no reader of sets
 
@@ -222,7 +223,7 @@ class Checked:
     image: str = ""
 
     def faults(self) -> Iterator[tuple[str, Judgement]]:
-        """Yield each wrong verdict: ``reference`` or ``blank``, and the judgement."""
+        """Yield (``reference`` or ``blank``, judgement) for each unexpected judgement, machine faults included."""
         if self.reference.verdict is not Verdict.PASSED:
             yield REFERENCE, self.reference
         if self.blank.verdict in (Verdict.PASSED, Verdict.BROKEN):
@@ -238,28 +239,28 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Verdicts on all samples of a set."""
+    """Verdicts on all function samples of a set."""
 
     checked: tuple[Checked, ...]
 
     @property
     def references_passed(self) -> int:
-        """Number of references that passed."""
+        """Number of references that passed their tests."""
         return sum(sample.reference.verdict is Verdict.PASSED for sample in self.checked)
 
     @property
     def blanks_passed(self) -> int:
-        """Number of empty bodies that passed; 0 in a valid set."""
+        """Number of empty bodies that passed the tests; 0 in a valid set."""
         return sum(sample.blank.verdict is Verdict.PASSED for sample in self.checked)
 
     @property
     def machine_faults(self) -> int:
-        """Number of samples without a verdict because the machine failed."""
+        """Number of samples whose reference or empty body has no verdict because the machine failed."""
         return sum(Verdict.BROKEN in (sample.reference.verdict, sample.blank.verdict) for sample in self.checked)
 
     @property
     def faults(self) -> tuple[tuple[str, str, Judgement], ...]:
-        """All wrong verdicts, each with the sample's id, ``reference`` or ``blank``, and the judgement."""
+        """All unexpected judgements, as (sample id, ``reference`` or ``blank``, judgement)."""
         return tuple((sample.id, what, judgement) for sample in self.checked for what, judgement in sample.faults())
 
 
@@ -272,7 +273,7 @@ def verify(
     report: Report,
     tick: Callable[[int], None],
 ) -> Verification:
-    """Judge the reference and an empty body of every sample. A reference that times out is judged again.
+    """Judge the reference and an empty body of every function sample. A reference that times out is judged again.
 
     Raises:
         InputFault: if the set contains no functions, or a repository is missing or changed.

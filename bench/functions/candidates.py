@@ -46,7 +46,7 @@ D_contra = TypeVar("D_contra", bound=Declaration, contravariant=True)
 
 
 class Names(Protocol[D_contra]):
-    """Looks up the levels and uses of a file's functions."""
+    """A lookup of the level of each function in a file, and of the project names that the function uses."""
 
     def needs(self, definition: D_contra) -> tuple[Level, tuple[Use, ...]]:
         """Return a function's level, and the project names that its body uses."""
@@ -67,7 +67,7 @@ class Definitions(Generic[D]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFunction(Generic[D]):
-    """A function that becomes a candidate if a test covers it."""
+    """A function that becomes a candidate if usable tests run it."""
 
     path: str
     definition: D
@@ -77,7 +77,7 @@ class ListedFunction(Generic[D]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Static(Generic[D]):
-    """A repository's functions, as listed before any test runs."""
+    """A repository's functions, test files and counts, as listed before any test runs."""
 
     functions: tuple[ListedFunction[D], ...]
     hidden: tuple[str, ...]
@@ -94,13 +94,13 @@ def static(
     hidden: tuple[str, ...],
     left_out: Counter[str],
 ) -> Static[D]:
-    """List a repository's functions whose bodies occur only once.
+    """List a repository's usable functions whose bodies occur only once, and count the dropped ones.
 
     Args:
         files: each file's functions, by path.
-        names: returns an object that looks up the levels and uses of a file's functions.
+        names: returns the `Names` of a file, given its path.
         bodies: how often each body occurs in the repository, by the body's code.
-        elsewhere: returns whether a body also occurs in a file that cannot be parsed.
+        elsewhere: returns whether a function's body also occurs in a file that cannot be parsed.
         hidden: test files and folders.
         left_out: number of files that are left out, by reason.
     """
@@ -139,8 +139,8 @@ def candidates(
 ) -> tuple[list[Candidate], Counter[str]]:
     """Return the functions that usable tests run, directly or on import, and count the other functions by reason.
 
-    `covering` returns which lines of a function each test runs, and `importing` returns the tests in modules whose
-    import runs the function. `uncovered` takes the failed tests that run a function, and returns the reason to drop it.
+    `covering` returns the lines or blocks of a function that each test runs, and `importing` returns the tests in
+    modules whose import runs the function. `uncovered` takes the failed tests that run it, and returns a drop reason.
     """
     found: list[Candidate] = []
     drops: Counter[str] = Counter()
@@ -214,7 +214,7 @@ def combine_search(
 
 
 def test_places(paths: Iterable[str], named: Iterable[str] = (), folders: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the test files and test folders (with a final ``/``) among `paths`, sorted and not nested.
+    """Return the test folders (with a final ``/``) that contain some of `paths`, and other test files, sorted.
 
     Args:
         named: test places in the manifest, and files with tests. A folder counts only if it is named like a test

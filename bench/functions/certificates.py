@@ -64,7 +64,7 @@ class Certificates:
 
 
 def key_of(sample: Sample, reference: Reference, others: Sequence[str] = ()) -> str:
-    """Return a hash of everything that a certificate depends on: position, reference and candidate tests."""
+    """Return the key of a sample's certificate: a hash of the sample's position, reference and candidate tests."""
     parts: list[Any] = [sample.path, sample.span, [sample.cursor.line, sample.cursor.column]]
     parts += [reference.target, reference.tests]
     return sha256(json.dumps([*parts, list(others)] if others else parts))

@@ -1,4 +1,4 @@
-"""Certifies samples: checks that the reference always passes, even on a busy machine, and an empty body fails."""
+"""Certifies samples: their reference must pass always, even on a busy machine, and an empty body must fail."""
 
 from __future__ import annotations
 
@@ -199,8 +199,8 @@ def _in_order(
 def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> tuple[str, str]:
     """Return `CERTIFIED` or the reason why a sample cannot be certified, and details.
 
-    Reasons: ``reference_failed`` and ``reference_timed_out`` (always), ``flaky`` (sometimes),
-    ``reference_has_no_tests``, ``blank_passed``.
+    Reasons: ``reference_failed`` (in every run), ``reference_timed_out`` (failed in every run, at least once by a
+    timeout), ``flaky`` (failed in some runs), ``reference_has_no_tests``, ``blank_passed``.
 
     Raises:
         MachineFault: if the machine failed.
@@ -238,7 +238,7 @@ def _unbroken(sample: Sample, judgement: Judgement) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Samples whose references pass on a busy machine."""
+    """Samples whose references pass on a busy machine, and the tests that failed there."""
 
     samples: tuple[Sample, ...]
     left_out: frozenset[str]

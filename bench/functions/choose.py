@@ -20,7 +20,7 @@ MOST_TRIED = 150
 TWICE = 2
 """Number of selected tests that should detect each faulty version."""
 SLOW = 4.0
-"""A test that needs this many processor seconds under coverage, or more, is unusable."""
+"""Processor seconds under coverage at which a test becomes unusable."""
 SLOW_TOGETHER = 20.0
 """Maximum processor seconds under coverage for all selected tests of a function together."""
 MEASURING = 2
@@ -72,7 +72,7 @@ def further_tests(
     runs: Mapping[str, TestRun],
     picked: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return further tests that may detect a fault, most promising first.
+    """Return tests besides `picked` that may detect a fault, most promising first; with `picked`, at most `MOST_TRIED`.
 
     Wide tests (many lines run) and narrow tests alternate. Tests whose modules run the function on import come last.
     """
@@ -86,7 +86,7 @@ def further_tests(
 
 
 def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[frozenset[str]]) -> tuple[str, ...]:
-    """Return at most `MOST_TESTS` tests, sorted by id, that together detect as many faulty versions as possible.
+    """Select up to `MOST_TESTS` tests that together detect many faulty versions. Fill up from `ranked`, and sort by id.
 
     Args:
         failing: for each faulty version, the tests that detect it. Up to `TWICE` tests per version count.
@@ -158,7 +158,7 @@ class Draft:
 
 
 def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
-    """Return tests, sorted by id, that detect the empty body and as many faulty versions as possible."""
+    """Return tests, sorted by id, that are selected to detect the empty body and many faulty versions."""
     faulty = draft.mutants(MEASURING + CHOOSING)[MEASURING:]
     noticed = [failing_tests(draft, text, trying) for text in (draft.blank, *faulty)]
     others = draft.others
@@ -169,7 +169,7 @@ def choose_by_faults(draft: Draft, trying: Judge) -> tuple[str, ...]:
 
 
 def count_mutants(draft: Draft, tests: tuple[str, ...], trying: Judge) -> Mutants:
-    """Count the faulty versions that the selected tests detect, and those that any test detects."""
+    """Count the faulty versions that the selected tests detect, and those that any of the draft's tests detects."""
     failures = [failing_tests(draft, text, trying) for text in draft.mutants(MEASURING)]
     noticed = [failing for failing in failures if failing is not None]
     killed = sum(not failing.isdisjoint(tests) for failing in noticed)
@@ -208,6 +208,6 @@ def faulty_versions(
 
 
 def failing_tests(draft: Draft, text: str, trying: Judge) -> frozenset[str] | None:
-    """Return the draft's tests that fail with `text` as the function; None if unknown."""
+    """Return the draft's tests that fail with `text` as the function; None without a usable report."""
     everything = draft.judged_by(tuple(sorted({*draft.ranked, *draft.others})))
     return trying.failing(draft.sample, everything, text)

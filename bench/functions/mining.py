@@ -38,11 +38,11 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A documented function that tests cover. Lines are 0-based, and ends are exclusive."""
+    """A documented function that usable tests run. Lines are 0-based, and ends are exclusive."""
 
     path: str
     name: str
-    """``function`` or ``Class.method``. Overloads include their parameter types."""
+    """Name as ``function`` or ``Class.method``. Java overloads also include their parameter types."""
     signature: str
     docstring: str
     start: int
@@ -58,7 +58,7 @@ class Candidate:
     others: tuple[str, ...] = ()
     """Further tests that run the function, directly or on import, most promising first."""
     at_import: bool = False
-    """Whether the function runs only when modules are imported, not in tests."""
+    """Whether usable tests run the function only by importing a module, not in the tests themselves."""
     clocks: frozenset[str] = frozenset()
     seconds: float
     """Processor seconds that `tests` needed together when the suite ran."""
@@ -66,7 +66,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The candidates that a miner finds in a repository, with counts. They are the same on every machine."""
+    """The candidates that a miner finds in a repository, with counts of functions and tests."""
 
     candidates: tuple[Candidate, ...]
     """Candidates, sorted by path and line. Names are unique within a file."""
@@ -77,7 +77,7 @@ class Search:
     drops: Mapping[str, int] = field(default_factory=dict)
     """Number of documented functions that are not candidates, by reason."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Last line of the error of each failed test, by test id; empty if unknown."""
+    """Last line of each failed test's error, by test id; an empty text if the line is unknown."""
     left_out: str = ""
     """Message on unusable tests and how to repair them; may be empty."""
 
@@ -95,7 +95,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteCoverage:
-    """Looks up the tests of a repository that run a given function."""
+    """The coverage of a repository's test suite: which tests run a given function, and each test's result."""
 
     hidden: tuple[str, ...]
     runs: Mapping[str, TestRun]
@@ -151,7 +151,7 @@ class Miner(Protocol):
     """The functions that mine a language's repositories, in ``bench.functions.LANGUAGE``."""
 
     def tests(self, project: Project, report: Report) -> dict[str, Any]:
-        """Return the data that `bench.judging.suites.suite_of` reads from the set's manifest. May use the network.
+        """Return the suite's data that `bench.judging.suites.suite_of` reads from set manifests. May use the network.
 
         Raises:
             InputFault: if the repository's ``[tests]`` cannot be used.
@@ -209,7 +209,7 @@ def prepare(
 
 
 def certificates_of(home: Home, environment: str, back_end: str) -> Path:
-    """Return the path of the file that caches an environment's certificates on a back end."""
+    """Return the path of the file that caches samples' certificates for one environment and one sandbox back end."""
     return home.cache / "certificates" / f"{sha256(f'{environment} {back_end}')[:32]}.jsonl"
 
 

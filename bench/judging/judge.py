@@ -27,7 +27,7 @@ from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 from ctxbench.sandbox.types import Ended, Job, Outcome, Pool, Sandbox
 
 VERSION = 3
-"""Version of the rules for verdicts. The version is part of the cache key."""
+"""Version of the rules for verdicts, which is part of the key that `Judge.image` returns."""
 _LOG = logging.getLogger(__name__)
 MOST_CHARACTERS = 1_000_000
 PUBLISHED_REUSE = 50
@@ -36,7 +36,7 @@ PUBLISHED_REUSE = 50
 
 @contextlib.contextmanager
 def sandbox_explained() -> Iterator[None]:
-    """Turn `SandboxUnavailable` into `MachineFault`."""
+    """Turn a `SandboxUnavailable` that is raised in the context into a `MachineFault`."""
     try:
         yield
     except SandboxUnavailable as error:
@@ -70,7 +70,7 @@ class _Room:
 
 
 class Judge:
-    """Judges completions. This thread-safe context manager closes all boxes on exit."""
+    """A thread-safe judge of completions. As a context manager, it closes all its boxes on exit."""
 
     def __init__(self, home: Home, sample_set: SampleSet, sandbox: Sandbox, *, width: int, reuse: int = 1) -> None:
         """Create a judge for a set's samples. The boxes are opened later, in `sandbox`.
@@ -145,12 +145,12 @@ class Judge:
             return self._run(room, job)
 
     def failing(self, sample: Sample, reference: Reference, text: str) -> frozenset[str] | None:
-        """Return the reference's tests that fail with `text` as the function; None if unknown.
+        """Return the reference's tests that fail with `text` as the function; None without a usable report.
 
         For trusted code only. A run that was stopped is repeated alone, and so are failed tests that read a clock.
 
         Raises:
-            InputFault: if the repository is missing, or has changed since the set was built.
+            InputFault: if the repository is missing or changed since the set was built, or `text` lacks the function.
             MachineFault: if no box can be started, or the box was lost.
         """
         room = self._room(sample.repo)
@@ -226,7 +226,7 @@ class Judge:
 
 
 class Turns:
-    """Lets jobs of several processes share the machine, or one job use it alone. A waiting exclusive job goes first."""
+    """Locks by which processes' jobs share the machine, or one job has it alone. A waiting exclusive job goes first."""
 
     def __init__(self, folder: Path) -> None:
         self._door, self._room = folder / "judging.door", folder / "judging.room"

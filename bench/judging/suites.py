@@ -29,7 +29,7 @@ _CURES = {
     "`ctxbench results export --format codereval`"
 }
 MAX_BYTES = 48 << 20
-"""Maximum bytes of all files together. A box must have enough space left for files that tests write."""
+"""Maximum bytes of a repository's files together. A box also needs space for files that tests write."""
 PULSE = 20.0
 ADDED = "ctxbench_tests/"
 """Folder for tests that ctxbench adds to the repository's own tests."""
@@ -90,7 +90,7 @@ def _telling(report: Callable[[str], None], limit: float) -> Iterator[None]:
 
 
 def entry(tests: TestSuite, lock: tuple[str, ...], project: str, root: Path) -> dict[str, Any]:
-    """Return the data that `suite_of` reads from a manifest, under ``repositories[repo]["tests"]``.
+    """Return the data that `suite_of` reads from a set's manifest, under ``repositories[repo]["tests"]``.
 
     Args:
         lock: installed packages, as ``name==version``.
@@ -166,7 +166,7 @@ def _wrong(what: str, repo: str) -> InputFault:
 
 
 def read_tree(root: Path) -> dict[str, bytes]:
-    """Return the contents of the regular files below `root` by path, sorted. Folders such as ``.git`` are skipped.
+    """Return the contents of regular files below `root`, by path. Bytecode and folders such as ``.git`` are skipped.
 
     Raises:
         InputFault: if the files are too large for a box.

@@ -38,9 +38,9 @@ class Judgement:
     """Reason for the verdict, in one short line; empty if the completion passed."""
     tests_run: int = 0
     failed: tuple[str, ...] = ()
-    """Tests that did not pass; empty if there is other evidence against the completion."""
+    """Ids of the tests that did not pass; empty if the report is not trusted, or the verdict has another cause."""
     earlier: str = ""
-    """The first verdict and its reason, if the tests ran again, alone; otherwise empty."""
+    """The first verdict and its reason, if the tests ran again while no other job ran; otherwise empty."""
     output: str = ""
     seconds: float = 0.0
     peak_bytes: int = 0
@@ -86,7 +86,7 @@ def killed(number: int | None, outcome: Outcome) -> str:
 
 
 def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run: int) -> Finding:
-    """Return the finding on a job in which `run` tests ran to the end.
+    """Return the finding on a job that was not cut short, and in which `run` of the tests ran.
 
     Args:
         wrong: why each failed test failed, by test id.
@@ -100,7 +100,7 @@ def concluded(tests: Sequence[str], wrong: Mapping[str, str], unproven: str, run
 
 
 def short(text: str) -> str:
-    """Shorten a reason to one line of limited length."""
+    """Shorten a text to one line of at most 300 characters."""
     line = " ".join(text.split())
     return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
 
@@ -142,7 +142,7 @@ class Suite(Protocol):
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return remarks, each with its line, on code that may reach the tests, which run in the same process."""
+        """Return remarks, each with its line, on code in `text` that may affect the tests, which share its process."""
         ...
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:
@@ -150,5 +150,5 @@ class Suite(Protocol):
         ...
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that did not pass in a job that `trial` created; None if unknown."""
+        """Return the reference's tests that did not pass in a job from `trial`; None without a usable report."""
         ...

@@ -29,7 +29,7 @@ class FunctionHead:
 
     @property
     def body_indent(self) -> str:
-        """The indentation of the cursor's line or the docstring; without both, one step deeper than the declaration."""
+        """Indentation of the head's last line that is deeper than its first; without such a line, one level deeper."""
         for line in reversed(self.head.split("\n")[1:]):
             indent = _indentation(line)
             if indent.startswith(self.indent) and indent != self.indent:
@@ -48,7 +48,7 @@ def _indentation(text: str) -> str:
 
 
 def fenced(answer: str) -> list[str]:
-    """Return the content of each Markdown code block, in order. An unclosed block extends to the end."""
+    """Return the code in each Markdown code block of an answer, in order. An unclosed block extends to the end."""
     blocks: list[str] = []
     at = 0
     while opening := _FENCE.search(answer, at):
@@ -88,7 +88,7 @@ def before_fences(answer: str) -> str:
 
 
 def unlabelled(code: str) -> str:
-    """Drop the first line if it only names the code's language."""
+    """Return code without a first line that only says ``python``, ``python3`` or ``java``, in any letter case."""
     return _WORD.sub("", code)
 
 
@@ -96,7 +96,7 @@ class AnswerReader(Protocol):
     """Extracts functions in one language from a model's answers."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-        """Return the function, indented as in the file, and whether its syntax is valid.
+        """Return the whole function, indented as in the file or the answer, and whether the reader accepts its syntax.
 
         Args:
             wrapped: whether `answer` was between tags and therefore contains only code.
@@ -104,7 +104,7 @@ class AnswerReader(Protocol):
         ...
 
     def body(self, text: str) -> str | None:
-        """Return a function's body without the docstring; None if the text is not exactly one function."""
+        """Return the body in a function's text, without the docstring; None if the reader finds no body."""
         ...
 
 
@@ -113,12 +113,12 @@ def _open_braces(text: str) -> int:
 
 
 class PlainAnswerReader:
-    """The default reader, which returns code unchanged."""
+    """The default `AnswerReader`, which does not parse code."""
 
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-        """Return the code in the last fence, or the head followed by the answer.
+        """Return the last code block and True; without a code block, the head followed by the answer, and True.
 
-        If the text before the first fence closes the head's braces, the rest of the answer is dropped.
+        A `wrapped` answer is a block. If the text before the first fence closes the head's braces, blocks are ignored.
         """
         blocks = [answer] if wrapped else fenced(answer)
         continued = head.head + before_fences(answer)

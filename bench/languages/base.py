@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """Facts about one file. The languages' subclasses add imports, definitions and names that are read."""
+    """Facts about one file. Each language's subclass adds imports, definitions and the names that the file reads."""
 
     path: str
     broken: bool
     tokens: Mapping[int, tuple[Span, ...]]
-    """Tokens of each line that may use an import, without comments. A string is one token."""
+    """Column spans of the tokens in each line that may use an import, without comments. A string is one token."""
     leaves: Mapping[int, tuple[Span, ...]]
-    """Leaves of the syntax tree in the lines of `tokens`. A string is split into quotes, content and expressions."""
+    """Like `tokens`, but for the leaves of the syntax tree: a string is split into quotes, content and expressions."""
     barred: Mapping[int, str]
     """Why a line cannot be a target, by line: ``import``, ``decorator``, ``header`` or ``multiline_string``."""
 
@@ -53,9 +53,9 @@ class InternalLoad:
     column: int
     name: str
     uses: tuple[Use, ...]
-    """The imported name and, for a module or class, the member that is reached through the name."""
+    """The imported name and, for a module or class, the last member that the code reaches through the name."""
     near: tuple[Use, ...]
-    """Those of the `uses` that are written on `line`. The member may be on the next line."""
+    """Like `uses`, but only with members written on `line`. The expression may continue on the next line."""
     statements: tuple[Span, ...]
     """Lines of the file's import statements that bind the name."""
     quoted: bool
@@ -63,7 +63,7 @@ class InternalLoad:
 
 
 def ends(reached: Sequence[Use]) -> tuple[Use, ...]:
-    """Return the first and the last of the uses: the imported name, and the member reached through it."""
+    """Return the first use and, if it differs, the last: the imported name, and the member reached through it."""
     return tuple(dict.fromkeys((reached[0], reached[-1])))
 
 
@@ -72,7 +72,7 @@ class ProjectReading:
     """A place where code reads a name of the project."""
 
     name: str
-    """The name as written, up to the checked member: ``rules.round_up``, ``self.total``, ``Cart``."""
+    """The name as written, up to the last member that was looked up: ``rules.round_up``, ``self.total``, ``Cart``."""
     line: int
     column: int
     """Start column, 0-based, in characters."""
@@ -90,10 +90,10 @@ class DefinitionName(NamedTuple):
 
 
 class ProjectNames(Protocol):
-    """Finds the names of a project that code reads. The project's files are read when needed."""
+    """Finds a project's names in code, and whether the project defines them. Reads the project's files when needed."""
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
-        """Return the project's names that `code` reads, in line order.
+        """Return the places where `code` reads a name of the project, in line and column order.
 
         Args:
             path: file that `code` belongs to.
@@ -128,7 +128,7 @@ class ApiStyle(Protocol):
         ...
 
     def usages(self, function: Function, path: str, *, quirks: bool) -> Iterable[str]:
-        """Return a function's usage examples, in the order of the paper's table."""
+        """Return a function's usage examples, in the order of the InferCom paper's table."""
         ...
 
     def constructor_usages(self, kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ class Lexing:
 
     @classmethod
     def of(cls, comment: str, block: str, quotes: str, prefix: str, name: str, plain: str) -> Lexing:
-        """Build the patterns from regular expressions without groups."""
+        """Build the patterns from regular expressions without capturing groups."""
         opening = rf"|(?P<block>{block})" if block else ""
         strings = rf"|(?P<prefix>{prefix})(?P<quote>{quotes})"
         token = rf"(?P<comment>{comment}[^\n\r]*){opening}{strings}|(?P<name>{name})|{_NUMBER}|."
@@ -221,7 +221,7 @@ class Language(str):
         Args:
             module: the imported module, as written.
             path: the importing file.
-            files: all files, for membership tests only.
+            files: all files of the project, for membership tests only.
         """
         raise NotImplementedError
 
@@ -238,7 +238,7 @@ class Language(str):
         return resolve(self, files)
 
     def parses(self, text: str) -> bool:
-        """Return whether the language's own parser also accepts a text that the grammar accepts."""
+        """Return whether the language's own parser also accepts a text that the tree-sitter grammar accepts."""
         return True
 
     def decoder(self, root: Path) -> Callable[[bytes, Path], Decoded]:
@@ -273,7 +273,7 @@ class Language(str):
         return None
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield definitions that a file refers to, up to a 0-based line. Some of these may not exist."""
+        """Yield definitions that a file's imports, and its names up to a 0-based line, refer to. Some may not exist."""
         return ()
 
     @property
@@ -316,7 +316,7 @@ _LANGUAGES: Registry[Language] = Registry("language", group="ctxbench.languages"
 
 
 def register(language: L) -> L:
-    """Register a language under its name. The language's package calls this function when it is imported.
+    """Register a language under its name, and return it. The language's package calls this when it is imported.
 
     Raises:
         InputFault: if another language already has the name.
@@ -330,7 +330,7 @@ def get(name: str) -> Language:
 
     Raises:
         UnknownName: if no language has this name.
-        InputFault: if its package cannot be imported.
+        InputFault: if its package cannot be imported, or two packages provide it.
     """
     return _LANGUAGES.get(name)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 Span = tuple[int, int]
-"""Start and exclusive end, as lines in a file or as columns (in characters) in a line."""
+"""Start and exclusive end, 0-based: lines in a file, or columns (in characters) in a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Function:
     lines: Span
     """Lines from the first decorator, annotation, attached comment or Javadoc to the end."""
     head: int
-    """Line of ``def``, or of a Java method's first modifier or annotation."""
+    """0-based line of ``def`` or ``async``, or a Java declaration's first line, which may be an annotation."""
     body: Span
     """Lines of the body, with docstring and closing brace; empty without a body."""
     decorators: tuple[str, ...]
@@ -83,12 +83,12 @@ class Outline:
     """A file's functions and classes, in line order."""
 
     functions: tuple[Function, ...]
-    """All functions, including nested functions, but without lambdas and methods of anonymous classes."""
+    """All functions, including nested functions, but not lambdas or methods of anonymous classes and enum constants."""
     types: tuple[Type, ...]
     broken: bool
 
     def named_lines(self, lines: Sequence[str]) -> Mapping[str, list[int]]:
-        """Return the lines that declare each qualified name (``Cart.add``). An overloaded name has several lines.
+        """Return the 0-based lines that declare each qualified name (``Cart.add``); several for an overloaded name.
 
         Definitions inside functions are left out. A constructor also counts as a declaration of its class.
         """

@@ -55,11 +55,11 @@ class Source:
         return self.text(node.child_by_field_name(name))
 
     def find(self, kind: str, root: Node | None = None) -> Iterator[Node]:
-        """Yield the nodes of a type, in the whole text or below `root`, in text order."""
+        """Yield the named nodes of a type, in the whole text or from `root` down, in text order."""
         return (node for node in named_descendants(root or self.root) if node.type == kind)
 
     def tokens(self, rows: Iterable[int]) -> tuple[Tokens, Tokens]:
-        """Return the tokens of some lines twice: with each string as one token, and with strings split into parts."""
+        """Return column spans of some lines' tokens twice: with each string as one token, and with split strings."""
         row_set = set(rows)
         with_strings, leaves = ({row: list[Span]() for row in sorted(row_set)} for _ in range(2))
         stack = [(self.root, False)] if row_set else []
@@ -111,7 +111,7 @@ class TreeReader(Generic[P]):
     """
 
     HANDLERS: ClassVar[Mapping[str, Handler]] = {}
-    """Methods by node type. Each reads a node and pushes the parts to walk next."""
+    """Methods by node type. Each reads a node and pushes the nodes to walk next."""
 
     def __init__(self, source: Source, place: P) -> None:
         """Walk the tree of `source`, starting at `place`."""

@@ -81,7 +81,7 @@ def sample_repository(
     Args:
         facts: results of `bench.lines.candidates.analyse`.
         excluded: returns whether a file is excluded from samples. Excluded files are still searched for leaks.
-        added: the lines to draw samples from; None for all lines.
+        added: finds the new lines, to draw samples only from these; None to draw from all lines.
     """
     lines = {path: text.split("\n") for path, text in snapshot.texts.items()}
     loads = snapshot.language.resolve(facts)
@@ -243,12 +243,12 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
     """Fetch missing repositories and write the sample set ``samples/<name>/``.
 
     Each repository needs a unique name. The order of `manifests` and the number of `workers` do not change the result;
-    the workers only find the ages of lines.
+    the workers only run ``git blame``. `progress` shows the number of files that they have read.
     Without `per_repo`, the protocol's default applies. `since` selects lines that were added after that day or
-    commit, and requires sources with a history. `progress` shows the number of blamed files.
+    commit, and requires sources with a history.
 
     Raises:
-        InputFault: if repositories share a name, one has no usable line or no history, or another set has this name.
+        InputFault: if repositories share a name, a repository has no usable line or no history, or the name is taken.
     """
     from ctxbench.bench.repositories import git  # noqa: PLC0415 - readers of sets do not need it
 
@@ -300,7 +300,7 @@ def _origin(
 
 
 def beginning(home: Home, sample_set: SampleSet, count: int) -> SampleSet:
-    """Shorten a built set of one repository to its first `count` samples."""
+    """Replace a saved set of one repository by its first `count` samples, and return the new set."""
     samples = sample_set.samples[:count]
     [(repo, entry)] = sample_set.manifest["repositories"].items()
     new_counts = {"kept": len(samples), "kept_masked": sum(bool(sample.masked) for sample in samples)}

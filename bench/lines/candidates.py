@@ -34,7 +34,7 @@ DrawKey = Literal["place", "text"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineProtocol:
-    """The rules for choosing lines: ctxbench's, or ProjBench's as the paper and its released records show them."""
+    """The rules for choosing lines: ctxbench's, or ProjBench's as in the InferCom paper and its released records."""
 
     name: str = "ctxbench"
     per_repo: int = 50
@@ -45,7 +45,7 @@ class LineProtocol:
     cursor: CursorPlace = "token"
     """Cursor inside a line: before a random ``token`` (InferCom paper), or before an assigned or returned ``value``."""
     draw: DrawKey = "place"
-    """Seed of a line's cursor and turn: its ``place``, or its ``text``, which stays the same when the line moves."""
+    """Seed of a line's cursor and drawing order: its ``place``, or its ``text``, which is the same after a move."""
 
     def __str__(self) -> str:
         """Return the spec for `read_protocol`."""
@@ -85,7 +85,7 @@ class LineCandidate:
     line: int
     text: str
     tokens: tuple[Span, ...]
-    """Spans of tokens. A string is one token or, in ProjBench's protocol, several (see `FileFacts.leaves`)."""
+    """Column spans of tokens. A string is one token or, in ProjBench's protocol, several (see `FileFacts.leaves`)."""
     column: int
     uses: tuple[Use, ...]
     masked: tuple[Span, ...]
@@ -98,7 +98,7 @@ class LineCandidate:
 def candidates(
     lines: list[str], facts: FileFacts, loads: tuple[InternalLoad, ...], protocol: LineProtocol = OURS
 ) -> tuple[list[LineCandidate], Counter[str]]:
-    """Return a file's candidates in line order, and the number of rejected lines by reason."""
+    """Return a file's candidate lines in order, and the number of rejected lines by reason."""
     usable: list[LineCandidate] = []
     drops: Counter[str] = Counter()
     earlier_names: set[tuple[str, tuple[Span, ...]]] = set()
@@ -163,7 +163,7 @@ def _candidate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A candidate with its cursor."""
+    """A candidate line with its cursor."""
 
     candidate: LineCandidate
     subkind: str

@@ -79,7 +79,7 @@ def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
     Concurrent calls are safe: only one of them fetches.
 
     Raises:
-        InputFault: if a source delivers content with a wrong hash, which is then deleted.
+        InputFault: if a source delivers a wrong hash, an invalid archive, or no folder `source_dir`; nothing is kept.
         MachineFault: if no source can be reached, or the disk is full.
     """
     checkout = find(manifest, home)

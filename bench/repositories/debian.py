@@ -53,7 +53,7 @@ def fetch(source: DebianSource, to: Destination) -> None:
 
 
 def latest(package: str, version: str, home: Home, report: Report) -> DebianSource:
-    """Return the source of a package in the archive, with its tarball's hash.
+    """Return a package's `DebianSource`, with its tarball's hash, from the archive that apt uses.
 
     Args:
         version: upstream or Debian version; empty if there is only one upstream version.

@@ -253,7 +253,7 @@ class History:
         """Return the code up to `since`: all files with a suffix, and all lines that the files at `paths` ever had.
 
         Returns:
-            The text of all files as ``tree``, and of all lines as ``versions``; empty if nothing precedes the point.
+            The text of all files as ``tree``, and of all lines as ``versions``; empty without `paths` or older code.
         """
         cutoff = self._cutoff
         if not cutoff or not paths:
@@ -337,7 +337,7 @@ class History:
 
 
 def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Report) -> History:
-    """Fetch and keep the whole history of the manifest's first source, which must have one.
+    """Return the whole history of the manifest's first source, fetched if missing (see `with_history`).
 
     Raises:
         InputFault: if the history is empty or shallow. In a shallow history, old lines look new.
@@ -379,7 +379,7 @@ def _top(path: Path) -> Path | None:
 
 
 def head(folder: Path) -> GitSource | None:
-    """Return the commit whose files a folder contains; None if files differ, or the folder is not a git repository."""
+    """Return the commit whose files a folder contains; None if files differ, or the folder is not a git root."""
     if _top(folder) != folder.resolve():
         return None
     commit = _asked(folder, "rev-parse", "--verify", "HEAD")

@@ -131,7 +131,7 @@ class RepoManifest:
     exclude: tuple[_Inside, ...] = field(
         default=(), metadata=cure('write a list of globs, e.g. ["docs/*", "**/_vendor/*"]')
     )
-    """Globs of paths without samples. ``*`` also matches ``/``."""
+    """Globs of files from which no samples are drawn. ``*`` also matches ``/``."""
     sets: tuple[_Name, ...] = field(default=(), metadata=cure('write a list of set names, e.g. ["recent"]'))
     codereval: tuple[_Slug, ...] = field(
         default=(), metadata=cure('write a list of projects, e.g. ["pexip/os-python-cachetools"]')

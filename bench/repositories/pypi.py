@@ -80,12 +80,12 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An sdist on an index."""
+    """A file, such as an sdist, on a package index or in a folder."""
 
     filename: str
     url: str
     sha256: str
-    """SHA-256 of the sdist; empty if the index does not state it."""
+    """SHA-256 of the file; empty if the index does not state it."""
     uploaded: date | None = None
     """Day of upload; None if the index does not state it."""
 
@@ -237,7 +237,7 @@ class Page:
 
 
 class Web:
-    """An HTTP client for one call of `fetch`."""
+    """An HTTP client for package indexes. It remembers passwords from URLs by host."""
 
     def __init__(self, *, certificates: str | None = None, proxy: str | None = None, seconds: float = 60.0) -> None:
         """Create a client.

@@ -109,7 +109,7 @@ class GitSource:
     kind: Literal["git"] = "git"
     url: _Url = field(metadata=cure("write an https, ssh, git or file URL without a password"))
     commit: _Commit = field(metadata=cure(_COMMIT))
-    """40 hexadecimal digits. Git checks that the content has this hash."""
+    """The commit's hash: 40 hexadecimal digits. Git checks that the content has this hash."""
 
     def __str__(self) -> str:
         return f"git+{self.url}@{self.commit}"
@@ -154,7 +154,7 @@ class LocalSource:
     kind: Literal["local"] = "local"
     path: Place = field(metadata=cure("write a folder or an archive, relative to the manifest's folder"))
     sha256: _Hash = field(default="", metadata=cure(_HASH + " for an archive, or leave it out"))
-    """Hash of the archive, or the folder's `bench.repositories.local.digest`; empty for any."""
+    """SHA-256 of the archive, or the folder's `bench.repositories.local.digest`; empty to accept any content."""
 
     def __str__(self) -> str:
         return f"local:{self.path}"
@@ -303,7 +303,7 @@ class _ShortHeader(tarfile.TarInfo):
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
         # This runs before the header's data is read. Overriding `frombuf` has no effect from Python 3.13 on.
         if self.type in _LONG_HEADERS and self.size > _MAX_HEADER:
-            raise tarfile.ReadError(f"a header of {self.size >> 20} MiB")
+            raise tarfile.ReadError(f"a header of {self.size >> 20} MiB is too large")
         member: tarfile.TarInfo | None = super()._proc_member(archive)  # type: ignore[misc]
         return member
 

@@ -43,12 +43,12 @@ class Ranker(Protocol):
         ...
 
     def scores(self, query: Any, shared: Any, own: Any, skip: Span) -> Scores:
-        """Return the scores of the shared texts, then of the own texts. Texts in `skip` affect no score."""
+        """Return the scores of the texts in index `shared`, then `own`. Shared texts in span `skip` affect no score."""
         ...
 
 
 class Corpus:
-    """Units in path and line order. A corpus never changes, so threads can share it."""
+    """Searchable units in path and line order. A corpus never changes, so threads can share it."""
 
     def __init__(self, units: Sequence[Unit], *, built: Callable[[str, float], None] | None = None) -> None:
         """Store units. The first search builds an index.

@@ -51,7 +51,7 @@ class Postings:
         """Number of distinct tokens in each text."""
 
     def of(self, token: str) -> tuple[Ints, Ints]:
-        """Return the texts that contain a token, in order, and the token's count in each."""
+        """Return the numbers of the texts that contain a token, ascending, and the token's count in each."""
         return self._postings.get(token, self._none)
 
 
@@ -85,10 +85,10 @@ class BM25:
         return Counter(self._query_words(text)) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
-        """Return the scores of the shared texts, then of the own texts.
+        """Return the scores of the texts in `shared`, then of the texts in `own`.
 
         Args:
-            skip: span ``[start, end)`` of shared texts to leave out. Their scores are meaningless.
+            skip: span ``[start, end)`` of texts in `shared` to leave out. Their scores are meaningless.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -124,7 +124,7 @@ class Jaccard:
         return Counter(set(tokenize(text))) or None
 
     def scores(self, query: Counter[str], shared: Postings, own: Postings, skip: Span) -> Scores:
-        """Return the scores of the shared texts, then of the own texts, as `BM25.scores` does."""
+        """Return the scores of the texts in `shared`, then of the texts in `own`, as `BM25.scores` does."""
         import numpy as np  # noqa: PLC0415
 
         kinds = np.concatenate([shared.kinds, own.kinds])
@@ -197,13 +197,13 @@ class Dense:
         return vector
 
     def scores(self, query: Floats, shared: Floats, own: Floats, skip: Span) -> Scores:
-        """Return the scores of the shared texts, then of the own texts, with an error of at most `slack`."""
+        """Return the scores of the texts in `shared`, then in `own`, with an error of at most `slack`."""
         import numpy as np  # noqa: PLC0415
 
         return np.concatenate([shared @ query, own @ query]).astype(np.float64)
 
     def exact(self, query: Floats, vector: Floats) -> float:
-        """Return one text's score, rounded to `DIGITS` so that all machines rank alike."""
+        """Return one text's score, rounded to `DIGITS` decimal places so that all machines rank alike."""
         import numpy as np  # noqa: PLC0415
 
         return round(math.fsum(np.multiply(query, vector, dtype=np.float64).tolist()), DIGITS)

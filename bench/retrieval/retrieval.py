@@ -109,10 +109,10 @@ def weights_of(spec: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedFiles:
-    """The files of a snapshot that a strategy may see."""
+    """A snapshot's files without the hidden ones. Searches replace the target file by its visible part."""
 
     digest: str
-    """Digest of `texts`. It is part of the cache key of everything that is built from the files."""
+    """Digest that identifies `texts`. It is part of the cache key of everything that is built from the files."""
     texts: Mapping[str, str]
     language: Language
     repo: str = ""
@@ -121,7 +121,7 @@ class IndexedFiles:
 def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[Unit]:
     """Return the units of the target file that a search may return.
 
-    Functions that contain the cursor, or end right before it and may be incomplete, are left out.
+    Functions that contain the cursor, or end right before it, are left out. Text units must end above the prompt.
     """
     units = cut(target.path, _parsable(target, language), language)
     if cut.of_text:
@@ -150,7 +150,7 @@ class Retrieval:
         built: Built | None = None,
         tokens: Tokens = code_tokens.tokenize,
     ) -> None:
-        """Create a retrieval. Nothing is read or built.
+        """Store the settings. Nothing is read or built yet.
 
         Args:
             folder: folder for vectors, kept across runs; None for memory only.
@@ -189,7 +189,7 @@ class Retrieval:
             target: visible part of the target file, which replaces that file.
 
         Raises:
-            InputFault: if the unit does not exist; `NoRanker` if the ranker does not exist or cannot be used here.
+            InputFault: if `unit` is invalid; `NoRanker` if the ranker's encoder does not exist or cannot be used here.
         """
         cut = cutter(unit)
         name, compare = self._ranker(ranker)

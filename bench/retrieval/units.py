@@ -77,7 +77,7 @@ class VisibleTarget:
 
 
 MOST_LINES = 5000
-"""Maximum number of lines in a file that is split into mini-blocks, as in RLCoder's release."""
+"""Number of lines at a file's start that are split into mini-blocks, as in RLCoder's release; the rest is ignored."""
 _MOST = 100_000
 Size = Annotated[int, AtLeast(1), AtMost(_MOST)]
 _WORD = re.compile(r"\S+")

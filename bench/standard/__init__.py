@@ -1,4 +1,4 @@
-"""Standard sets: named, versioned lists of repositories, from which everyone builds the same samples."""
+"""Standard sets: named, versioned lists of repositories, from which every machine builds the same samples."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class StandardSet:
     """Maximum number of samples per repository, by kind of sample."""
     seed: int
     domains: Mapping[str, str]
-    """Subject of each project, by repository name, in the set's order."""
+    """Subject of each repository, such as ``parsing``, by the repository's name, in the set's order."""
     tested: frozenset[str]
     digests: Mapping[str, str]
-    """Digest of the published set, by kind of sample; empty if no such set is published."""
+    """Digest of the published sample set, by kind of sample; kinds without a published set are missing."""
 
     @property
     def manifests(self) -> tuple[RepoManifest, ...]:
@@ -38,7 +38,7 @@ class StandardSet:
         return tuple(manifest.load(repository) for repository in self.domains)
 
     def size(self, kind: str) -> int:
-        """Return the number of samples of a kind in the built set."""
+        """Return the number of samples of a kind in the built set, if each repository yields the maximum."""
         repositories = self.tested if kind == Kind.FUNCTION else self.domains
         return self.per_repo[kind] * len(repositories)
 
@@ -53,7 +53,7 @@ def names() -> tuple[str, ...]:
 
 
 def repositories(name: str) -> tuple[RepoManifest, ...]:
-    """Return the repositories of a standard set, or of a set that manifests define.
+    """Return the repositories of a standard set, or of a set that built-in manifests name.
 
     Raises:
         UnknownName: if no set has this name.
@@ -62,7 +62,7 @@ def repositories(name: str) -> tuple[RepoManifest, ...]:
 
 
 def whole_name(name: str) -> str:
-    """Return the name of the full set, from its own name or the lite set's."""
+    """Return the name of the full standard set, given this name or the name of its lite set."""
     return name.removesuffix(_LITE)
 
 

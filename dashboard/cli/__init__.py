@@ -1,4 +1,4 @@
-"""The dashboard's commands, registered as entry points that `harness.cli.main` reads."""
+"""The dashboard's commands, registered in an entry point that `harness.cli.main` reads."""
 
 COMMANDS = {
     "runs": (

@@ -1,4 +1,4 @@
-"""The Compare page: runs compared with a baseline, and the parts of their difference."""
+"""The Compare page: differences of runs from a baseline, in total and by repository or file, level and sample."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Choice:
 
 
 def page() -> None:
-    """Show two or more runs of a sample set and language: answer, table with drawn intervals, choices; then details."""
+    """Show how runs of a sample set and language differ: result, table with drawn intervals, choices, details."""
     top, where = st.container(), show.choices()
     with where:
         choice = _choose()

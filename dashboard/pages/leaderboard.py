@@ -32,7 +32,7 @@ class _Choice:
 
 
 def page() -> None:
-    """Show a group of comparable runs of one language and model: answer, table, choices."""
+    """Show the comparable runs of one sample set, language and generator: result, table, choices."""
     tabs, top, where = st.container(horizontal=True), st.container(), show.choices()
     with where:
         choice = _choose(tabs)

@@ -248,7 +248,7 @@ BLOCKS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the compared runs: its letter, and its data for the open sample."""
+    """One of the compared runs: its letter (A or B), and its data for the open sample."""
 
     letter: str
     run: StoredRun
@@ -257,7 +257,7 @@ class Side:
 
 
 def show_sample(samples: StoredSet, runs: Sequence[tuple[str, StoredRun]], sample: str, profile: str) -> None:
-    """Show one sample as completed by one or two runs."""
+    """Show one sample as completed by one or two runs. `runs` contains each run with its letter, A or B."""
     sides = _sides(runs, sample)
     first = sides[0].detail
     st.header(show.plain(sample), anchor=False)

@@ -1,4 +1,4 @@
-"""The script that Streamlit runs at each click; see `dashboard.app`."""
+"""The script that Streamlit runs at each interaction with a page; see `dashboard.app`."""
 
 from ctxbench.dashboard.app import main
 

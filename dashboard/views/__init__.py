@@ -1,4 +1,4 @@
-"""Contents of the pages: rows of cells and chart specifications. This module contains the code that pages share."""
+"""Contents of the pages: rows of cells and chart specifications. This module contains what several pages use."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Figure(float):
 
 
 def estimated(mean: float | None, low: float | None, high: float | None, *, sign: bool = False) -> Figure | None:
-    """Return the cell of a mean with its interval, sorted by the mean; None without a mean."""
+    """Return a cell that shows a mean with its interval and sorts by the mean; None without a mean."""
     return None if mean is None else Figure(scales.interval(mean, low, high, sign=sign), mean)
 
 
 def metrics(tables: Sequence[RunTable]) -> list[str]:
-    """Return the metrics that have a value in any run: the ranking metric first, then by name."""
+    """Return the metrics that have a value in at least one run: the default ranking metric first, then by name."""
     names = {
         name for table in tables for name, column in table.metrics.items() if any(value is not None for value in column)
     }

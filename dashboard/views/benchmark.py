@@ -16,7 +16,7 @@ Help = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetInfo:
-    """A sample set and its data on this machine."""
+    """A sample set, with its manifest if it is on this machine."""
 
     samples: str
     """Name of the set on all pages, with the start of the digest if two sets share a name."""
@@ -32,7 +32,7 @@ class SetInfo:
 
 
 def all_sets(home: Mapping[str, tuple[str, Manifest]], stored: Iterable[tuple[str, str, str]]) -> list[SetInfo]:
-    """Return all sets in the store or the home folder, sets with stored runs first."""
+    """Return the sets in `stored` (displayed name, name, digest), then the other sets of the home folder, by name."""
     manifests = {(name, digest): manifest for name, (digest, manifest) in home.items()}
     stored = list(stored)
     used_names, used_sets = {samples for samples, *_ in stored}, {(name, digest) for _, name, digest in stored}
@@ -54,7 +54,7 @@ def entries(manifest: Manifest) -> dict[str, Manifest]:
 
 
 def headline(sample_set: SetInfo, samples: int, runs: int) -> str:
-    """Return one sentence about a set: its numbers of samples, repositories and runs."""
+    """Return a text about a set: its numbers of samples, repositories and runs, and its digest."""
     repos = len(entries(sample_set.manifest or {}))
     of_repos = f"{repos} {'repository' if repos == 1 else 'repositories'}"
     counts = (f"{count} {noun}{'s' * (count != 1)}" for count, noun in ((samples, "sample"), (runs, "stored run")))
@@ -85,7 +85,7 @@ def about(manifest: Manifest) -> list[Cells]:
 
 
 def remarks(manifest: Manifest) -> list[str]:
-    """Return the manifest's remarks, and one for each repository with samples that only clock-reading tests judge."""
+    """Return the manifest's remarks, then a remark per repository with samples that only clock-reading tests judge."""
     only = {repo: _count(entry, "kept_clocks_only") or 0 for repo, entry in entries(manifest).items()}
     return [
         *(str(remark) for remark in _listed(manifest.get("remarks"))),
@@ -141,7 +141,7 @@ KIND_HELP: Mapping[str, str] = {
 
 
 def kinds(samples: Sequence[Sample]) -> list[Cells]:
-    """Return one row per language, kind and level, with the number of samples and the share of first uses."""
+    """Return one row per language, kind and level: number and share of samples, and share of first uses of a name."""
     alike: dict[tuple[str, str, str], list[Sample]] = defaultdict(list)
     for sample in samples:
         alike[sample.language, sample.kind, sample.subkind].append(sample)
@@ -172,7 +172,7 @@ MUTANTS_HELP: Mapping[str, str] = {
 
 
 def mutants(manifest: Manifest) -> list[Cells]:
-    """Return one row per repository whose tests were tried with injected faults (mutants), and a total."""
+    """Return one row per repository whose tests were tried with injected faults (mutants); if several, also a total."""
     rows: list[tuple[str, tuple[int, int, int]]] = []
     for repo, entry in entries(manifest).items():
         entry_mutants = _mapping(entry.get("mutants"))
@@ -196,7 +196,7 @@ def mutants(manifest: Manifest) -> list[Cells]:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """Return a share in percent, with one decimal from 1,000 samples on; None if `whole` is 0."""
+    """Return a share in percent, with one decimal if `whole` is at least 1,000; None if `whole` is 0."""
     return None if not whole else round(100 * part / whole, 0 if whole < 1000 else 1)
 
 
@@ -240,7 +240,7 @@ DROP_HELP: Mapping[str, str] = {
 
 
 def drop_rows(manifest: Manifest) -> list[Cells]:
-    """Return the counts of excluded files, lines or functions by stage, with the most frequent reason first."""
+    """Return one row per kind of excluded item and reason, with counts; the most frequent reason of a kind first."""
     count: Counter[tuple[str, str]] = Counter()
     repos: Counter[tuple[str, str]] = Counter()
     for stage, reason, number in _counted(manifest):

@@ -72,7 +72,7 @@ def difference_rows(compared: Sequence[Compared], names: Mapping[str, str]) -> l
 
 
 def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]:
-    """Return remarks on the differences: warnings about the runs, the correction, verdicts and variances."""
+    """Return remarks on the differences: warnings about runs, correction of p-values, verdicts and variances."""
     runs = [compared[0].other, *(pair.this for pair in compared)] if compared else []
     claims = [pair.difference.claim for pair in compared]
     sentences = [*filter(None, claims), *run_warnings(runs), *differing_coders(runs)]
@@ -142,7 +142,7 @@ def level_rows(pair: Compared) -> list[Row]:
 
 
 def unit_rows(pair: Compared) -> list[Row]:
-    """Return one row per repository or file of two compared runs, the largest gain first."""
+    """Return one row per repository or file of two compared runs, the largest difference (run minus baseline) first."""
     half = scales.half_width(pair.difference.low, pair.difference.high)
     # A single unit has no interval, so its digits are those of the whole difference.
     return [
@@ -158,7 +158,7 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return rows of the samples that differ most, at most `MOST_ROWS`. `address` returns a sample's URL."""
+    """Return one row for each of the `MOST_ROWS` samples that differ most. `address` returns a sample's URL."""
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()
@@ -181,7 +181,7 @@ def _digits(number: float | None, half: float | None) -> Figure | None:
 
 
 def spelled(table: RunTable, *, generator: bool = False) -> str:
-    """Return the text of a run in a list of options: its strategy, its generator if requested, and its id."""
+    """Return the text of a run in a list of options: strategy, generator if requested, number of pooled runs, id."""
     runs = [f"{len(table.run.repetitions)} runs"] if table.run.repetitions else []
     return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), *runs, table.run.id])
 
@@ -214,9 +214,9 @@ def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
 
 
 def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[RunTable]:
-    """Return the runs compared by default, at most `FEW` including the baseline, without controls.
+    """Return the best runs to compare with a baseline by default: at most `FEW` minus 1, without controls.
 
-    Other strategies by the same generator come first, then the same strategy by other generators, then any runs.
+    The runs are by the baseline's generator. Without such runs, they are of its strategy; without those, any runs.
     """
     generators = dict.fromkeys(table.run.generator for table in tables)
     newest = [

@@ -44,7 +44,7 @@ class CostPoint:
     name: str
     run: str
     cost: float | None
-    """Mean per sample; None if unknown."""
+    """Mean cost per sample; None if unknown."""
     mean: float | None
     low: float | None
     high: float | None
@@ -54,7 +54,7 @@ class CostPoint:
 
 
 def available_costs(group: Group) -> list[str]:
-    """Return the names in `COSTS` with a value in at least one row."""
+    """Return the keys of `COSTS` with a value in at least one row, in the order of `COSTS`."""
     return [name for name in COSTS if any(row.costs.get(name) is not None for row in group.rows)]
 
 
@@ -100,7 +100,7 @@ def headline(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> 
 
 
 def undrawn(points: Sequence[CostPoint]) -> list[str]:
-    """Return the strategies whose cost or value is unknown, so that they are not drawn."""
+    """Return the strategies that the chart leaves out, because their cost or value is unknown."""
     return [point.name for point in points if point.cost is None or point.mean is None]
 
 
@@ -129,7 +129,7 @@ def _numbered(points: Sequence[CostPoint]) -> dict[str, int]:
 
 
 def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt.LayerChart:
-    """Return the chart of value against cost: intervals as bars, the front as points joined by steps."""
+    """Return the chart of value against cost: strategies as points, intervals as bars, the front joined by steps."""
     numbered = _numbered(points)
     drawn: list[Row] = [
         {
@@ -177,7 +177,7 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:
-    """Return the cell of a cost, with three significant digits. `name` is a key of `COSTS`."""
+    """Return the cell of a cost, rounded to three or more significant digits. `name` is a key of `COSTS`."""
     return None if number is None else Figure((scales.dollars if name == "price" else scales.amount)(number))
 
 

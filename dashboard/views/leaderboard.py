@@ -38,7 +38,7 @@ Interval: TypeAlias = tuple[float, float | None, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A round number on the axis, and its position."""
+    """A round number on the axis, and its position in percent of the cell."""
 
     x: float
     label: str
@@ -46,7 +46,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """Positions of an interval, in percent of the cell. Without an interval, both ends are at the mean."""
+    """Positions of a mean and its interval, in percent of the cell. Without an interval, both ends are at the mean."""
 
     mean: float
     low: float
@@ -55,7 +55,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """The common axis of a group's bars."""
+    """The common axis of a table's bars."""
 
     least: float
     most: float
@@ -115,23 +115,23 @@ class DrawnTable:
     heads: tuple[ColumnHead, ...]
     lines: Sequence[Sequence[str]]
     standings: tuple[Standing, ...]
-    """CSS class of each row. The papers' rows look like beaten rows."""
+    """Standing of each row, used as its CSS class. Published rows look like beaten rows."""
     drawn: Bars | None = None
     links: tuple[Mapping[str, str], ...] = ()
     """URLs of each row's cells, by heading."""
     whole: tuple[str, ...] = ()
-    """Full name of each row; empty if the table displays it."""
+    """Small text below the name of each row, such as its full name; empty for none."""
     folded: tuple[Sequence[tuple[str, str]], ...] = ()
-    """For each row: texts and URLs of the rows that it replaces, folded below its name."""
+    """For each row: text and URL of each row that it replaces, folded below its name."""
 
     @classmethod
     def of(cls, table: TextTable, rows: Sequence[Row] = (), caption: str = "") -> DrawnTable:
-        """Return a table of a group's rows, or of the papers' rows, without bars."""
+        """Return a table of a group's rows, or of published rows, without bars."""
         standings = tuple(row.standing for row in rows) or (Standing.BEATEN,) * len(table.lines)
         return cls(caption=caption or table.caption, heads=table.heads, lines=table.lines, standings=standings)
 
     def with_bars(self, intervals: Sequence[Interval | None], base: float | None) -> DrawnTable:
-        """Return the table with each row's interval drawn after the column of intervals, if there is one."""
+        """Return the table with intervals and a line at `base` drawn after the column of intervals, if there is one."""
         known = [interval for interval in intervals if interval is not None]
         axis = Axis.of([*known, *([] if base is None or not known else [(base, None, None)])])
         at = next((index for index, head in enumerate(self.heads) if head.text.endswith(INTERVAL)), None)
@@ -177,7 +177,7 @@ def markup(table: DrawnTable) -> str:
 
 
 def ranking(group: Group, links: Mapping[str, Mapping[str, str]], more: Sequence[str] = ()) -> DrawnTable:
-    """Return the Leaderboard page's table of a group. `links` contains URLs by run id; `more` adds columns."""
+    """Return the Leaderboard page's table of a group. `links`: run id -> column -> URL; `more`: additional columns."""
     text = screen_table(group, more, page=True)
     difference = next((head.text for head in text.heads if head.text.startswith("vs ")), "")
     heading_of = {"strategy": "strategy", "difference": difference}
@@ -198,7 +198,7 @@ def _whole(strategy: str, name: str) -> str:
 
 
 def more_columns(group: Group) -> list[str]:
-    """Return the additional columns and metrics that the page's table can display."""
+    """Return the columns and metrics that the reader can add to the Leaderboard page's table."""
     usual = {"metric", "difference", "context_tokens", *(head.text for head in screen_table(group, page=True).heads)}
     keys = [key for key, column in COLUMNS.items() if column.heading and not {key, column.head(group)} & usual]
     keys = [key for key in keys if any(COLUMNS[key].value(group, row) not in (None, "") for row in group.rows)]
@@ -206,7 +206,7 @@ def more_columns(group: Group) -> list[str]:
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:
-    """Return the levels that can be ranked: all samples, CoderEval's three levels together, and each level."""
+    """Return the levels to rank: all samples; if several exist, also each, and the three that CoderEval averages."""
     single = {level for table in tables for level in set(table.level)}
     combined = {COMBINED} if any(table.run.benchmark == "codereval" for table in tables) else set()
     return sorted({ALL_LEVELS, *combined, *single}, key=level_order) if len(single) > 1 else [ALL_LEVELS]
@@ -218,7 +218,7 @@ def at_level(board: Board, level: str) -> Group:
 
 
 def published(board: Board, group: Group) -> list[tuple[str, DrawnTable, tuple[str, ...]]]:
-    """Return titles, tables and notes of the papers' best rows for the group's benchmark."""
+    """Return the title, table and notes of each table of published results on the board."""
     return [
         (published_title(of), DrawnTable.of(published_table(of)), published_notes(of, group.profile, PAGE))
         for of in board.published
@@ -226,5 +226,5 @@ def published(board: Board, group: Group) -> list[tuple[str, DrawnTable, tuple[s
 
 
 def csv(board: Board, group: Group) -> str:
-    """Return the group's rows, then the papers' rows, as CSV like `ctxbench leaderboard --format csv`."""
+    """Return the group's rows, then published rows, as CSV like `ctxbench leaderboard --format csv`."""
     return to_csv(replace(board, groups=(group,), overall=()))

@@ -45,7 +45,7 @@ def state(work: RunWork) -> str:
 
 
 def headline(states: Sequence[str]) -> str:
-    """Return a sentence that states the number of finished runs, and the states of the others."""
+    """Return a sentence that states the number of finished runs, and the number of others in each state."""
     counts = Counter(states)
     complete = counts.pop(COMPLETE, 0)
     others = ", ".join(f"{counts[name]} {name}" for name in STATES if counts[name])
@@ -167,7 +167,7 @@ FAULT_HELP: Mapping[str, str] = {
 
 
 def when(seconds: float) -> str:
-    """Format a time in UTC, to the minute."""
+    """Format a time, in seconds since 1970, as UTC to the minute: ``2024-06-01 09:30``."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
 
 

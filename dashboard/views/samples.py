@@ -95,7 +95,7 @@ def _metric(name: str, stored_profile: str, metric: str, profile: str) -> Metric
 
 
 def preferred(available: Sequence[Metric], generator: str) -> Metric | None:
-    """Return the available metric that ranks the leaderboard; None if there is none."""
+    """Return the default metric: the ranking metric of the leaderboard, or another available one; None without any."""
     ranking = (PASSES, *([COPYABLE] if only_copies(generator) else []), "es", "em")
     named = {metric.name: metric for metric in available}
     own = sorted(available, key=lambda metric: (metric.measure.profile == CONTEXT, metric.name != HEADLINE))
@@ -168,12 +168,12 @@ DETAIL_HELP: Mapping[str, str] = {
 
 
 def place(detail: Detail) -> str:
-    """Return the cursor's repository, file, line, column (from 1) and level."""
+    """Return a sample's repository, file, line and column of the cursor (counted from 1), and level."""
     return f"{detail.repo} · {detail.path}:{detail.line + 1}:{detail.column + 1} · {detail.level}"
 
 
 def before_cursor(task: AnsweredTask) -> str:
-    """Return the last lines before the cursor, with the cursor. A very long text loses its start."""
+    """Return the last lines before the cursor, then the mark `CURSOR`. A very long text loses its start."""
     whole = "\n".join(task.prefix.split("\n")[-TASK_LINES:])
     return ("…" if len(whole) > TASK_CHARACTERS else "") + whole[-TASK_CHARACTERS:] + CURSOR
 
@@ -201,7 +201,7 @@ def _places(block: BlockFacts) -> str:
 
 
 def block_rows(blocks: Sequence[BlockFacts]) -> list[dict[str, object]]:
-    """Return one row per block. Dropped blocks come last."""
+    """Return one row per block, in the given order. Dropped blocks have no number."""
     gains = any(block.gain is not None for block in blocks)
     rows: list[dict[str, object]] = []
     for number, block in enumerate(blocks, 1):
@@ -275,12 +275,12 @@ def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
 
 
 def seconds(time: float | None) -> str:
-    """Format seconds with three digits, or ``<0.001``, because measurements are not more precise."""
+    """Format seconds with three or more significant digits; ``<0.001`` below the precision of measurements."""
     return "<0.001" if time is not None and 0 < time < 0.001 else scales.amount(time)
 
 
 def price(dollars: float | None) -> Figure | None:
-    """Return the cell of a price in dollars, with three digits."""
+    """Return the cell of a price in US dollars, with three significant digits; None for None."""
     return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
 
 
@@ -297,12 +297,12 @@ def verdict(judged: StoredVerdict) -> str:
 
 
 def doubted(judged: StoredVerdict) -> str:
-    """Return a phrase about the first verdict if the tests were repeated; otherwise empty."""
+    """Return a phrase about the first verdict if the tests were repeated; otherwise an empty text."""
     return f"first {judged.earlier}; then again while no other job ran" if judged.earlier else ""
 
 
 def cost_phrase(detail: Detail) -> str:
-    """Return a phrase about a sample's cost: context tokens, calls, seconds of strategy and model."""
+    """Return a phrase about a sample's cost: context tokens, calls, seconds of strategy and model; empty if unknown."""
     if detail.imported or detail.prompt is None:
         return ""
     return " · ".join(
@@ -335,7 +335,7 @@ _LINE = (
 
 
 def equal(reference: str, completion: str) -> bool:
-    """Return whether two texts are equal except for surrounding whitespace, as for exact match."""
+    """Return whether two texts are equal except for surrounding whitespace."""
     return reference.strip() == completion.strip()
 
 

@@ -1,4 +1,4 @@
-// A browser lets no page from a disk start a worker, and the search is one. A hidden frame does its work there.
+// The search is a worker, but a page from a disk cannot start workers. There, a hidden frame replaces the worker.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
@@ -7,7 +7,7 @@ if (location.protocol === "file:") {
       this.frame.hidden = true;
       document.documentElement.append(this.frame);
       const inner = this.frame.contentWindow;
-      // Later, as from a worker: an answer amid a key press would undo what was typed.
+      // Answer later, as a worker does: an answer during a key press would undo the typing.
       inner.postMessage = (data) => setTimeout(() => this.tell(data));
       this.ready = new Promise((resolve) => {
         const script = inner.document.createElement("script");
@@ -31,7 +31,7 @@ if (location.protocol === "file:") {
   };
 }
 
-// A wide table scrolls, so the keyboard has to reach it.
+// Wide tables scroll, so make them reachable by keyboard.
 addEventListener("load", () =>
   document.querySelectorAll(".md-typeset__scrollwrap, pre > code").forEach((box) => {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;

@@ -1,4 +1,4 @@
-"""Cells: isolated processes that run strategies without access to samples and references; see docs/isolation.md."""
+"""Cells: isolated processes for strategies, which cannot read sample and reference files; see docs/isolation.md."""
 
 from __future__ import annotations
 

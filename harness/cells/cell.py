@@ -42,17 +42,17 @@ class RemoteRepository:
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
-        """Return the repository's windows of `size` lines most similar to `text`, best first."""
+        """Return the `top` windows of `size` lines of the repository that are most similar to `text`, best first."""
         return wire.load_hits(
             self._question("similar_windows", text=text, top=top, size=size, stride=stride, before=before)
         )
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the functions, or other code units, most similar to `text`, best first."""
+        """Return the `top` functions, or code units of another kind, that are most similar to `text`, best first."""
         return wire.load_found(self._question("search", text=text, unit=unit, ranker=ranker, top=top))
 
     def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:
-        """Return the repository's lines that contain `pattern`, which is plain text."""
+        """Return at most `top` lines that match `pattern`, in the order of files and lines; see `bench.grep`."""
         return wire.load_found(self._question("grep", pattern=pattern, top=top))
 
     def engine(self, name: str) -> RemoteEngine:
@@ -75,7 +75,7 @@ class RemoteEngine:
         self._question, self._name = question, name
 
     def search(self, text: str, *, top: int = 10, before: int = 0) -> tuple[Hit, ...]:
-        """Return the engine's results for the query `text`, best first."""
+        """Return at most `top` results of the engine for the query `text`, best first."""
         return wire.load_found(self._question("engine", name=self._name, text=text, top=top, before=before))
 
 
@@ -106,7 +106,7 @@ class RemoteSandbox:
 
 
 class Ask:
-    """Sends questions to the trusted process outside the cell, one at a time; thread-safe."""
+    """A channel for questions to the trusted process outside the cell, one at a time; thread-safe."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel, self._lock = channel, threading.Lock()

@@ -51,7 +51,7 @@ MOST_CHARACTERS = 1_000_000
 
 
 class CellConversation:
-    """Exchanges messages with one cell and enforces its limits."""
+    """The exchange of messages with one cell; it enforces the cell's limits."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class CellConversation:
 
     @contextlib.contextmanager
     def suspecting(self) -> Iterator[None]:
-        """Turn `ProtocolError` and `Excess` inside the context into a fault of the strategy."""
+        """Turn `ProtocolError` and `Excess` inside the context into a `StrategyFault`."""
         try:
             yield
         except protocol.ProtocolError as error:
@@ -94,6 +94,7 @@ class CellConversation:
 
         Raises:
             StrategyFault: if the strategy raised, timed out, sent an invalid message or exceeded a limit.
+            CellGone: if the cell has ended.
         """
         try:
             with self.suspecting(), translate_disconnects():
@@ -132,7 +133,7 @@ class CellGone(Exception):
 
 @contextlib.contextmanager
 def translate_disconnects() -> Iterator[None]:
-    """Turn every exception that a closed socket causes into `CellGone`."""
+    """Turn exceptions that mean a closed connection (broken pipe, reset, end of file) into `CellGone`."""
     try:
         yield
     except (BrokenPipeError, ConnectionResetError, EOFError):
@@ -140,7 +141,7 @@ def translate_disconnects() -> Iterator[None]:
 
 
 def fault_of(spec: str, sample: str, what: str, *, cure: str = "") -> StrategyFault:
-    """Return the fault to raise for a strategy that failed on a sample."""
+    """Return the fault of a strategy that failed on a sample. `what` continues the sentence "the strategy …"."""
     return StrategyFault(f"the strategy {what}", where=f"{spec} on {sample}", cure=cure or to_check(spec))
 
 
@@ -189,7 +190,7 @@ def greeted(mine: socket.socket) -> int:
 
 
 class Clock:
-    """Measures the resources that one cell uses, and enforces its limits."""
+    """A meter of the resources that one cell uses; it enforces the cell's limits."""
 
     def __init__(self, limits: StrategyBounds, remark: Callable[[str], None] = lambda _: None) -> None:
         self._limits, self._remark = limits, remark
@@ -227,7 +228,7 @@ class Clock:
 
         Raises:
             Excess: if the cell exceeds a limit.
-            TimeoutError: if the cell has waited for too long.
+            TimeoutError: if the cell has been idle for too long.
         """
         passed = time.monotonic() - self._looked
         if self._pid is None or passed < (EVERY if asked else EVERY / 2):
@@ -264,7 +265,7 @@ class Clock:
 
 
 class Questions:
-    """Answers a strategy's questions about the repository of one query."""
+    """The source of answers to a strategy's questions about the repository of one query."""
 
     def __init__(self, repo: Repository, spec: str, account: UsageMeter, *, trusted: bool) -> None:
         """Prepare to answer the strategy `spec`. A missing encoder stops the run if the strategy is `trusted`."""
@@ -277,7 +278,7 @@ class Questions:
 
         Raises:
             ProtocolError: if the question is unknown, or an argument is missing, of another type or too long.
-            Excess: if the strategy asks too many questions.
+            Excess: if the strategy asks too many questions or searches too often.
             NoRanker: if the user has to install an encoder.
             InputFault: if the repository refuses the question, or its text, window or ranker is not allowed.
         """

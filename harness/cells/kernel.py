@@ -1,4 +1,4 @@
-"""Linux calls for cells: drop privileges, create namespaces, and measure processes. Needs root or user namespaces."""
+"""Linux calls for cells: drop privileges, create namespaces (as root or in a user namespace), measure processes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Namespaces:
         os.chdir(current_folder)
 
     def fork(self) -> int:
-        """Fork a child in a new PID namespace. All descendants of the child end with the child.
+        """Fork a child in a new PID namespace, and return as `os.fork`. The child's descendants end with the child.
 
         Raises:
             OSError: if no process can be created.
@@ -93,7 +93,7 @@ class Namespaces:
 
 
 def granted(attempt: Callable[[], None], fork: Callable[[], int] = os.fork) -> bool:
-    """Return whether `attempt` succeeds in a child process, that is, raises no OSError."""
+    """Return whether `attempt` succeeds in a child process, that is, raises no exception."""
     pid = fork()
     if pid == 0:
         code = 1
@@ -192,7 +192,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def prctl(option: int, value: int) -> int:
-    """Call ``prctl``; return 0 on success. Does nothing outside Linux."""
+    """Call ``prctl``, and return 0 on success. Outside Linux, do nothing and return 0."""
     return int(_libc().prctl(option, value, 0, 0, 0)) if sys.platform.startswith("linux") else 0
 
 
@@ -208,9 +208,9 @@ def bound_privileges() -> None:
 
 
 def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
-    """Switch to user `uid`, unless None, and drop every capability.
+    """Switch to the user and group `uid`, unless None, and drop every capability.
 
-    With `reads_all`, this process can still read other users' files, but programs that it executes cannot.
+    With `reads_all`, this process keeps the right to read all files. Programs that it executes lose this right.
 
     Raises:
         OSError: if the kernel refuses.
@@ -250,7 +250,7 @@ class Usage:
 
 
 def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
-    """Return the usage of a process, its descendants, and those of the `earlier` processes that still exist."""
+    """Return the resources used by a process, the `earlier` processes that still exist, and all their descendants."""
     pages = 0
     runnable = False
     processes: dict[Process, Counts] = {}
@@ -277,7 +277,7 @@ def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
 
 
 class Work:
-    """Sums the processor time of a cell's processes over successive measurements."""
+    """The processor time of a cell's processes, summed over successive measurements."""
 
     def __init__(self) -> None:
         self.processes: Mapping[Process, Counts] = {}

@@ -58,7 +58,7 @@ _AT_ONCE = 8
 
 
 class ForkedCells:
-    """Runs strategies in forked processes, one process per sample; thread-safe."""
+    """Cells as forked processes that run strategies, one process per strategy and sample; thread-safe."""
 
     def __init__(
         self, hidden: Sequence[Path], workers: int, limits: StrategyBounds, common: Mapping[str, Any] | None = None
@@ -80,7 +80,7 @@ class ForkedCells:
         self._remarked = -math.inf
 
     def describe(self) -> Mapping[str, str]:
-        """Return how cells are isolated: ``process+landlock+namespaces``, or fewer of these if the kernel refuses some.
+        """Return how cells are isolated. ``isolation`` contains ``process+landlock+namespaces``, or fewer of these.
 
         Raises:
             MachineFault: if no cell could be started.
@@ -111,7 +111,7 @@ class ForkedCells:
                 server.close()
 
     def card(self, spec: str) -> StrategyCard:
-        """Return the card of a strategy. Foreign code is imported only in a cell."""
+        """Return the facts about a strategy that runs need. Foreign code is imported only in a cell."""
         return StrategyCard.of(self.registrations.bound(spec))
 
     def registration(self, name: str) -> Registration:
@@ -289,7 +289,7 @@ def open_cells(
         hidden: folders and files that no strategy may read: the home, the database, local sources.
         workers: maximum number of strategies that run at once, not counting those that wait for the model.
         limits: limits of a strategy on one sample; None for the defaults.
-        common: settings of all cells: ``tokenizer`` is the p50k_base file that counts budgets, ``templates`` are the
+        common: settings of all cells: ``tokenizer`` is the p50k_base file for budgets, ``templates`` are the
             prompts that ask for summaries; None for ctxbench's own.
     """
     cells = ForkedCells(hidden, workers, limits or StrategyBounds(), common)
@@ -327,7 +327,7 @@ def checked(spec: str, hidden: Sequence[Path], limits: StrategyBounds) -> list[S
 
 
 class Registrations:
-    """The registrations of strategies, each of which is read once; thread-safe."""
+    """The registrations of strategies, cached after their first reading; thread-safe."""
 
     def __init__(self, read: Callable[[str], Registration]) -> None:
         """Read foreign registrations with `read`, which must not import their code in this process."""
@@ -351,7 +351,7 @@ class Registrations:
         """Return the strategy of a spec with its checked parameters.
 
         Raises:
-            InputFault: if the spec cannot be parsed, the name is unknown, or a parameter is invalid.
+            InputFault: if the spec or a parameter is invalid, or the strategy does not exist or cannot be imported.
             MachineFault: if no cell could be started.
         """
         if spec not in self._bound:

@@ -59,7 +59,7 @@ _CACHES = ("~/.cache/pip", "~/.cache/uv")
 
 
 class ForkServer:
-    """The process that forks cells; thread-safe."""
+    """A handle of the process that forks cells; thread-safe."""
 
     def __init__(
         self, hidden: Sequence[Path], visible: Sequence[str], memory: int, common: Mapping[str, Any] | None = None
@@ -109,7 +109,7 @@ class ForkServer:
         return "namespaces" in self.report["isolation"]
 
     def start(self, job: int, channel: socket.socket, output: int) -> None:
-        """Start a cell that reads its job from `channel` and prints to `output`.
+        """Start a cell for the job number `job`. The cell reads its job from `channel` and prints to `output`.
 
         Raises:
             OSError: if the server has ended.
@@ -118,7 +118,7 @@ class ForkServer:
             socket.send_fds(self._control, [ORDER.pack(START, job)], [channel.fileno(), output])
 
     def end(self, job: int) -> None:
-        """End a cell with all its processes.
+        """End the cell of the job number `job`, with all its processes.
 
         Raises:
             OSError: if the server has ended.
@@ -151,7 +151,7 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Provide a temporary folder, locked until this process ends. Remove the folders of processes that have ended."""
+    """Provide a temporary folder, locked while in use. First remove the folders of processes that have ended."""
     temporary = Path(tempfile.gettempdir())
     for path in temporary.glob(f"{_PREFIX}*"):
         if abandoned(path):
@@ -161,14 +161,14 @@ def scratch_folder() -> Iterator[Path]:
 
 
 class Remarks:
-    """Prints strategies' output to stderr, up to a limit per run; thread-safe."""
+    """The output of strategies, printed to stderr up to a limit per run; thread-safe."""
 
     def __init__(self) -> None:
         self._left, self._lock = MOST, threading.Lock()
 
     @contextlib.contextmanager
     def of_cell(self) -> Iterator[int]:
-        """Yield the descriptor of a file for a cell's output, and print the file's content when the context ends."""
+        """Yield the descriptor of a file for a cell's output. When the context ends, print the start of the output."""
         handle = _file()
         try:
             yield handle
@@ -235,7 +235,7 @@ def strategy_file_folders(spec: str) -> list[str]:
 
 
 def private(path: str) -> bool:
-    """Return whether only the owner can read a path or, for a folder, a module in it."""
+    """Return whether other users may be unable to read a path or, for a folder, one of its modules."""
     try:
         modules = [entry.path for entry in os.scandir(path) if entry.name.endswith(".py")]
         return not _readable_by_others(path) or not all(map(_readable_by_others, modules))

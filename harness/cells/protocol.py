@@ -58,7 +58,7 @@ _LONGEST_NUMBER = 19
 
 
 class StrategyFault(InputFault):
-    """Raised when a strategy fails on a sample: it raises, hangs, crashes, or returns no prompt."""
+    """Raised when a strategy fails on a sample: it raises, hangs, crashes, exceeds a limit or returns no prompt."""
 
     traceback: str = ""
     """The strategy's traceback, if the strategy raised. It is stored with the run but is not part of the message."""
@@ -66,7 +66,7 @@ class StrategyFault(InputFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyCard:
-    """What a runner needs to know about a strategy without importing its code."""
+    """The facts about a strategy that runs need, available without importing its code."""
 
     spec: str
     kinds: frozenset[Kind]
@@ -106,7 +106,7 @@ class StrategyCard:
 
 
 class Cells(Protocol):
-    """Runs strategies; thread-safe."""
+    """The interface for running strategies; implementations are thread-safe."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt for one query.
@@ -114,7 +114,7 @@ class Cells(Protocol):
         Args:
             spec: the strategy.
             query: the sample's query.
-            repo: the repository as the sample shows it.
+            repo: the part of the repository that strategies see for this sample.
             generate: the model, called in the calling thread. Its exceptions are raised here.
             execute: the sandbox, for strategies that run the model's code; called like `generate`.
 
@@ -126,7 +126,7 @@ class Cells(Protocol):
         ...
 
     def card(self, spec: str) -> StrategyCard:
-        """Return the card of a strategy.
+        """Return the facts about a strategy that runs need.
 
         Raises:
             InputFault: if the spec is wrong, or its module cannot be imported.
@@ -139,7 +139,7 @@ class Cells(Protocol):
 
 
 class InlineCells:
-    """Runs strategies in this process without isolation, for tests."""
+    """Cells for tests, which run strategies in this process without isolation."""
 
     def run(self, spec: str, query: Query, repo: Repository, generate: Model, execute: Execute | None = None) -> Prompt:
         """Return the strategy's prompt for one query."""
@@ -148,7 +148,7 @@ class InlineCells:
         return resolve(spec)(query, repo, generate, execute)
 
     def card(self, spec: str) -> StrategyCard:
-        """Return the card of a strategy."""
+        """Return the facts about a strategy that runs need."""
         from ctxbench.strategies import resolve  # noqa: PLC0415 - as above
 
         return StrategyCard.of(resolve(spec))
@@ -163,26 +163,26 @@ class StrategyBounds:
     """The limits of a strategy on one sample."""
 
     work: float = _WORK
-    """Processor seconds of the cell's processes."""
+    """Maximum processor seconds of the cell's processes."""
     wait: float = _WAITS * _WORK
-    """Seconds in which no process of the cell was runnable and no question was pending."""
+    """Maximum total seconds in which no process of the cell is runnable and no question is pending."""
     memory: int = 4 * GIGABYTE
-    """Bytes of memory, for each process of the cell and for all its processes together."""
+    """Maximum bytes of memory, for each process of the cell and for all its processes together."""
     received: int = 32 << 20
-    """Bytes of all messages from the cell."""
+    """Maximum bytes of all messages from the cell."""
     sent: int = 1 << 30
-    """Bytes of all answers to the cell."""
+    """Maximum bytes of all messages to the cell."""
     questions: int = 100_000
     searches: int = 2_000
-    """Questions that use a ranker or an engine. `seconds` does not limit them, as encoders work in other threads."""
+    """Maximum number of questions to a ranker or engine. `seconds` does not count encoders' work in other threads."""
     drafts: int = 200
     programs: int = 200
     indices: int = 80
-    """Number of search indices: one per window size and stride, or per code unit and ranker."""
+    """Maximum number of search indices: one per window size and stride, or per code unit and ranker."""
     seconds: float = 120.0
-    """Processor seconds to answer the strategy's questions, excluding `index_seconds`."""
+    """Maximum processor seconds to answer the strategy's questions, not counting the building of indices."""
     index_seconds: float = 7200.0
-    """Processor seconds to build indices. Each index is built once for all samples, on the first question for it."""
+    """Maximum processor seconds to build indices. The first question for an index builds it for all samples."""
 
     @classmethod
     def of_work(cls, seconds: float) -> StrategyBounds:
@@ -200,7 +200,7 @@ class Excess(Exception):
 
 
 class UsageMeter:
-    """Counts the questions, bytes and seconds that a strategy uses for one sample. Each thread has its own meter."""
+    """A count of the questions, bytes and seconds of a strategy on one sample, in the thread that created it."""
 
     def __init__(self, bounds: StrategyBounds) -> None:
         self._bounds = bounds
@@ -210,7 +210,7 @@ class UsageMeter:
         self._indexing = 0.0
 
     def take(self, what: str, amount: int = 1) -> None:
-        """Add `amount` to the use of `what`, which is a field of `StrategyBounds`.
+        """Add `amount` to the use of `what`, which is the name of a field of `StrategyBounds`.
 
         Raises:
             Excess: if the limit is exceeded.
@@ -279,7 +279,7 @@ def send(
 
 
 def take(channel: socket.socket) -> dict[str, Any]:
-    """Return the next message that ctxbench's process sent to a cell. The message's content is not checked.
+    """Return the next message from ctxbench's process; cells call this. The message's content is not checked.
 
     Raises:
         EOFError: if the sender has ended.

@@ -98,7 +98,7 @@ _HANDLES = 1 << 10
 
 
 class Server:
-    """Forks cells, and confines the cells and its own process."""
+    """The server that forks cells, and confines the cells and its own process."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Converts the messages of cells to and from JSON data. Invalid data raises `ProtocolError`."""
+"""Converts the messages of cells to and from JSON data. Invalid data from a cell raises `ProtocolError`."""
 
 from __future__ import annotations
 
@@ -309,7 +309,7 @@ def checked(value: Any, *kinds: type) -> Any:
 
 
 def fields(data: object, *names: str) -> dict[str, Any]:
-    """Return `data`, checked to be an object with exactly these keys."""
+    """Return `data`, checked to be an object with exactly the keys `names`."""
     members: dict[str, Any] = checked(data, dict)
     if members.keys() != set(names):
         names_sent = ", ".join(sorted(members)) or "nothing"

@@ -65,7 +65,7 @@ def compare(*, runs: tuple[str, ...], metric: str | None, profile: str, form: st
     default=2,
     show_default=True,
     metavar="N",
-    help="Number of rows on the board that will test the difference, with the baseline; p is corrected for them all.",
+    help="Number of rows on the board that will test the difference, including the baseline; p is corrected for all.",
 )
 @format_option("table", "json")
 @home_option
@@ -136,7 +136,7 @@ def diagnose(
 ) -> None:
     """Measure each retrieved block's value: how many more bits the reference costs when only this block is left out.
 
-    RUN is an id printed by `ctxbench run`, or its beginning. Each block is measured separately, so try --limit first.
+    RUN is a run's id, the beginning of its id, or its name. Each block is measured separately, so try --limit first.
     Run the command again to measure only what is missing. Afterwards the leaderboard's JSON contains `block_gain`.
     Samples that cannot be measured are listed at the end.
     """

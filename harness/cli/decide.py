@@ -1,4 +1,4 @@
-"""`ctxbench decide`: test whether a context engine helps a model more than another one, on one repository."""
+"""`ctxbench decide`: test whether strategies help a model more than a baseline does, on one repository."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None, limit: 
         raise click.UsageError("--limit and --budget both set the number of samples; give one of them")
     if kind == "function" and (since or budget):
         name = "--since" if since else "--budget"
-        raise click.UsageError(f"{name} is for --kind line; for functions give --limit")
+        raise click.UsageError(f"{name} is for --kind line; leave it out for functions, or use --limit")
 
 
 def _check_strategies(home: Home, specs: Sequence[str]) -> None:

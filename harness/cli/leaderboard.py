@@ -202,17 +202,17 @@ def printed(
     full: bool = False,
     by: str = "",
 ) -> str:
-    """Return a board as text: ``table`` (as wide as the terminal), ``json``, ``csv``, ``markdown`` or ``latex``.
+    """Return a board as text: ``table`` (at most 100 columns wide), ``json``, ``csv``, ``markdown`` or ``latex``.
 
     Args:
-        columns: columns of a ``table``; empty for the default columns.
+        columns: columns and metrics of a ``table``; empty for the default columns.
         explain: print all notes below a ``table``.
         diagnostics: include the diagnostics of contexts and invented names.
         full: rank each CoderEval level separately too.
         by: parameter for an additional table of strategies that differ only in it.
 
     Raises:
-        UnknownName: if no two strategies differ only in `by`, and the form is not JSON or CSV.
+        UnknownName: if a ``table`` lacks a column, or no two strategies differ only in `by`. JSON and CSV ignore `by`.
     """
     from ctxbench.harness.leaderboard import latex, render
 
@@ -250,7 +250,7 @@ def printed(
 def scores(*, query: RunQuery, out: Path | None, form: str | None) -> None:
     """Write a row per sample of the stored runs, with scores and costs, for notebooks and other tools.
 
-    Metrics have the scale of their profile's official program. A sample without a score has an empty field, and
+    Metrics have their profile's own scale. A sample without a score has an empty field, and
     `status` names the reason. Parquet needs --out and pyarrow.
     """
     from ctxbench.harness import frames

@@ -1,6 +1,7 @@
 """The `ctxbench` command: imports subcommands, built-in or registered, when they are called, and prints errors.
 
-Exit codes: 0 success; 1 fault of the user or machine (prints one line); 2 usage; 3 bug in ctxbench; 130 interrupt.
+Exit codes: 0 success; 1 fault of the user or machine (prints one line), or a failed check; 2 usage; 3 bug in ctxbench;
+130 interrupt. Some commands define further codes.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; an error for an unknown name suggests similar names."""
+        """Resolve the command as click does, but suggest similar names for an unknown name."""
         if not args[0].startswith("-") and args[0] not in commands():
             raise click.exceptions.NoSuchCommand(args[0], possibilities=commands(), ctx=ctx)
         return super().resolve_command(ctx, args)

@@ -97,7 +97,7 @@ def _print_path(entry: NamedModel, file: Path | None) -> None:
 
 
 def ensure_fetched(entry: NamedModel, file: Path | None = None) -> Path:
-    """Return a model's path. Fetches the model first if needed, with a progress bar."""
+    """Return a model's path. If needed, first fetch the model, from `file` if given, with a progress bar."""
     from ctxbench.bench.escaping import visible
     from ctxbench.harness.generators.models import fetching
 

@@ -39,7 +39,7 @@ class Finite(click.FloatRange):
 
 
 class FormatChoice(click.types.StringParamType):
-    """Option type for the name of an installed format. Only the help text imports all formats."""
+    """Option type for the name of an installed format. Only help and the error for an unknown name import all."""
 
     name = "format"
 
@@ -246,7 +246,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
 
 
 def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, str]) -> str:
-    """Return the requested format, or the one for the file's ending. Without a file, return the first format.
+    """Return the requested format, or the format of the file's ending. With neither, return the first format.
 
     Raises:
         InputFault: if no format is requested and the file's ending is unknown.
@@ -345,7 +345,7 @@ tokenizer_option = click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Count budgets and compare windows in p50k_base tokens, as the papers do; FILE is the vocabulary "
+    help="Count budgets and compare windows in p50k_base tokens, as published programs do; FILE is the vocabulary "
     "(see docs/strategies.md); default: ctxcode-1 tokens.",
 )
 

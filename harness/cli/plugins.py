@@ -67,7 +67,7 @@ def list_strategies(text: str, *, presets: bool, home: Home) -> None:
     if not text:
         from ctxbench.harness.papers.presets import presets as known
 
-        click.echo(f"Presets: {len(known())} rows of the papers' tables (`ctxbench strategy list --presets`)")
+        click.echo(f"Presets: {len(known())} rows of papers' tables (`ctxbench strategy list --presets`)")
     for line in broken:
         click.echo(f"left out: {line}", err=True)
 

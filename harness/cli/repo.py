@@ -115,7 +115,7 @@ def fetch(refs: tuple[str, ...], set_name: str | None, home: Home) -> None:
     help="Folder of the manifest NAME.toml; default: manifests in the home folder.",
 )
 @click.option("--no-tests", is_flag=True, help="Skip the repository's tests; only line samples can then be built.")
-@click.option("--force", is_flag=True, help="Replace a manifest with that name.")
+@click.option("--force", is_flag=True, help="Replace an existing manifest of this name.")
 @sandbox_option
 @home_option
 def add(
@@ -132,7 +132,7 @@ def add(
 
     SOURCE is pypi:NAME==VERSION, debian:NAME[=VERSION], git+URL@COMMIT, or the path of a folder or an archive. Comments
     in the manifest list what was found and what you should check. Tests run in the sandbox; requirements they lack are
-    guessed from their error messages. If there are tests and none runs, the manifest is for lines only, and the exit
+    guessed from their error messages. If there are tests and none passes, the manifest is for lines only, and the exit
     code is 1.
     """
     if no_tests and sandbox is not None:
@@ -165,7 +165,7 @@ def add(
 
 
 def workbench(sandbox: str | None, home: Home) -> AdoptionTools:
-    """Return the sandbox and the tools that run a new repository's tests."""
+    """Return the tools for a new repository's tests: one or two sandbox back ends, and a resolver of requirements."""
     from ctxbench.bench.adoption.trial import AdoptionTools
     from ctxbench.sandbox import wheels
 

@@ -1,4 +1,4 @@
-"""`ctxbench quickstart` and `reproduce`: run a first study, or the study of a paper's table."""
+"""`ctxbench quickstart` and `reproduce`: try ctxbench on real repositories, or repeat a paper's table."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ _Texts: TypeAlias = "dict[str, Mapping[str, str]]"
 def quickstart(*, model: str, limit: int | None, sandbox: str | None, home: Home, db: str | None) -> None:
     """Try ctxbench: fetch real repositories, build samples, and show how a code model completes them.
 
-    Lines: the output shows a published model's stored answers by two strategies. With --model, a model also answers on
-    this machine. Functions: the repositories' own tests judge them in a sandbox. Needs no GPU, and without --model no
-    weights. Results are stored, so running it again takes seconds.
+    The output compares strategies by a published model's stored answers. For functions, the repositories' own tests
+    also judge each function's own code and an empty body in a sandbox. With --model, that model also answers on this
+    machine. Needs no GPU, and without --model no weights. Results are stored, so running it again takes seconds.
     """
     from ctxbench.bench import quickstart as job
     from ctxbench.harness.store import open_store
@@ -277,7 +277,7 @@ def _check_without(choices: Collection[str], refusal: str) -> None:
 @click.option(
     "--stored",
     is_flag=True,
-    help="Run nothing; show stored runs, including those that ship with ctxbench, over the samples that all share.",
+    help="Run nothing; show stored runs, also those that ship with ctxbench, over the samples that all runs share.",
 )
 @run_workers_option
 @seed_option("Random seed for strategies.")
@@ -304,9 +304,9 @@ def reproduce(
     infercom-table5, infercom-table6 or infercom-section6.4 (lines).
 
     Rows that differ only in the model become one run per generator. Below the table, the output shows the average gains
-    that the paper states, and which rows solve which tasks. Unless samples, model and encoder are the paper's, the
-    output lists the differences and is not a reproduction. Run the command again to do only what is missing. Table 6 of
-    the InferCom paper needs five runs (--repeat 5).
+    that the paper states, and how many tasks each combination of rows solves. Unless samples, model and encoder are the
+    paper's, the output lists the differences and is not a reproduction. Run the command again to do only what is
+    missing. Table 6 of the InferCom paper needs five runs (--repeat 5).
     """
     from ctxbench.bench.spec import parse
     from ctxbench.harness import paper_tables

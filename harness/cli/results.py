@@ -85,9 +85,9 @@ def import_files(
 ) -> list[ImportSummary]:
     """Store recorded predictions as runs of origin `imported`, with the verdicts that FILE contains.
 
-    FILE is JSON Lines, also gzipped (.gz). Texts are scored if --samples has the answers; `ctxbench exec --run` judges
-    functions without verdicts. Samples that a file lacks are stored as missing. If a line is wrong, nothing of its file
-    is stored. Importing a file again changes nothing.
+    FILE is JSON Lines or a JSON document (.json), both also gzipped (.gz), or a Parquet file. With --samples, texts are
+    scored; `ctxbench exec --run` judges functions without verdicts. Samples that a file lacks are stored as missing. If
+    a record is wrong, nothing of its file is stored. Importing a file again changes nothing.
 
     With --reference, store the built-in strategies' results over a standard set, with origin `reference`: scores
     without prompts. This needs neither a network nor the samples.
@@ -242,7 +242,7 @@ def _export_run(
     write_atomic(out, RUN_FORMATS[name].write(exported))
     click.echo(f"{out}: {exported.work.finished} of {exported.work.planned} samples")
     if exported.sample_set is None:
-        click.echo(f"the sample set {given!r} is not in the home folder, so references are left out", err=True)
+        click.echo(f"the run's sample set {given!r} is not in the home folder, so references are left out", err=True)
 
 
 def _samples_of(stored: Completed, shape: str, name: str | None, home: Home) -> SampleSet | None:
@@ -300,13 +300,14 @@ def pack(*, runs: tuple[str, ...], out: Path, home: Home, db: str | None, **word
 @format_option("text", "json")
 @home_option
 def verify(*, folder: Path, whole: bool, sandbox: str | None, workers: int, form: str, home: Home) -> int:
-    """Compute the values of the package in FOLDER again, and compare each value.
+    """Compute values of the package in FOLDER again, and compare them with the package's values.
 
-    Runs the strategy in a cell and compares the digest of each prompt, scores each completion, runs the function tests
-    in a box, and computes the means. Prints for each part how far it was checked: re-derived, rescored only
-    (without the strategy), or trusted (the author's claim). Needs the repositories of the sample set. A standard set is
-    built if the home folder lacks it. Nothing of the package is stored. Exit code: 0 if all values are equal, 10 if a
-    value differs, 1 if the package is refused or this machine cannot check it.
+    For 30 drawn samples, or all with --all, runs the strategy in a cell, compares the prompts' digests, scores the
+    completions, and runs the function tests in a box. Computes the means from the package's scores. Prints for each
+    part how far it was checked: re-derived, rescored only (without the strategy), or trusted (the author's claim).
+    Needs the repositories of the sample set. A standard set is built if the home folder lacks it. Nothing of the
+    package is stored. Exit code: 0 if no value differs, 10 if a value differs, 1 if the package is refused or this
+    machine cannot check it.
     """
     from ctxbench.bench.escaping import visible
     from ctxbench.harness.submissions.format import read, verification_text

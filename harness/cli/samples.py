@@ -153,9 +153,9 @@ def build(
     """Build the sample set NAME from real repositories.
 
     A line sample is a line that uses what the repository's files import from each other, as in ProjBench; --protocol
-    projbench applies only the paper's rules. A function sample (--kind function) is a documented function that the
-    repository's own tests cover. It runs in the sandbox: its reference must pass, and an empty body must fail. Equal
-    seeds produce equal sets.
+    projbench applies only the rules of ProjBench's paper. A function sample (--kind function) is a documented function
+    that the repository's own tests cover. It runs in the sandbox: its reference must pass, and an empty body must fail.
+    Equal options and seeds produce equal sets.
     """
     _refuse_options(kind, since=since, sandbox=sandbox, protocol=protocol, set_name=set_name)
     from ctxbench.bench import samples as sets
@@ -220,7 +220,7 @@ def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ..
 
 def _compare_with_published(standard_set: StandardSet, kind: str, sample_set: SampleSet) -> None:
     if kind not in standard_set.digests:
-        say(f"no {kind} samples of {standard_set.name} are published yet; the next release may build other samples")
+        say(f"no {kind} samples of {standard_set.name} are published yet; a later ctxbench may build other samples")
         return
     if sample_set.digest != standard_set.digests[kind]:
         raise InputFault(
@@ -289,7 +289,7 @@ def build_functions(
 @click.option(
     "--mark",
     is_flag=True,
-    help="Store invalid samples in the database; leaderboards and comparisons then leave them out.",
+    help="Mark invalid samples in the database; leaderboards and comparisons then leave them out.",
 )
 @sandbox_option
 @home_option
@@ -340,11 +340,11 @@ def _share(part: int, whole: int) -> str:
 @samples.command()
 @click.argument("name")
 @click.argument("sample_id", metavar="[ID]", required=False)
-@click.option("--reference", is_flag=True, help="Show the answer too.")
+@click.option("--reference", is_flag=True, help="Show the sample's reference too.")
 @click.option("--ids", is_flag=True, help="List the ids, one per line.")
 @home_option
 def show(name: str, sample_id: str | None, reference: bool, ids: bool, home: Home) -> None:
-    """Show what the set NAME contains and leaves out, or print the sample ID."""
+    """Show what the set NAME contains and leaves out, or show the sample with this ID."""
     from ctxbench.bench import samples as sets
 
     sample_set = sets.load(home, name)

@@ -76,7 +76,7 @@ def import_files(files: tuple[str, ...], shape: str, name: str, **arguments: Any
 
     FILES are JSON Lines, JSON documents (.json), both also gzipped (.gz), or Parquet files. With --repos, prompts are
     built from the repositories, and strategies can search these. Without it, strategies have only the text in FILES.
-    Tasks that cannot be used are printed, counted, and listed in the set's manifest.
+    Tasks that cannot be used are left out. The first ones are printed, and the set's manifest counts all by reason.
     """
     _check(shape, arguments)
     from ctxbench.bench import samples as sets
@@ -165,7 +165,7 @@ def _rebuilt(files: Sequence[str], options: Options, name: str, arguments: Mappi
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write.")
 @home_option
 def export(name: str, shape: str, out: Path, home: Home) -> None:
-    """Write the set NAME, with answers, as a file of JSON Lines.
+    """Write the set NAME, with references, as a file of JSON Lines.
 
     The format `ctxbench` stores each sample's reference under the key `reference`. Some formats can only be imported,
     and a format refuses samples that it cannot express.
@@ -194,7 +194,7 @@ def export(name: str, shape: str, out: Path, home: Home) -> None:
 )
 @summariser_options
 @tokenizer_option
-@click.option("--origins", is_flag=True, help="Print each block under its kind, places, score and tokens.")
+@click.option("--origins", is_flag=True, help="Print each prompt block under its kind, places, score and tokens.")
 @click.option("--fim", is_flag=True, help="Print the prompt of a run with --fim.")
 @seed_option("Random seed for the strategy.")
 @sandbox_choice("Where strategies run programs.", "none")

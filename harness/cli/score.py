@@ -212,7 +212,7 @@ def _notes(scored: Mapping[str, Sequence[Values]]) -> list[str]:
 def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home, db: str | None) -> None:
     """Score stored completions under the metric profiles they lack, and add what their runs did not measure.
 
-    No model writes a completion, and no stored score changes. Needs the sample sets of the runs, for their answers.
+    No model writes a completion, and no stored score changes. Needs the runs' sample sets, for the references.
     After an interrupt, run the same command again to continue.
     """
     from ctxbench.bench import samples as sets
@@ -245,7 +245,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
                 # Continue with the other runs.
                 unread[run.id] = fault
     if not total and not unread and not unmeasured:
-        click.echo("nothing to score: the stored completions have every metric that is defined for them")
+        click.echo("nothing to score: the stored completions already have these metrics, where they are defined")
     if unread:
         first = next(iter(unread.values()))
         raise InputFault(
@@ -293,7 +293,7 @@ def _rescored(
     "--run",
     "run",
     metavar="RUN",
-    help="Judge this stored run's completions without a verdict; RUN is a run id or its beginning.",
+    help="Judge the completions of this stored run that have no verdict; RUN is a run id or its beginning.",
 )
 @click.option(
     "--anew", is_flag=True, help="With --run: delete the run's verdicts first, then judge all its completions."
@@ -321,10 +321,11 @@ def execute(
 ) -> None:
     """Run the tests of function samples on completions, in a sandbox.
 
-    Writes a line per completion, in order: sample, index, verdict (PASSED, FAILED, TIMED_OUT, NO_TESTS, BROKEN),
-    reason, tests_run, seconds, peak_bytes, flags. If only tests that read a clock fail, all tests run once more with no
-    other job beside them, and `earlier` is the first result. Verdicts are stored in the database: run the command
-    again, also after an interrupt, to judge only what is missing. BROKEN is a fault of the machine, with exit code 1.
+    Writes a line per completion, in the order of the file or run: sample, index, verdict (PASSED, FAILED, TIMED_OUT,
+    NO_TESTS, BROKEN), reason, tests_run, seconds, peak_bytes, flags. If only tests that read a clock fail, all tests
+    run once more with no other job beside them, and `earlier` is the first result. Verdicts are stored in the database:
+    run the command again, also after an interrupt, to judge only what is missing. BROKEN is a fault of the machine,
+    with exit code 1.
 
     With --anew, the verdicts on the run's completions are deleted, and all are judged. Other runs with equal
     completions lose these verdicts too; `ctxbench exec --run` adds the new ones.

@@ -31,7 +31,7 @@ _came, _ending = threading.Event(), threading.Lock()
 
 
 def watch_interrupts() -> None:
-    """Start watching for interrupts, unless they are ignored. Call once, from the main thread."""
+    """Start watching for Ctrl-C, unless SIGINT is ignored or has its own handler. Call once, from the main thread."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET]))
@@ -170,7 +170,7 @@ say: Callable[[str], None] = functools.partial(click.echo, err=True)
 
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Tick]:
-    """Show the progress towards `total`. Call the yielded `Tick` after each step."""
+    """Show the progress towards `total` under a label. Call the yielded `Tick` after each step of the work."""
     with remarks():
         bar_of_notebook = _notebook_bar(label, total)
         if bar_of_notebook is not None:

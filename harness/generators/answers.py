@@ -1,4 +1,4 @@
-"""Extracts completions from models' answers: the end of a line, a line from a chat model, a whole function."""
+"""Extracts completions from models' answers: the rest of a line, a line from a chat model, a whole function."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Complete the code (do not repeat the prefix):"""
 
 
 def is_line(request: Request) -> bool:
-    """Return whether a request's prompt is code to continue, instead of a question about code."""
+    """Return whether a request is for a line sample and its prompt ends with code to continue, not with a question."""
     blocks = request.prompt.blocks
     return request.kind is Kind.LINE and bool(blocks) and blocks[-1].kind is BlockKind.INFILE
 
@@ -41,7 +41,7 @@ def end(text: str) -> int | None:
 
 
 def line_message(request: Request) -> str:
-    """Return the message to send to a chat model: a request for the next line of code, or the prompt itself."""
+    """Return the message for a chat model: a request for the next line of code, or the prompt if not `is_line`."""
     text = request.prompt.text
     if not is_line(request):
         return text
@@ -49,7 +49,7 @@ def line_message(request: Request) -> str:
 
 
 def line_answer(request: Request, text: str) -> str:
-    """Return the code in an answer to `line_message`: the text between the tags or the whole answer, without fences."""
+    """Return the code in an answer to `line_message`, without tags and fences; the whole answer if not `is_line`."""
     if not is_line(request):
         return text
     _, mark, inner = text.partition(LINE_OPEN)
@@ -80,7 +80,7 @@ class End:
 
 
 def end_of(request: Request, *, chat: bool) -> End:
-    """Return the rules for the end of an answer to a request. A `chat` model may write text before the line."""
+    """Return the rules for the end of an answer. They ignore lines for a `chat` model, which may write text first."""
     stops = tuple(stop for stop in request.sampling.stop if stop)
     return End(stops=stops, line=request.one_line and not chat)
 

@@ -65,7 +65,7 @@ class Request:
     system: str = ""
     """System message for a model that follows instructions; empty for none."""
     chat: Chat | None = None
-    """The same chat as in `prompt`, for generators with native `tools`."""
+    """The chat whose text is in `prompt`, for generators with the capability `tools`; None for other requests."""
     one_line: bool = False
     """Whether only the first non-blank line of the answer counts. A generator may stop after it."""
     reference: str | None = None
@@ -92,7 +92,7 @@ class Response:
 
 
 def sample_seed(base: int, index: int) -> int:
-    """Return the seed of completion `index`: 31 bits of a hash, the same on every machine."""
+    """Return the seed of completion `index` under the seed `base`: 31 bits of a hash, the same on every machine."""
     return int(sha256(f"{base} {index}")[:8], 16) & 0x7FFFFFFF
 
 
@@ -121,7 +121,7 @@ class CutShort(MachineFault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a generator can do. `harness.generators.conformance` tests each declared capability."""
+    """What a generator can do. `harness.generators.conformance` tests most declared capabilities."""
 
     batch_size: int = 1
     """Maximum number of requests at once, in one call or in concurrent calls."""
@@ -148,7 +148,7 @@ class Capabilities:
 
 
 class Generator(ABC):
-    """A model that completes prompts. A failed call raises a `MachineFault`; text is never invented."""
+    """A model that completes prompts. A failed request raises or returns a fault; text is never invented."""
 
     version: str = ""
     """What determines the output besides the spec, such as a digest of the weights. It is part of the cache key."""
@@ -290,7 +290,7 @@ def resolve(spec: str) -> Generator:
 
 
 def settings_of(generator: str) -> dict[str, str]:
-    """Return the parameters of a generator's canonical spec and, for a hosted model, its service's ``url``."""
+    """Return the parameters of a generator's spec, with `openai`'s default ``url``; empty if the spec is invalid."""
     # Imported only here, because `openai` imports this module.
     from ctxbench.harness.generators.openai.settings import OFFICIAL  # noqa: PLC0415
 

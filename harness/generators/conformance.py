@@ -56,7 +56,7 @@ def check(generator: Generator) -> list[GeneratorFinding]:
 
 
 def abilities(generator: Generator) -> Iterator[tuple[str, str]]:
-    """Yield the name and a description of each capability of a generator, without a request to the model.
+    """Yield the names and descriptions of what a generator can do, without a request to the model.
 
     Raises:
         InputFault: if the model's files cannot be read.
@@ -177,7 +177,7 @@ def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
     """Check that a service reads the whole prompt. Return the name, success and description of each check.
 
     Some services silently truncate long prompts (Ollama at 4,096 tokens by default), or treat a text to continue as a
-    chat message. Both change every score, and both show in the reported number of tokens for a repeated text. The check
+    chat message. Both change scores, and both show in the reported number of tokens for a repeated text. The check
     sends three requests, of at most about 8,000 tokens. A service that refuses the longest passes.
 
     Raises:

@@ -53,7 +53,7 @@ class Template:
     models: str
     """Regular expression that matches the model names of the family."""
     spelled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The vocabulary's spelling by special token, for tokens whose spelling differs."""
+    """The spelling in the vocabulary, by special token; only tokens that are spelled differently there."""
 
     @property
     def marks(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Truncates prompts to a model's window, counted in the model's own tokens, and splits long texts for measuring.
 
-The least useful text is removed first, and the task always stays:
+The least useful text is removed first:
 
 - Functions: retrieved blocks are dropped, the lowest score first. Then the current file is truncated at its top, by
   whole lines. Instruction, steps and target section stay.
@@ -189,8 +189,8 @@ def encode_pair(prompt: str, text: str, read: Callable[[str], list[int]], begin:
 def rolling_windows(ids: Sequence[int], targets: int, window: int) -> Iterator[tuple[list[int], int]]:
     """Yield the windows that a model reads to measure a text, as (tokens, number of tokens to measure at the end).
 
-    If prompt and text exceed the window, the beginning of the prompt is dropped. A text longer than half the window is
-    measured half a window at a time.
+    If prompt and text exceed the window, the beginning of the prompt is dropped, and a text longer than half the window
+    is measured half a window at a time.
 
     Args:
         ids: tokens of prompt and text.

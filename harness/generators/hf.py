@@ -163,7 +163,7 @@ class HF(Local):
 
     @property
     def remark(self) -> str:
-        """Line for the user: the number of tokens that the model has read, also as a multiple of the number needed."""
+        """Line for the user: the tokens that the model has read, also as a multiple of those needed; may be empty."""
         counted = self.counted
         ratio = counted.read / max(1, counted.needed)
         return f"{counted.read:,} tokens read, {ratio:.2f} times as many as needed" if counted.read else ""

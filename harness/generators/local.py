@@ -78,12 +78,12 @@ def is_chat(chat: str, model: str) -> bool:
 def model_folder(settings: LocalModel) -> Path:
     """Return the folder of a model, which is in the table of models, named by its path, or in the hub's cache.
 
-    A missing model is fetched from the hub, unless ``HF_HUB_OFFLINE`` is set.
+    A model of the hub that the cache lacks is fetched, unless ``HF_HUB_OFFLINE`` is set.
 
     Raises:
         InputFault: if the folder contains no model, the model is neither on this machine nor on a reachable hub, or a
             model of the table is missing.
-        MachineFault: if fetching the model from the hub fails.
+        MachineFault: if fetching the model from the hub fails, or the disk has too little space.
     """
     if models.known(settings.model) is not None:
         return models.folder(settings.model)
@@ -136,7 +136,7 @@ def model_digest(folder: Path) -> str:
     """Return a digest of the files that determine a model's answers, quickly for files of any size.
 
     The digest covers configuration, tokenizer and chat template completely. Of each weights file, it covers name, size
-    and 16 evenly spaced parts of 4 KiB; the first part lists the tensors.
+    and 16 evenly spaced parts of 4 KiB; the first part begins the list of tensors.
     """
     whole = hashlib.sha256()
     with explained(folder):
@@ -162,7 +162,7 @@ def configured_window(folder: Path) -> int:
     """Return the window in a model's ``config.json``, in tokens; 0 if unknown.
 
     Raises:
-        InputFault: if the file is not a JSON object.
+        InputFault: if the file cannot be read or is not a JSON object.
     """
     config = _configuration(folder)
     # Models that also read images have a separate configuration for text.
@@ -175,7 +175,7 @@ def configured_dtype(folder: Path) -> str:
     """Return the number format of a model's weights in its ``config.json``, such as ``bfloat16``; empty if unknown.
 
     Raises:
-        InputFault: if the file is not a JSON object.
+        InputFault: if the file cannot be read or is not a JSON object.
     """
     config = _configuration(folder)
     return str(config.get("dtype") or config.get("torch_dtype") or "")
@@ -199,7 +199,7 @@ _DATE = "26 Jul 2024"
 
 
 def transformers_module() -> Any:
-    """Import transformers, with progress bars and advice switched off."""
+    """Return the module transformers, with progress bars and advice off; raises `InputFault` if it is missing."""
     # Imported by name: the package is optional and has no types.
     try:
         module: Any = importlib.import_module("transformers")
@@ -264,7 +264,7 @@ class Tokens:
         return self.text(before, generated[:last])
 
     def middle_ends(self, request: Request) -> frozenset[int]:
-        """Return the additional tokens that end a filled-in middle; empty for other requests."""
+        """Return the additional tokens that end an answer if the request is for fill in the middle; otherwise empty."""
         return self._middle_ends if request.sampling.fim else frozenset()
 
     @functools.cached_property
@@ -274,7 +274,7 @@ class Tokens:
 
     @property
     def begin(self) -> int:
-        """The start token, or the end token if the model has no start token."""
+        """The start token, or the end token if the model has no start token; 0 without both."""
         begin, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
         return next((token for token in (begin, end) if token is not None), 0)
 

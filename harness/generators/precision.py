@@ -1,4 +1,4 @@
-"""Chooses the number format for a model with 16-bit weights on this processor, by timing two matrix products once."""
+"""Chooses 16 or 32 bits to compute with 16-bit weights on this processor, by timing a matrix product in both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 
 def is_fast(dtype: str) -> bool:
-    """Return whether this processor should compute in the 16-bit format `dtype`; measured once and stored."""
+    """Return whether to compute in the 16-bit format `dtype` on this processor; measured only once and stored."""
     path, key = table.home() / _FILE, f"{_processor()} torch {version('torch')} {dtype}"
     ratio = _kept(path).get(key)
     if ratio is None:

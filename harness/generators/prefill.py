@@ -1,4 +1,4 @@
-"""`Prefill`: reads texts with a transformer, and reads the common beginning of consecutive texts only once."""
+"""`Prefill`: reads texts with a transformer, and reuses its cache for the common beginning of consecutive texts."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class TokensRead:
 
     read: int = 0
     needed: int = 0
-    """Tokens that must be read: without padding, and without beginnings shared with the previous text."""
+    """Tokens that had to be read: no padding, and no beginning that a text shares with the previous text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadText:
-    """The attention keys and values of a text."""
+    """The attention keys and values of a text, and its length in tokens."""
 
     length: int
     layers: tuple[tuple[Any, Any], ...]
-    """Two tensors per layer, of shape (1, heads, tokens, size). A layer with sliding attention keeps fewer tokens."""
+    """Keys and values per layer, of shape (1, heads, tokens, head size). Sliding attention keeps fewer tokens."""
 
 
 class Prefill:
-    """A reader of texts with one model, for use by a single thread."""
+    """A reader of texts with one model that keeps the last text's attention cache, for use by a single thread."""
 
     def __init__(self, network: Any, *, torch: Any, transformers: Any, counted: TokensRead, keeps: bool) -> None:
         """Start with an empty cache. `keeps` is true if the network accepts `logits_to_keep`."""

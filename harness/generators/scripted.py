@@ -23,7 +23,7 @@ class Scripted(Generator):
     """A generator for tests that answers with a function of the request.
 
     Each call of `generate` takes `delay` seconds. Calls whose number, from 1, is in `faults` raise `MachineFault`.
-    Additional arguments replace the class's capabilities.
+    Additional arguments replace fields of the class's capabilities.
     """
 
     capabilities = Capabilities(batch_size=16, instructs=True)
@@ -100,13 +100,13 @@ def scripted(
 
     Args:
         answers: JSON Lines file of ``text`` with optional conditions ``prompt_digest``, ``contains`` and ``index``;
-            the first record that fits is the answer.
+            the first record whose conditions hold is the answer.
         text: the answer to every request, without a file.
         mode: ``fixed``, or ``echo`` to answer with the last line of the prompt that is not blank.
         delay: seconds that each call takes.
     """
     if answers and (text or mode == "echo"):
-        raise InputFault("answers cannot be combined with text or mode", where="scripted", cure="use one of them")
+        raise InputFault("answers cannot be combined with text or mode=echo", where="scripted", cure="use one of them")
     if mode == "echo":
         return Scripted(_last_line, version="1", delay=delay)
     if not answers:
@@ -137,7 +137,7 @@ class Silent(Generator):
 
 @generator("none")
 def none() -> Silent:
-    """Store each prompt and what it shows, without asking a model for a completion."""
+    """Store each prompt and a list of the code that it shows, without asking a model for a completion."""
     return Silent()
 
 

@@ -115,7 +115,7 @@ class Serve(Generator):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Names that the server reports for its model; empty if they add nothing to the spec."""
+        """Names that the server reports for its model; empty before an answer, or if they add nothing to the spec."""
         return self._server.asked.served if self._server is not None and self._server.asked is not None else ()
 
     def infilling(self) -> Template:
@@ -130,8 +130,8 @@ class Serve(Generator):
         """Start the server and wait until it has loaded the model.
 
         Raises:
-            InputFault: if the model's file does not exist.
-            MachineFault: if the server does not start.
+            InputFault: if the model has no GGUF file on this machine.
+            MachineFault: if the server does not start, or the generator was closed.
         """
         self._running()
 
@@ -139,8 +139,8 @@ class Serve(Generator):
         """Answer every request, in order. After a crash, a new server answers the remaining requests.
 
         Raises:
-            InputFault: if the model's file does not exist.
-            MachineFault: if the server crashed twice.
+            InputFault: if the model has no GGUF file on this machine.
+            MachineFault: if the server does not start or crashed twice, or the generator was closed.
         """
         outcomes: dict[int, Response | MachineFault] = {}
         while waiting := [number for number in range(len(requests)) if number not in outcomes]:
@@ -279,7 +279,7 @@ class _Server:
 
 
 def engine() -> None:
-    """Serve a GGUF file until standard input ends. This is the main function of the process that `serve` starts."""
+    """Serve the GGUF file that standard input names, until that input ends. `Serve` runs this in a new process."""
     # Imported by name: the package has no types, and only this process may load it.
     xllamacpp: Any = importlib.import_module("xllamacpp")
     given = json.loads(sys.stdin.readline())

@@ -91,8 +91,8 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
     """Run a model's weights with vLLM, in this process; short: vllm:MODEL.
 
     Args:
-        model: a name of `ctxbench model list`, a folder with the model, or a name on the Hugging Face hub, which is
-            read from the hub's cache on this machine or fetched.
+        model: a name of `ctxbench model list`, a folder with the model, or a name on the Hugging Face hub. A model of
+            the hub is read from the hub's cache on this machine or fetched.
         revision: branch, tag or commit of a model on the hub.
         dtype: ``float32``, ``bfloat16``, ``float16``, or ``auto``: the stored format, but 16 bits for 32-bit weights.
         quantization: vLLM's quantization of the weights on loading, such as ``fp8``; empty for that of the files.
@@ -179,7 +179,7 @@ class VLLM(Local):
 
         Raises:
             InputFault: if the model cannot be loaded, or vLLM finds no GPU.
-            MachineFault: if the engine does not start or has crashed, or a probability is not a number.
+            MachineFault: if the engine does not start or has crashed, or a log-probability is missing or not finite.
         """
         costs = [cost for cost, _ in self._costs(prompts, texts)]
         if not all(map(math.isfinite, costs)):
@@ -188,7 +188,7 @@ class VLLM(Local):
 
     @property
     def remark(self) -> str:
-        """Line for the user: the numbers of tokens that the engine has read and of cached prompt tokens."""
+        """Line for the user: tokens that the engine read or wrote, and those from its cache; empty if it read none."""
         return f"{self.read:,} tokens read, {self.at_hand:,} more taken from the cache" if self.read else ""
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Stores results from elsewhere as runs: files of recorded predictions and verdicts, and the records of packages.
 
 A whole file is read and checked before anything is stored. A run's id depends on the file's digest, so
-importing a file again continues the same run: after an interrupt, only the missing samples are stored.
+importing a file again continues the same run: after an interruption, only the missing samples are stored.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ImportSummary:
     n: int
     planned: int
     new: int
-    """Number of samples that this import stored; 0 if the file was imported before."""
+    """Number of samples that this import stored; 0 if all were stored before."""
     remarks: tuple[str, ...]
 
 
@@ -77,16 +77,16 @@ def import_results(
         store: receives the runs.
         table: the opened file.
         format_name: a name of `bench.formats.prediction_names`.
-        labels: strategy and generator; default: the file's labels, or ``recorded`` and the start of the file's name.
+        labels: strategy and generator; default: the file's, or ``recorded`` and the file's name up to its first dot.
         sample_set: the set that contains the file's sample ids; None if the file describes its samples (CoderEval).
-        language: language of the samples; None for all.
+        language: the only language that the samples may have; None for any.
         progress: shows how many samples are scored.
 
     Returns:
         A summary per run; a file in ctxbench's own format may contain several runs.
 
     Raises:
-        InputFault: if a line is wrong. The message names file, line and field, and nothing is stored.
+        InputFault: if the file is invalid or does not match the samples. Nothing is stored.
     """
     shape = formats.predictions(format_name)
     runs = match_runs(
@@ -150,7 +150,7 @@ def add_samples(
     generations: Sequence[StoredGeneration],
     verdicts: Sequence[StoredVerdict] = (),
 ) -> None:
-    """Store samples of an imported run with their answers, atomically and in one attempt."""
+    """Store samples of an imported run with their answers and verdicts, all or none, as one attempt at the run."""
     if not finished:
         return
     attempt = store.start_attempt(spec.id, "imported")
@@ -163,7 +163,7 @@ def add_samples(
 
 
 def spec_of(run: MatchedRun, source: Imported) -> RunSpec:
-    """Return the spec that identifies the run by labels, samples and file."""
+    """Return the spec that identifies the run by labels, samples, file and, if scored here, ctxbench's version."""
     # This version of ctxbench computes the scores, so another version must be another run.
     code = version("ctxbench") if run.basis.references is not None else ""
     return RunSpec(
@@ -183,7 +183,7 @@ def spec_of(run: MatchedRun, source: Imported) -> RunSpec:
 
 
 def new_samples(run: MatchedRun, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
-    """Return the file's samples that are not stored yet, with their answers in the form of a model's answers."""
+    """Return the run's samples that have answers but are not stored yet, with the answers in the form of a model's."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
         _sample(
@@ -309,7 +309,7 @@ def remarks(run: MatchedRun, source: Imported) -> tuple[str, ...]:
 def sample_records(
     sample_set: SampleSet, limit: int | None, after: str | None, marks: Sequence[Mark] = ()
 ) -> tuple[form.SampleRecord, ...]:
-    """Return the facts that a package publishes about each sample of a run."""
+    """Return what a package publishes about each sample planned for a run, without the samples' texts."""
     days, day = dates_of(sample_set), None if after is None else date.fromisoformat(after)
     eligible = samples_after(sample_set.samples, day, days)
     return tuple(
@@ -327,7 +327,7 @@ def sample_records(
 
 
 def samples_of(records: Iterable[form.SampleRecord], kind: Kind) -> tuple[list[Sample], dict[str, date]]:
-    """Return the samples in `records`, without texts, and the date of each dated sample by id."""
+    """Return the samples in `records`, without texts, and the known dates of their code by sample id."""
     records = list(records)
     samples = [
         Sample(
@@ -346,7 +346,7 @@ def samples_of(records: Iterable[form.SampleRecord], kind: Kind) -> tuple[list[S
 def add_records(
     store: Store, spec: RunSpec, records: Sequence[form.AnsweredRecord], scores: Iterable[form.ScoreRecord]
 ) -> None:
-    """Store answers of a run that was made elsewhere, with their scores and verdicts."""
+    """Store samples and answers of a run that was made elsewhere, with their scores and verdicts."""
     lines = {(line.sample, line.completion): line for line in scores}
     judged = {key: _claimed(spec.id, key, line.verdict) for key, line in lines.items() if line.verdict}
     add_samples(

@@ -33,7 +33,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The samples that a predictions file refers to."""
+    """The samples that a predictions file should cover: those of a sample set, or those that the file describes."""
 
     name: str
     digest: str
@@ -47,7 +47,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedRun:
-    """The predictions of one run."""
+    """The predictions of one run, assigned to its samples."""
 
     basis: Basis
     strategy: str
@@ -70,13 +70,14 @@ def match_runs(
     """Return the runs of a file, one per strategy and generator, in the order of appearance.
 
     Args:
-        file: name of the file in messages.
+        file: name of the file in error messages.
         stem: generator label if neither the caller nor the file has one.
         sample_set: the set that contains the file's sample ids; None if the file describes its samples.
-        language: language of the samples; None for all.
+        language: the only language that the samples may have; None for any.
 
     Raises:
-        InputFault: if a record names an unknown sample, repeats a sample, or does not fit the other records.
+        InputFault: if there are no records, or if a record's sample is unknown, repeated or of another kind or
+            language, or if a record does not match the others or has an unprintable label.
     """
     if not recorded:
         raise InputFault("the file contains no prediction", where=file, cure=f"write {shape.shape}")

@@ -55,7 +55,7 @@ _TASKS = (
 
 
 def probes_of(languages: Sequence[Language]) -> dict[str, dict[str, list[Any]]]:
-    """Return the probes' results for each metric profile and diagnostic, by its name and then by language."""
+    """Return the probes' results for metric profiles, diagnostics and extraction, by name and then by language."""
     every: dict[str, Callable[[Language], list[Any]]] = {
         **{profile: functools.partial(_scores, profile) for profile in sorted(metrics.PROFILES)},
         CONTEXT: _diagnoses,
@@ -102,5 +102,5 @@ def _task(language: Language, head: str) -> Sample:
 
 
 def metrics_digest(languages: Sequence[str]) -> str:
-    """Return a digest of all metrics' values for fixed texts. It changes if a metric changes."""
+    """Return a digest of all probes' results. It changes if a metric or diagnostic changes one of them."""
     return sha256(json.dumps(probes_of([Language(name) for name in languages]), sort_keys=True))

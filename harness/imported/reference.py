@@ -1,8 +1,8 @@
 """Reference results: scores of the built-in strategies on a standard set, in files that ship with ctxbench.
 
 The results are imported as runs of origin `reference`, so that you can compare your strategy after a single run. A file
-contains scores, tokens and calls of every sample, but no prompts. Strategies cannot read it (`harness.cells`), because
-its numbers reveal answers. `python -m scripts.reference_results` writes it.
+contains scores, tokens and calls of every sample, but no prompts. Strategies cannot read the file (`harness.cells`),
+because its numbers reveal answers. `python -m scripts.reference_results` writes it.
 
 There is a file per kind of sample and model. The built-in model's file covers the whole set, without completions; a
 published model's file covers some samples, with completions. A file is compressed JSON Lines: a header with one list
@@ -56,7 +56,7 @@ from ctxbench.harness.submissions.records import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRun:
-    """The results of one strategy over all samples of the file. Lists have one entry per sample, in the same order."""
+    """One strategy's results. Lists have one entry per sample, in the order of `ReferenceResults.samples`."""
 
     strategy: str
     strategy_version: str
@@ -69,16 +69,16 @@ class ReferenceRun:
     status: Sequence[AnswerStatus]
     context_tokens: Sequence[int]
     calls: Sequence[Sequence[tuple[str, int, int]]]
-    """Calls of each sample: role, tokens in, tokens out."""
+    """Model calls of each sample: the call's role, tokens read and tokens written."""
     scores: Mapping[str, Mapping[str, Sequence[float | None]]]
-    """Values of each metric in the profile's own scale, by profile and then by metric."""
+    """Each metric's values, one per sample, in the profile's own scale; by profile and then by metric."""
     texts: Sequence[str] = ()
     """Scored completions of a published model; empty for the built-in model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceResults:
-    """The runs in one file, or the part of them that covers the lite form of the set."""
+    """The runs in one file over a standard set, or the part of them that covers the set's lite form."""
 
     name: str
     kind: Kind
@@ -97,13 +97,13 @@ class ReferenceResults:
 
     @property
     def model(self) -> str:
-        """Name of the model, as in `ctxbench model list`, or of the generator."""
+        """Value of the generator's argument `model`; without one, the generator's name."""
         generator = parse(self.runs[0].generator)
         return str(generator.arguments.get("model", generator.name))
 
 
 def names() -> tuple[str, ...]:
-    """Return the standard sets with reference results, each followed by its lite form."""
+    """Return the names of the standard sets with reference results, each followed by the name of its lite form."""
     return tuple(name for name in standard.names() if kinds(name))
 
 
@@ -117,17 +117,17 @@ def _file(name: str, kind: Kind) -> Path:
 
 
 def models(name: str, kind: Kind = Kind.LINE) -> dict[str, ReferenceResults]:
-    """Return each published model's results over a standard set, by label."""
+    """Return published models' results over samples of one kind of a standard set, by the label in the file's name."""
     begin, end = f"{name}-{kind}-", ".jsonl.gz"
     paths = {path.name.removeprefix(begin).removesuffix(end): path for path in REFERENCE_FOLDER.glob(f"{begin}*{end}")}
     return {label: _results(paths[label], name, kind, lambda _: True) for label in sorted(paths)}
 
 
 def load(name: str, kind: Kind = Kind.LINE) -> ReferenceResults:
-    """Return the reference results of a standard set; for a lite form, a part of the whole set's results.
+    """Return the built-in model's results over a standard set; for a lite form, a part of the whole set's results.
 
     Raises:
-        UnknownName: if the set has no reference results.
+        UnknownName: if the set has no reference results for this kind of sample.
     """
     having = tuple(other for other in standard.names() if kind in kinds(other))
     if name not in having:
@@ -185,8 +185,8 @@ def import_reference(
     """Store the reference results of a standard set as runs; stored results stay unchanged.
 
     Raises:
-        UnknownName: if the set has no reference results of this kind.
-        InputFault: if the samples, the metrics or the model differ from those on this machine; nothing is stored.
+        UnknownName: if the set has no reference results for this kind of sample.
+        InputFault: if samples, tokenizer, metrics or copy model differ from those in use here; nothing is stored.
     """
     return store_files(
         store, [load(name, kind), *models(name, kind).values()], sample_set=sample_set, progress=progress
@@ -200,7 +200,7 @@ def store_files(
     sample_set: SampleSet | None = None,
     progress: Progress = silent,
 ) -> list[ImportSummary]:
-    """Store all runs of files over one standard set and kind of sample; see `import_reference`."""
+    """Store all runs of reference files over one standard set and kind of sample; see `import_reference`."""
     for results in files:
         _check(results, sample_set)
     set_name = standard.samples_name(files[0].name, files[0].kind) if sample_set is None else sample_set.name
@@ -324,7 +324,7 @@ def write(
     label: str = "",
     limit: int | None = None,
 ) -> Path:
-    """Write complete runs over samples of a standard set to a shipped file; return its path."""
+    """Write complete runs over a standard set, or over `limit` of its samples, to a shipped file; return its path."""
     (kind,) = {sample.kind for sample in sample_set.samples}
     planned = planned_samples(sample_set.samples, limit)
     records = sample_records(sample_set, limit, None)
@@ -376,7 +376,7 @@ def read(store: Store, id_: str, sample_set: SampleSet, limit: int | None = None
 
 
 def gathered(newest: ReferenceRun, columns: Sequence[tuple[ReferenceRun, int]]) -> ReferenceRun:
-    """Return `newest` with the results at `columns`: for each sample, a run and the sample's index in that run."""
+    """Return `newest` with other results: `columns` has, for each sample, a run and the sample's index in that run."""
     return replace(
         newest,
         status=[run.status[place] for run, place in columns],

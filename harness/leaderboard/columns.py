@@ -28,13 +28,13 @@ class Column:
     key: str
     """Name in JSON, in CSV and in lists of columns."""
     heading: str | Callable[[Group], str] = ""
-    """Heading; empty for columns that only JSON and CSV have."""
+    """Heading, or a function that returns it; empty for columns that only JSON and CSV have."""
     help: str = ""
-    """One or two sentences for hover text and the report's glossary."""
+    """One or two sentences for hover text and the report's glossary; may be empty."""
     value: Callable[[Group, Row], Value]
     """Function that returns the unrounded value, for JSON and CSV; None if unknown."""
     text: Callable[[Group, Row], str] | None = None
-    """Function that returns the cell's text, rounded by the interval. If None, the value or a dash is printed."""
+    """Function that returns the cell's text, with rounded numbers. If None, the value or a dash is printed."""
     term: str = ""
     """Name in the report's glossary, if the heading depends on the group."""
     is_text: bool = False
@@ -108,7 +108,7 @@ def mean_column(group: Group, metric: str) -> Column:
 
 
 def label(row: Row) -> str:
-    """Return a row's displayed name, which is unique in its group."""
+    """Return a row's displayed name: its strategy, marked as control, or with its origin unless it was run here."""
     if row.run.control:
         return f"{row.run.strategy} (control)"
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
@@ -120,7 +120,7 @@ def baseline_label(group: Group) -> str:
 
 
 def rank(row: Row) -> str:
-    """Return the possible ranks of a row, such as ``1-2``, given the significant differences."""
+    """Return the ranks that significant differences allow a row, such as ``1-2``; a dash if it is not ranked."""
     if row.rank_low is None:
         return scales.UNKNOWN
     return str(row.rank_low) if row.rank_low == row.rank_high else f"{row.rank_low}-{row.rank_high}"
@@ -132,7 +132,7 @@ def mean(row: Row, metric: str) -> float | None:
 
 
 def interval_of(row: Row, metric: str) -> str:
-    """Return a row's mean of a metric with its interval, as text."""
+    """Return a row's mean of a metric with its interval, as text; a dash without the metric."""
     estimate = row.metrics.get(metric)
     return scales.interval(estimate.mean, estimate.low, estimate.high) if estimate else scales.UNKNOWN
 

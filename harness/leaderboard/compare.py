@@ -20,7 +20,7 @@ from ctxbench.harness.results import RunInfo, RunTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InUnit:
-    """Means of two runs in one repository or file, over samples that both completed, in the board's unit."""
+    """Means of two runs in one repository or file, over samples that both completed, in `Compared.unit`."""
 
     name: str
     n: int
@@ -30,7 +30,7 @@ class InUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelDifference:
-    """Means of two runs at one level and their difference, over samples that both completed, in the board's unit.
+    """Means of two runs at one level and their difference, over samples that both completed, in `Compared.unit`.
 
     Differences by level are not tested, so they need no correction.
     """
@@ -64,7 +64,7 @@ class Compared:
 
 
 def compare(tables: Sequence[RunTable], *, metric: str | None = None) -> tuple[Compared, ...]:
-    """Compare every run with the first run, by metric. The p-values of a metric are corrected for all pairs.
+    """Compare every run with the first run, by metric. The p-values of a metric are corrected for all tested pairs.
 
     Controls are compared without a test.
 
@@ -96,9 +96,9 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None) -> tuple[C
 
 
 def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
-    """Return the samples with the largest differences (this run minus the other), best for this run first.
+    """Return up to `count` samples with the largest differences (this run minus the other), best for this run first.
 
-    The largest difference in each direction is included. Equal differences are sorted by name.
+    If `count` is at least 2, the largest difference in each direction is included. Equal ones are sorted by name.
     """
     gaps = zip(pair.paired.samples, pair.paired.gap.values.tolist(), strict=True)
     gains = {sample: -gap if pair.lower_is_better else gap for sample, gap in gaps if gap}

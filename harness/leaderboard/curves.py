@@ -21,7 +21,7 @@ _SHIFT = 0.006
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A chart without data, with the reason."""
+    """The title of a chart that has no data, and the reason."""
 
     title: str
     why: str
@@ -65,7 +65,7 @@ class Curves:
         return self.values[0] > 0 and self.values[-1] >= _WIDE * self.values[0]
 
     def beside(self, value: float, number: int) -> float:
-        """Return the position of a curve's dot on the axis, shifted so that intervals at one value do not overlap."""
+        """Return a dot's position on the axis: `value`, shifted by its curve's `number` to keep intervals apart."""
         low, high = self.values[0], self.values[-1]
         shift = _SHIFT * (number - (len(self.curves) - 1) / 2)
         return value * (high / low) ** shift if self.logarithmic else value + (high - low) * shift
@@ -94,7 +94,7 @@ class Curves:
 
 
 def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) -> Curves | Blank:
-    """Return the curves of a metric over a parameter, ordered by each strategy's best row; `Blank` without curves."""
+    """Return the curves of a metric over a parameter, in the order of the group's rows; `Blank` without curves."""
     metric = metric or group.metric
     title = f"{metric} over {parameter}"
     points: dict[str, list[CurvePoint]] = defaultdict(list)
@@ -126,7 +126,7 @@ def curves(group: Group, parameter: str = BUDGET, *, metric: str | None = None) 
 
 
 def parameters(groups: Collection[Group]) -> list[str]:
-    """Return the names of the parameters for which a curve can be drawn, sorted."""
+    """Return the names of the parameters for which a curve can be drawn in at least one group, sorted."""
     specs = [spec for group in groups for row in group.rows if (spec := spec_of(row)) is not None]
     names = {name for spec in specs for name in spec.arguments if name}
     return sorted(name for name in names if any(isinstance(curves(group, name), Curves) for group in groups))

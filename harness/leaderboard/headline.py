@@ -15,13 +15,13 @@ _MOST_ALIKE = 2
 
 
 def title(group: Group) -> str:
-    """Return a group's title, with the digest of its sample set."""
+    """Return a group's title, with the first 12 digits of its sample set's digest."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     return f"{group.samples} ({group.samples_digest[:12]}), {group.language}{level}, generator {group.generator}"
 
 
 def heading_of(group: Group) -> str:
-    """Return a group's heading for a screen: sample set, language, level and generator."""
+    """Return a group's heading for a screen: sample set and its size, language, level, generator and origin."""
     level = "" if group.level == ALL_LEVELS else f", {group.level}"
     origin = shared_origin(group) or Origin.RUN
     recorded = "" if origin is Origin.RUN else f" ({origin})"
@@ -43,7 +43,7 @@ def headline(group: Group, names: Sequence[str] = ()) -> str:
 
 
 def answer(group: Group, names: Sequence[str] = ()) -> tuple[str, str]:
-    """Return a sentence about the leader, and sentences about the tests. `names` replace the rows' labels."""
+    """Return the text about the leader and the text about the tests. `names`, one per row, replace the labels."""
     lead, verdict = _answer(group, names)
     return lead, " ".join(filter(None, (verdict, group.family.claim())))
 

@@ -1,4 +1,4 @@
-r"""Prints a board as LaTeX in ASCII: one float per group with booktabs tables and its notes."""
+r"""Prints a board as LaTeX in ASCII: one float per section, with booktabs tables and the section's notes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def latex(board: Board, *, diagnostics: bool = False, full: bool = False, by: st
 
 
 def escaped(text: str) -> str:
-    """Escape text so that LaTeX prints it literally, without commands, ligatures or line breaks."""
+    """Return text in ASCII that LaTeX prints literally, on one line. Characters unknown to LaTeX become [U+code]."""
     return "".join(map(_character, unicodedata.normalize("NFC", text))).replace(",,", ",{},")
 
 

@@ -1,4 +1,4 @@
-"""Notes below a leaderboard that prevent readers from misreading its numbers, one sentence per line."""
+"""Notes below a leaderboard that prevent readers from misreading its numbers, one note per line."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def notes(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]
 
 
 def warnings(group: Group, instructions: Instructions = COMMAND) -> tuple[str, ...]:
-    """Return the notes that prevent wrong conclusions: missing or excluded samples, and different conditions."""
+    """Return the notes that prevent wrong conclusions, for example about missing samples or different conditions."""
     lines = [*missing_scores(group), *_lacking(group, instructions), *_invalid(group, instructions)]
     lines += [*_failed(group), *_tails(group)]
     lines += [*_ages(group), *group_warnings(group)]
@@ -168,7 +168,7 @@ def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]
 
 
 def notes_of_overall(overall: Sequence[Overall]) -> tuple[str, ...]:
-    """Return a sentence for each strategy that ran in both languages."""
+    """Return a sentence for each strategy and generator that ran in both languages."""
     lines = []
     for strategy_means in overall:
         name = next(iter(selection.passes(strategy_means.metrics)), min(strategy_means.metrics))

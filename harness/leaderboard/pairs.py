@@ -33,15 +33,15 @@ _NOISE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The paired difference of two runs (this minus the other) in the board's unit. Unknown numbers are None."""
+    """Paired difference of two runs (this minus the other) in the metric's displayed unit. Unknown numbers are None."""
 
     n_common: int
     units: int
     """Number of units (repositories or files) with a common sample. The test flips whole units."""
     mean: float | None
     low: float | None
-    """Lower end of the 95% interval. It belongs to the test: it excludes 0 exactly if p is at most 5%. None if the test
-    does not determine it."""
+    """Lower end of the 95% interval; None if unknown. The interval of a tested pair belongs to the test: it excludes 0
+    exactly if p is at most 5%."""
     high: float | None
     over: IntervalScope
     p: float | None
@@ -49,8 +49,8 @@ class Difference:
     None for untested pairs."""
     pairs: int
     visible: float | None
-    """Smallest difference that this pair's data can show (80% power at 5%, corrected like `p`). None if no difference
-    can be shown, or nothing varies."""
+    """Smallest difference that this pair's data can show (80% power at 5%, corrected like `p`). None if untested, if no
+    difference can be shown, or if nothing varies."""
     needed: int | None
     """Approximate number of units that would show a difference like this one (80% power, corrected). None if it is
     already significant, or if unknown."""
@@ -72,7 +72,7 @@ class Difference:
 
     @property
     def claim(self) -> str:
-        """The sentence that limits the test's claim to one repository; empty if the units are repositories."""
+        """The sentence that limits the test's claim to one repository; empty if it has no such limit."""
         return "" if self.p is None else self.unit.claim(self.units)
 
     @property
@@ -146,7 +146,7 @@ def corrected(
 ) -> list[Difference]:
     """Test the pairs of one question together, and return their differences with p-values and intervals.
 
-    `family` are the `differences` of these pairs. All pairs use the same codes of units.
+    `family` are the `differences` of these pairs. The same code means the same unit in all pairs.
     """
     tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:
@@ -212,7 +212,7 @@ def _needed(difference: Difference, error: float | None) -> int | None:
 
 @lru_cache(maxsize=4096)
 def reach(units: int, pairs: int) -> float:
-    """Return the mean difference that is detected with 80% power, in standard deviations between units."""
+    """Return the mean difference that is detected with 80% power, in standard deviations between units' means."""
     df = units - 1
     t = stats.quantile(1 - signflip.ALPHA / (2 * pairs), df) + stats.quantile(stats.POWER, df)
     return t / math.sqrt(units)
@@ -235,8 +235,8 @@ LEAST_FILES = 10
 def units_of(repos: Mapping[str, str], files: Mapping[str, str]) -> tuple[FlipUnit, Mapping[str, str]]:
     """Return the kind of unit that a test over some samples flips, and each sample's unit by sample id.
 
-    The unit is the repository, or the file if all samples are from one repository. If there are too few files, or their
-    sizes are too uneven, the unit states why they are not tested.
+    The unit is the repository, or the file if all samples are from one repository. If files are unknown, too few or too
+    uneven in size, the unit is the repository and states why files are not tested.
 
     Args:
         repos: repository of every sample, by sample id.
@@ -279,7 +279,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """One metric of a run: values of the samples that count, in the run's order and the board's unit."""
+    """One metric of a run: values of the samples that count, in the run's order and the metric's displayed unit."""
 
     values: Array
     rows: Places
@@ -288,7 +288,7 @@ class MetricColumn:
     with_invalid: float | None
     """Mean of these values and those of invalid samples; None without values."""
     noise: Noise | None = None
-    """Variance that repetition adds to these values; None for a single run."""
+    """Variance that repetition adds to these values; None for a single run, or if no sample has two values."""
 
     def __bool__(self) -> bool:
         return len(self.values) > 0
@@ -304,12 +304,12 @@ class MetricColumn:
         return stats.clustered(self.values, self.samples.codes[self.places], self.samples.unit)
 
     def clustered_at(self, indices: Sequence[int]) -> Clustered:
-        """Return the values at these positions, grouped by unit."""
+        """Return the values at these positions of `values`, grouped by unit."""
         return stats.clustered(self.values[indices], self.samples.codes[self.places[indices]], self.samples.unit)
 
     @cached_property
     def variance(self) -> VarianceParts:
-        """Sources of the mean's variance; empty for a single run."""
+        """Sources of the mean's variance; empty without `noise`."""
         if self.noise is None:
             return {}
         return variance_parts(self.values, self.samples.codes[self.places], self.noise, self.samples.unit.plural)
@@ -321,7 +321,7 @@ class MetricColumn:
 
     @cached_property
     def spread_noise(self) -> Noise:
-        """Variance that repetition adds, at the positions of the group's samples; 0 for a single run."""
+        """Variance that repetition adds, at the positions of the group's samples; 0 without `noise`."""
         noise = self.noise or Noise(0.0, np.zeros(len(self.values)))
         return Noise(noise.single, self._spread(noise.means))
 
@@ -340,7 +340,7 @@ class RunArrays:
         self._outcomes = Outcomes(table)
 
     def column(self, metric: str, scale: Scale) -> MetricColumn:
-        """Return the column of a metric; empty if the run lacks it."""
+        """Return the column of a metric; without values if the run lacks the metric."""
         if metric not in self.table.metrics:
             return self._column(np.zeros(0), np.zeros(0, dtype=np.intp), np.zeros(0))
         own = self._outcomes.own(metric, scale)

@@ -40,7 +40,7 @@ _FEW = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The variances of paired differences between and within repositories, in squared board units."""
+    """The variances of paired differences between and within repositories, in the square of the metric's unit."""
 
     between: float
     within: float
@@ -54,7 +54,7 @@ def spread(gap: Clustered) -> Spread | None:
     """Estimate the variances from the paired differences of two runs.
 
     Returns:
-        The variances; None for fewer than `stats.FEWEST` repositories, one sample in each, or no differences.
+        The variances; None for fewer than `stats.FEWEST` repositories, one sample in each, or no variation.
     """
     count, n = len(gap.sums), len(gap.values)
     if count < stats.FEWEST or n == count:
@@ -100,7 +100,7 @@ WITHIN_ONE: Mapping[str, Spread] = {
     "es": Spread(between=4.0**2, within=15.0**2),
     "copyable_bits": Spread(between=15.0**2, within=22.0**2),
 }
-"""Metric -> typical variances between and within files of one repository, for line samples, in squared board units.
+"""Metric -> typical variances between and within files of one repository, for line samples, in squared metric units.
 Source: `scripts.one_repository`, `lc.repocoder` against `lc.infile` by `incontext`."""
 
 
@@ -113,7 +113,7 @@ def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float
         pairs: number of comparisons that are corrected together, 1 or more.
 
     Returns:
-        The difference in the board's unit; None with fewer files than `pairs.LEAST_FILES`.
+        The difference, in the unit of `spread`'s standard deviations; None with fewer files than `pairs.LEAST_FILES`.
     """
     files, samples = len(sizes), sum(sizes)
     if files < LEAST_FILES:
@@ -123,7 +123,7 @@ def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float
 
 
 def repositories_needed(effect: float, deviation: float, *, rows: int = 2) -> int | None:
-    """Return the smallest number of repositories in `pairs.NUMBERS` that shows `effect` with 80% power, or None.
+    """Return how many repositories show `effect` with 80% power: the smallest such number in `pairs.NUMBERS`, or None.
 
     Arguments are those of `power`.
     """
@@ -182,9 +182,9 @@ class Plan:
     samples_each: int
     """Mean number of samples per repository in the stored pairs."""
     between: float
-    """Standard deviation between repositories (root mean square over the pairs), in the board's unit."""
+    """Standard deviation of repositories' mean differences (root mean square over the pairs), in `unit`."""
     within: float
-    """Standard deviation between samples of a repository (root mean square over the pairs), in the board's unit."""
+    """Standard deviation of the differences of a repository's samples (root mean square over the pairs), in `unit`."""
     table: tuple[tuple[int, int, float], ...]
     needed: int | None
     """Number of repositories of `samples_each` samples that show the effect with 80% power; None if more than 1,000."""
@@ -207,7 +207,7 @@ class Plan:
         )
 
     def basis(self) -> str:
-        """Return a sentence that names the runs behind the estimate, and how much their pairs differ."""
+        """Return a sentence that names the runs behind the estimate and states how much their differences vary."""
         between, within = (scales.written(deviation, deviation) for deviation in (self.between, self.within))
         low, high = (f"more than {NUMBERS[-1]}" if needed is None else str(needed) for needed in self.needed_by_pair)
         span = f"; the pair that varies least needs {low}, the pair that varies most {high}"
@@ -226,11 +226,12 @@ def plans(
 
     Args:
         baseline: a strategy (spec or name), or a run id.
-        effect: the difference to detect, in the board's unit, above 0.
+        effect: the difference to detect, in the metric's displayed unit, above 0.
         metric: metric of the difference; None for the ranking metric.
+        rows: number of rows on the planned board, including the baseline.
 
     Returns:
-        The plans, and the reasons why other groups have none.
+        The plans, and the reasons why other groups with the baseline have none.
 
     Raises:
         UnknownName: if no run has the metric or the baseline.

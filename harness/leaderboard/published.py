@@ -1,4 +1,4 @@
-"""Rows of the papers' tables on the leaderboard, as text and records, with notes on contradicted numbers."""
+"""Numbers that papers print (`paper_tables`), as text and records for the leaderboard, with notes on doubtful ones."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Printed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLevel:
-    """A paper row's numbers at one level."""
+    """The numbers in a row of a paper's table at one level of samples."""
 
     level: str
-    """Name of the level: ``all``, a CoderEval level, or the three levels that the paper averages."""
+    """Name of the level: ``all``, a CoderEval level such as ``class_runnable``, or ``class+file+project``."""
     of_levels: bool = False
     """Whether the numbers are means of levels, instead of means over tasks."""
     metrics: Mapping[str, Printed] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class PublishedLevel:
 
 
 def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
-    """Return the papers' rows to print below `groups`.
+    """Return the rows of papers' tables to print below `groups`, by benchmark and language.
 
     Args:
         groups: the groups of the board.
@@ -89,14 +89,14 @@ def listings(groups: Sequence[Group], mode: Mode) -> tuple[Listing, ...]:
 
 
 def same_model(model: str, generator: str) -> bool:
-    """Return whether a generator's spec names a paper's model: one name contains the other."""
+    """Return whether a name of 5 letters or more in a generator's spec contains a paper's model name, or vice versa."""
     model_letters = _letters(model)
     names = [_letters(name) for name in re.split(r"[(),=/\s]+", spec_of_label(generator))]
     return any(len(name) >= _SHORTEST_NAME and (name in model_letters or model_letters in name) for name in names)
 
 
 def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
-    """Return the columns that the paper's table prints for a row."""
+    """Return the names of the score columns that a row's paper table has for a language."""
     if row.benchmark == "sota_test":
         return ("completed",)
     if row.benchmark != "CoderEval":
@@ -105,13 +105,13 @@ def columns_of(row: PaperRow, language: str) -> tuple[str, ...]:
 
 
 def ranking_column(row: PaperRow, language: str) -> str:
-    """Return the column that orders the papers' rows."""
+    """Return the name of the column that orders rows of papers' tables."""
     columns = columns_of(row, language)
     return "es" if "es" in columns else columns[-1]
 
 
 def printed_numbers(row: PaperRow, language: str) -> dict[str, Printed]:
-    """Return a row's printed and missing numbers, by column."""
+    """Return the numbers that a row prints or lacks for a language, by column."""
     printed = row.printed.get(language, {}).items()
     missing = row.missing.get(language, {}).items()
     return {name: Printed(value=value, flag=row.flags.get(f"{language}.{name}", "")) for name, value in printed} | {
@@ -197,7 +197,7 @@ def published_title(listing: Listing) -> str:
 
 
 def published_table(listing: Listing) -> TextTable:
-    """Return the rows as a text table. ``?`` marks a doubtful number, and a missing number shows its reason."""
+    """Return the highlighted rows as a text table. ``?`` marks a doubtful number. A missing one shows its reason."""
     names = _columns(listing)
     lines = [
         [

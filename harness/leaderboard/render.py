@@ -1,4 +1,4 @@
-"""Formats boards and comparisons as text: terminal tables, Markdown, and JSON and CSV at full precision."""
+"""Formats boards and comparisons as text: terminal tables, Markdown, and JSON and CSV with more decimals."""
 
 from __future__ import annotations
 
@@ -64,17 +64,17 @@ def table(
     """Return the board as text for terminals: per group a headline, a line per row, and warnings.
 
     Args:
-        width: maximum characters per line. Columns that do not fit are dropped from the right, except the ranking
-            metric and its test.
+        width: maximum characters per line. Default columns that do not fit are dropped from the right, except the
+            ranking metric and its test.
         terminal: print headings in bold; False prints plain text.
-        columns: names of columns and metrics that replace the default columns.
+        columns: names of columns and metrics that replace the default columns, and are never dropped.
         explain: add all notes.
         diagnostics: add tables of what each context contributed and which names the answers invented.
         full: print each CoderEval level as its own group.
         by: add a table of strategies by the values of this parameter.
 
     Raises:
-        UnknownName: if no group has one of the columns, or no two strategies of a group differ only in `by`.
+        UnknownName: if a column does not exist, or no two strategies of a group differ only in `by`.
     """
     known = {*COLUMNS, *(metric for group in board.groups for metric in group.scales)}
     for key in columns:
@@ -118,7 +118,7 @@ def printed(parts: Iterable[Text | Table], *, width: int, terminal: bool = False
 
 
 def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by: str = "") -> str:
-    """Return the board as Markdown: per group a heading, tables and all notes; arguments as for `table`."""
+    """Return the board as Markdown: per section a heading, tables and all notes; arguments as for `table`."""
     parts = []
     for section in sections(board, diagnostics=diagnostics, full=full, by=by):
         tables = "\n".join(map(markdown_table, section.all_tables))
@@ -128,7 +128,7 @@ def markdown(board: Board, *, diagnostics: bool = False, full: bool = False, by:
 
 
 def comparison(compared: Sequence[Compared]) -> str:
-    """Return paired differences as text. Each pair of runs begins with its means by repository and level."""
+    """Return paired differences as text, below each pair's means by repository and, if several, by level."""
     lines: list[str] = []
     previous: tuple[str, str] | None = None
     coders = differing_coders([run for pair in compared for run in (pair.other, pair.this)])
@@ -209,7 +209,7 @@ def markdown_table(text_table: TextTable) -> str:
 
 
 def to_json(board: Board) -> str:
-    """Return the board as JSON: a list with one record per row."""
+    """Return the board as JSON: the list of its `records`."""
     return json.dumps(records(board), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -253,7 +253,7 @@ def _of_table(group: Group, row: Row) -> dict[str, Any]:
 def records(board: Board) -> list[dict[str, Any]]:
     """Return one record per row: identity, counts, metrics by name, costs, rank, then the rest.
 
-    For benchmarks with levels, one record per strategy over both languages follows. The papers' numbers come last.
+    For CoderEval, one record per strategy and generator over both languages follows. Papers' numbers come last.
     """
     return [
         *(_record(group, row) for group in board.groups for row in group.rows),

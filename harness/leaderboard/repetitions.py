@@ -32,7 +32,8 @@ def pooled(tables: Sequence[RunTable]) -> list[RunTable]:
     Imported runs are never pooled, because their decoding is unknown.
 
     Args:
-        tables: one per run and language, oldest run first. Of runs with the same seed, the newest complete run counts.
+        tables: one per run and language, oldest run first. Of runs with the same seed, the newest complete run counts,
+            or the newest if none is complete.
     """
     groups: dict[str, list[RunTable]] = {}
     for table in tables:
@@ -137,7 +138,7 @@ def _mean(cells: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerGaps:
-    """Numbers of answers that some runs lack for samples that other runs completed."""
+    """Numbers of answers that are missing, unusable or without a value in some of a row's runs, but not in all."""
 
     missing: int = 0
     """Answers missing because the machine failed or the run is incomplete."""
@@ -163,7 +164,7 @@ def answer_gaps(table: RunTable, metric: str) -> AnswerGaps:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Variances between repeated runs, in squared board units."""
+    """Variance that repetition adds to a single value and to each sample's mean, in the square of the metric's unit."""
 
     single: float
     means: Array
@@ -185,7 +186,7 @@ class VarianceSource:
     """A source of the uncertainty of a mean over samples."""
 
     deviation: float
-    """Standard deviation of the source's effect on a sample's value in a single run, in the board's unit."""
+    """Standard deviation of the source's effect on a sample's value in a single run, in the metric's displayed unit."""
     share: float
     """Share of the mean's variance, from 0 to 1; 0 if nothing varies."""
     negative: bool
@@ -198,7 +199,7 @@ unit, the first is absent. If no unit has two samples, the second is absent and 
 
 
 def variance_parts(values: Array, codes: Codes, noise: Noise, units: str = "repositories") -> VarianceParts:
-    """Split the variance of a mean over samples by its sources. `codes` contains the unit of each value."""
+    """Split the variance of a mean over samples by its sources. `codes` identifies the unit of each value."""
     unit = np.unique(codes, return_inverse=True)[1]
     sizes, sums, noise_sums = (np.bincount(unit, weights=of).astype(np.float64) for of in (None, values, noise.means))
     n, count, squares = len(values), len(sizes), _total(np.square(sizes))

@@ -29,7 +29,7 @@ ALL_LEVELS = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """The mean if all missing samples had the worst or the best value."""
+    """A row's mean of a metric if all missing samples had the worst value, and if all had the best."""
 
     worst: float
     best: float
@@ -62,7 +62,7 @@ class SampleAges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A strategy's results in a group, in the board's unit (percent, bits)."""
+    """A strategy's results in a group, with metrics in their displayed units (percent, bits)."""
 
     run: RunInfo
     level: str
@@ -99,7 +99,7 @@ class Row:
     variance: Mapping[str, VarianceParts] = field(default_factory=dict)
     """Sources of the variance of each metric's mean, by metric; empty for a single run."""
     answers: AnswerGaps = field(default_factory=AnswerGaps)
-    """Counts of the answers that some of the row's runs lack and others have; all 0 for a single run."""
+    """Counts of answers missing, unusable or without a value in some of the row's runs only; all 0 for a single run."""
     costs: Mapping[str, float | None] = field(default_factory=dict)
     """Means of ``context_tokens``, ``calls``, ``seconds`` and `RunTable.costs` over the samples that count, by name. A
     price is None unless all prices are known."""
@@ -119,10 +119,10 @@ class Family:
     """The results of significance tests whose p-values were corrected together."""
 
     against: str | None
-    """Strategy that each row is tested against; None if all pairs are tested."""
+    """Strategy that each row is tested against; None if all pairs are tested, empty without a baseline."""
     pairs: int
     units: int
-    """Largest number of units in the test of a pair."""
+    """Largest number of units (repositories or files) in the test of a pair."""
     unit: FlipUnit
     smallest_p: float
     significant: int
@@ -138,7 +138,7 @@ class Family:
         return self.pairs > 0 and self.smallest_p <= signflip.ALPHA
 
     def verdict(self) -> str:
-        """Return a sentence: how many pairs differ significantly, how many units others need; empty without tests."""
+        """Return a sentence on how many pairs differ significantly, or why none can; empty without tests."""
         if not self.pairs:
             return ""
         if self.unit.refusal:
@@ -156,7 +156,7 @@ class Family:
         return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
 
     def claim(self) -> str:
-        """Return the sentence that limits the tests' claim to one repository; empty if the units are repositories."""
+        """Return the sentence that limits the tests' claim to one repository; empty if they have no such limit."""
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:
@@ -237,7 +237,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverallMean:
-    """A metric's means over both languages, in the board's unit."""
+    """A metric's means over both languages, in its displayed unit."""
 
     mean: float
     """Mean over the tasks of both languages."""
@@ -248,7 +248,7 @@ class OverallMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overall:
-    """Means of a strategy and generator over both languages of a benchmark with levels."""
+    """Means of a strategy and generator over both languages of CoderEval."""
 
     run: RunInfo
     samples: tuple[str, ...]
@@ -259,7 +259,7 @@ class Overall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The papers' rows of one benchmark and language, printed below the benchmark's groups."""
+    """Rows of papers' tables for one benchmark and one or both languages, printed below the benchmark's groups."""
 
     benchmark: str
     language: str
@@ -271,7 +271,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A leaderboard: groups sorted by name, means over both languages, and the papers' rows."""
+    """A leaderboard: groups, sorted by sample set first, means over both languages, and rows of papers' tables."""
 
     groups: tuple[Group, ...]
     overall: tuple[Overall, ...] = ()
@@ -340,7 +340,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTable]]:
-    """Split a run by level: all samples, then for CoderEval the paper's three levels together, then single levels.
+    """Split a run by level: all samples, for CoderEval the levels class, file and project together, then single levels.
 
     If `by_level` is None, only CoderEval is split.
     """
@@ -354,7 +354,7 @@ def level_parts(table: RunTable, by_level: bool | None) -> list[tuple[str, RunTa
 
 
 def level_order(level: str) -> tuple[bool, bool, str]:
-    """Return the sort key of a level: all samples, then the paper's three levels together, then single levels."""
+    """Return the sort key of a level: all samples, then levels class, file and project together, then single levels."""
     return level != ALL_LEVELS, level != COMBINED, level
 
 
@@ -362,10 +362,10 @@ def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> 
     """Return the unweighted mean over levels of each level's mean. `values` are given by sample.
 
     Args:
-        level: level of the group; only CoderEval's ``all`` and the paper's three levels have such a mean.
+        level: level of the group; only CoderEval's `ALL_LEVELS` and `COMBINED` have such a mean.
 
     Returns:
-        The mean; None if a level has no value, because a mean over fewer levels would not be comparable.
+        The mean; None for other groups, or if a level has no value: means over fewer levels would not be comparable.
     """
     if table.run.benchmark != LEVELLED or level not in (ALL_LEVELS, COMBINED):
         return None
@@ -381,7 +381,7 @@ def mean_of_levels(table: RunTable, level: str, values: Mapping[str, float]) -> 
 
 
 def overall_means(groups: Sequence[Group]) -> tuple[Overall, ...]:
-    """Return means over both languages for rows with the same strategy, generator, profile, origin and set.
+    """Return CoderEval's means over both languages for rows of the same strategy, generator, profile, origin and set.
 
     Sets whose names differ only in the language (``codereval-python``, ``codereval-java``) count as one set.
     """

@@ -45,7 +45,7 @@ class Scale:
         return self.bounds if self.bounds is not None and all(map(math.isfinite, self.bounds)) else None
 
     def heading(self, metric: str) -> str:
-        """Return the heading of a column: the metric and its unit, without repeating a word."""
+        """Return the heading of a column: the metric and, unless its name ends with the unit, the unit."""
         return metric if metric.endswith(self.unit) else f"{metric} {self.unit}"
 
 
@@ -78,7 +78,7 @@ class Outcomes:
         self.excluded = _are(table, Status.EXCLUDED)
 
     def own(self, metric: str, scale: Scale) -> NDArray[np.float64]:
-        """Return each sample's own value in the board's unit, whatever its status; NaN without a value."""
+        """Return each sample's own value in the scale's unit, whatever its status; NaN without a value."""
         column = self._table.metrics.get(metric, (None,) * len(self._table.sample))
         return np.array(column, dtype=np.float64) * scale.factor
 
@@ -100,7 +100,7 @@ def completed(table: RunTable) -> list[int]:
 
 
 def values(table: RunTable, metric: str, scale: Scale) -> dict[str, float]:
-    """Return the values of the samples that count, by sample, in the board's unit. Undefined values are left out."""
+    """Return the values of the samples that count, by sample, in the scale's unit. Undefined values are left out."""
     if metric not in table.metrics:
         return {}
     outcomes = Outcomes(table)
@@ -129,7 +129,7 @@ def restrict(table: RunTable, samples: Collection[str]) -> RunTable:
 
 
 def dated_after(table: RunTable, day: str) -> RunTable:
-    """Return a table of the samples whose code is dated after a day (``YYYY-MM-DD``). Its label states the day."""
+    """Return a table of samples whose code is dated after a day (``YYYY-MM-DD``); its set's label states the day."""
     days = table.dated or (None,) * len(table.sample)
     unknown = days.count(None)
     samples = "1 sample" if unknown == 1 else f"{unknown} samples"
@@ -178,7 +178,7 @@ def half_width(low: float | None, high: float | None) -> float | None:
 
 
 def written(number: float | None, half: float | None, *, sign: bool = False) -> str:
-    """Format a number. Its decimals depend on the interval's half width: 0 from 10 on, 1 from 1 on, otherwise 2."""
+    """Format a number with 0 decimals if the interval's half width is 10 or more, 2 if below 1, otherwise 1."""
     if number is None:
         return UNKNOWN
     decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2
@@ -194,7 +194,7 @@ def _end(number: float, half: float, *, sign: bool) -> str:
 
 
 def interval(number: float | None, low: float | None, high: float | None, *, sign: bool = False) -> str:
-    """Format ``mean [low, high]``, or the mean alone without an interval."""
+    """Format ``mean [low, high]``, with ``inf`` for one unknown end, or the mean alone if both are unknown."""
     half = half_width(low, high)
     if number is None or (low is None and high is None):
         return written(number, None, sign=sign)

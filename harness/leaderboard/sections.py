@@ -133,8 +133,8 @@ def _group(group: Group, parts: Mapping[str, Group], diagnostics: bool, by: str)
 def short_names(group: Group) -> list[str]:
     """Return a short, unique name per row.
 
-    The family's name and parameters that all rows of a strategy share are dropped. If a name is still long, parameters
-    that most of these rows share are dropped too.
+    Prefixes such as ``lc.`` and parameters that all rows of a strategy share are dropped. If a name is still long,
+    parameters that most of these rows share are dropped too.
     """
     names = _shortened(group, 1.0)
     return names if max(map(len, names), default=0) <= _LONG_NAME else _shortened(group, 0.5)
@@ -180,8 +180,8 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
     """Return a group's ranking for a screen, one line per row.
 
     Args:
-        keys: columns or metrics after the strategy, if the group has them. By default: the ranking metric, the
-            difference with its test, tokens, and the means of other metrics.
+        keys: columns or metrics after rank and strategy, if the group has them. By default: the ranking metric, the
+            difference with its test, tokens, known prices, and the means of other metrics.
         page: whether the table is for a web page, which draws the interval of the ranking metric and adds a verdict,
             seconds and `keys`.
     """

@@ -1,4 +1,4 @@
-"""Tests differences by sign flips of whole repositories, for single pairs or families of pairs, and ranks rows.
+"""Tests differences by sign flips of whole repositories or files, for one pair or a family of pairs, and ranks rows.
 
 docs/statistics.md explains the method. Family-wise error is controlled as in P. H. Westfall and S. S. Young,
 Resampling-Based Multiple Testing (1993), algorithm 2.8 (step-down maxT).
@@ -107,10 +107,10 @@ class StepDown:
     """Two-sided p-value of each pair, corrected for all pairs."""
     critical: float | None
     """Statistic above which another pair would be significant at 5%. If all pairs are significant, the bound for the
-    pair with the smallest statistic. None if no flips are rare enough."""
+    pair with the smallest statistic. None if there are too few flips for significance."""
     low: Array
-    """Lower end of each pair's simultaneous 95% interval. Above 0 exactly if the pair is significantly better; -inf if
-    unbounded; NaN without `sizes`. `high` is the upper end."""
+    """Lower end of each pair's simultaneous 95% interval. Above 0 exactly if the difference is significantly positive;
+    -inf if unbounded; NaN without `sizes`. `high` is the upper end."""
     high: Array
 
 
@@ -257,7 +257,7 @@ def flip_signs(seed: str, repositories: int) -> Iterator[Array]:
 
 
 def order_rows(order: Sequence[int], beats: Collection[tuple[int, int]]) -> list[int]:
-    """Sort rows by mean, but put each row after all rows that beat it.
+    """Return the rows in the given order, by mean, but each row after all rows that beat it.
 
     Means may be over different samples: a row with easier samples can have a higher mean and be worse on the common
     samples.

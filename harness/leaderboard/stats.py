@@ -33,7 +33,7 @@ class IntervalScope(StrEnum):
     FILES = "files"
     """Files of the samples' only repository."""
     SAMPLES = "samples"
-    """More samples from the same repositories. This scope is always printed with the interval."""
+    """More samples from the same repositories: there are too few repositories or files, or all values equal a bound."""
     FLIPS = "flips"
     """Units like the tested ones. The interval belongs to the test that gives the p-value."""
     NONE = "none"
@@ -132,7 +132,7 @@ def coded(names: Sequence[str]) -> Codes:
 
 
 def clustered(values: Array, codes: Codes, unit: FlipUnit = REPOSITORY) -> Clustered:
-    """Sum values by unit. `codes` contains the unit of each value, as from `coded`."""
+    """Sum values by unit. `codes` identifies the unit of each value, as returned by `coded`."""
     sums, sizes = (np.bincount(codes, weights=weights).astype(np.float64) for weights in (values, None))
     present = np.flatnonzero(sizes)
     return Clustered(values, sums[present], sizes[present], present, unit)

@@ -50,10 +50,10 @@ def board(
         tables: one table per run and language, oldest run first. Runs that differ only in the seed are pooled. Of
             several runs of a strategy in a group, the newest complete run counts, or the newest if none is complete.
         metric: ranking metric; None for `selection.default_metric`.
-        baseline: strategy (spec or name) that differences refer to; None for ``lc.infile`` or the first row.
+        baseline: strategy (spec or name) that differences refer to; None for ``lc.infile`` or the first ranked row.
         by_level: add a group for each level; None adds them only for CoderEval.
         all_pairs: test all pairs of complete runs, instead of each row against the baseline.
-        published: the papers' rows to add: ``auto`` for the runs' benchmarks and languages, ``all``, or ``none``.
+        published: rows of papers' tables to add: ``auto`` for the runs' benchmarks and languages, ``all``, or ``none``.
         cutoffs: last day of each model's training data.
 
     Raises:
@@ -233,7 +233,7 @@ class GroupBuilder:
         return placed
 
     def aligned(self, keys: Sequence[tuple[int, int]], metric: str) -> list[Paired]:
-        """Pair runs, given by position, over the samples that both have."""
+        """Pair the values of runs, given by position, over the samples for which both have a value."""
         return [align(self.values[this][metric], self.values[other][metric]) for this, other in keys]
 
     def _asked(self, rows: Sequence[int], metric: str) -> list[list[tuple[int, int]]]:
@@ -369,7 +369,7 @@ def _through(beats: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
 
 
 def sample_ages(tables: Sequence[RunTable], cutoffs: Cutoffs) -> SampleAges | None:
-    """Return the dates of a group's samples; None if unknown, or if the generator has no training data."""
+    """Return the dates of a group's samples; None if no sample is dated, or the generator has no training data."""
     generator = tables[0].run.generator
     if only_copies(generator) or not tables[0].run.completions:
         return None

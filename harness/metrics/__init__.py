@@ -36,7 +36,7 @@ class MetricInfo:
     """The declaration of a metric, for tables, pages, charts, reports and help texts.
 
     Raises:
-        InputFault: if a text is empty, or the lower bound is not below the upper bound.
+        InputFault: if name, help, source or unit is empty, or the lower bound is not below the upper bound.
     """
 
     name: str
@@ -52,7 +52,7 @@ class MetricInfo:
     factor: float = 1.0
     """Factor from the scale of the profile to the unit on boards."""
     failure_is_worst: bool = True
-    """Whether a model-failed sample counts as the worst value; False for metrics of the context."""
+    """Whether a model-failed sample counts as the worst value. If False, its own value counts."""
 
     def __post_init__(self) -> None:
         low, high = self.bounds
@@ -61,12 +61,12 @@ class MetricInfo:
             raise InputFault(f"the metric {self.name!r} has no {empty[0]}", cure=f"give {empty[0]}=…")
         if low is not None and high is not None and low >= high:
             raise InputFault(
-                f"the metric {self.name!r} has the bounds {low}, {high}", cure="give the lower bound first"
+                f"the metric {self.name!r} has the bounds {low}, {high}", cure="give a lower bound below the upper one"
             )
 
     @property
     def worst(self) -> float | None:
-        """Value of a wrong completion; None if unbounded, or if `failure_is_worst` is False."""
+        """Worst value, which a model-failed sample gets; None if unbounded, or if `failure_is_worst` is False."""
         return self.bounds[self.lower_is_better] if self.failure_is_worst else None
 
     @property
@@ -91,7 +91,7 @@ class Profile:
     name: str
     summary: str
     metrics: Sequence[MetricInfo]
-    """Metrics in display order. Runs are ranked by ``es`` if present, otherwise by ``em`` or the first metric."""
+    """Metrics in display order. A language model's lines rank by the first of ``es``, ``em`` and these that exists."""
     score: ScoreFunction
 
     def values(self, case: Case) -> Values:
@@ -215,7 +215,7 @@ _BY_NAME = {metric.name: metric for metric in (*BITS, *DIAGNOSTICS)}
 
 
 def gain_of(coder: str) -> str:
-    """Return the metric for the bits that a context saves, given the model that measured them (spec and version)."""
+    """Return the name of the metric for bits that a context saves, given the spec of the model that measured them."""
     return COPYABLE if coder.partition(" ")[0].partition("(")[0] == COPY_MODEL else GAIN
 
 
@@ -267,7 +267,7 @@ PROFILES: tuple[str, ...] = (DEFAULT, *(name for name in _REGISTRY.names() if na
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryMean:
-    """Mean of one metric over one repository, 0 to 1, rounded to 4 digits."""
+    """Mean of a metric over a repository's rows, in the profile's scale, rounded to 4 decimals; and number of rows."""
 
     mean: float
     rows: int
@@ -285,7 +285,7 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
     """
     if not rows or (repos and len(repos) != len(rows)):
         raise InputFault(
-            f"there are {len(rows)} rows, but {len(repos)} repositories", cure="give a repository for each row, or none"
+            f"there are {len(rows)} rows and {len(repos)} repositories", cure="give rows, and a repository each or none"
         )
     if profile in ("repocoder", "rlcoder_repoeval"):
         return _over_repositories(rows, repos)
@@ -301,7 +301,7 @@ def aggregate(profile: str, rows: Sequence[Row], repos: Sequence[str] = ()) -> d
 
 
 def by_repository(rows: Sequence[Row], repos: Sequence[str], metric: str) -> dict[str, RepositoryMean]:
-    """Return each repository's rounded mean of a metric and number of rows, as in RepoCoder's table."""
+    """Return each repository's rounded mean of a metric and number of rows with a value, as in RepoCoder's table."""
     groups: dict[str, list[Row]] = {}
     for row, repo in zip(rows, repos, strict=True):
         groups.setdefault(repo, []).append(row)
@@ -334,7 +334,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Return the probability that one of `k` samples passes, estimated from `c` passes of `n` (Chen et al. 2021).
+    """Return the probability that any of `k` samples passes, estimated from `c` passes of `n` (Chen et al. 2021).
 
     Raises:
         InputFault: unless 0 <= c <= n and 1 <= k <= n.
@@ -358,13 +358,13 @@ def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
     """Return the mean of pass@k over problems. `n` and `c` count samples and passes; one `n` may apply to all problems.
 
     Raises:
-        InputFault: if there are no problems, the lengths differ, or a problem has fewer than `k` samples.
+        InputFault: if there are no problems, the lengths differ, or a problem's numbers are invalid for `pass_at_k`.
     """
     counts = [n] * len(c) if isinstance(n, int) else list(n)
     if not c or len(counts) != len(c):
         raise InputFault(
             f"there are {len(counts)} sample counts, but {len(c)} problems",
-            cure="give one count of samples and passes per problem",
+            cure="give one count of samples and one of passes per problem, and at least one problem",
         )
     values = [pass_at_k(total, passed, k) for total, passed in zip(counts, c, strict=True)]
     return _mean(values)

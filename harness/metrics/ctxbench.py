@@ -1,12 +1,13 @@
 """Profile `ctxbench`: the default metrics, which correct known faults of published scorers.
 
 - Lines: for a one-line target, the prediction's first line, or its first non-blank line if the cursor's line is blank
-  before the cursor. For a longer target, as many non-blank lines as it has. If text precedes the cursor, the rest of
-  its line counts as a line in both texts, even if it is empty.
-- Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. A target of only comments keeps them.
+  before the cursor. For a longer target, as many non-blank lines as it has. If text precedes the cursor on its line,
+  the rest of that line counts as a line in both texts, even if it is empty.
+- Comments are removed by syntax, so ``a // b`` and ``"#fff"`` stay whole. If a target has only comments, both texts
+  keep theirs.
 - ES is always the indel ratio: 1 - (insertions + deletions) / sum of lengths.
 - Identifiers are found by syntax, outside strings and comments, and in replacement fields of f-strings. If neither
-  text has any, F1 is 1.
+  text has any, all identifier metrics are 1.
 
 `read` is a scanner, not a parser, because completions are often incomplete. An unclosed string ends with its line.
 """
@@ -53,9 +54,9 @@ def compare(language: str, prompt: str, prediction: str, ground_truth: str) -> V
 
 
 def unit(prompt: str, prediction: str, ground_truth: str) -> str:
-    """Return the first lines of the prediction, as many as the target has.
+    """Return the first lines of the prediction: as many as the target has, and at least one.
 
-    Blank lines are dropped and not counted, except the rest of the cursor's line if text precedes the cursor.
+    Blank lines are dropped and not counted, except the rest of the cursor's line if text precedes the cursor on it.
     """
     cursor_line_counts = bool(prompt[max(prompt.rfind("\n"), prompt.rfind("\r")) + 1 :].strip())
 
@@ -93,7 +94,7 @@ class LexedText:
 
     code: str
     names: tuple[str, ...]
-    """Identifiers outside strings and comments, in order. If the cursor splits an identifier, only the second part."""
+    """Identifiers outside strings and comments, in order. Of an identifier that the cursor splits, the second part."""
 
 
 def read(language: str, before: str, text: str) -> LexedText:
@@ -245,7 +246,7 @@ class _Scan:
 
 
 def match_identifiers(predicted: Sequence[str], target: Sequence[str]) -> dict[str, float]:
-    """Compare identifiers: ``id_em`` as lists, with order and repeats, and the other metrics as sets.
+    """Return identifier metrics. ``id_em`` compares lists, with order and repeats; the others compare sets.
 
     A ratio with denominator 0 is 0.
     """

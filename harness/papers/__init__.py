@@ -1,1 +1,1 @@
-"""The tables of the two papers: presets of their rows, and ctxbench's results beside the printed numbers."""
+"""Result tables of two papers (see `paper_tables`): presets for their rows, and ctxbench's results beside them."""

@@ -1,4 +1,4 @@
-"""Presets: names for the rows of the papers' tables, such as ``icl-t1-rag``, each a strategy with its parameters.
+"""Presets: names such as ``icl-t1-rag`` for rows of papers' tables. A preset selects a strategy with its parameters.
 
 Presets are accepted wherever a strategy is. ``fidelity.toml`` lists how strategies differ from what the papers ran.
 """
@@ -25,7 +25,7 @@ _FAMILIES = ("icl-t", "ic-t", "ic-s")
 
 @functools.cache
 def presets() -> Mapping[str, PaperRow]:
-    """Return the papers' rows by preset, in the papers' order."""
+    """Return the rows of papers' tables by preset, in the papers' order."""
     return {row.preset: row for row in rows()}
 
 
@@ -34,7 +34,7 @@ def spec_of(text: str) -> str:
 
     Raises:
         UnknownName: if the name looks like a preset but is unknown.
-        InputFault: if the row has no strategy, or a parameter is invalid.
+        InputFault: if the row has no strategy, or the parameters of a preset are not valid syntax.
     """
     name = text.strip().partition("(")[0].strip()
     row = presets().get(name)
@@ -74,7 +74,7 @@ def encoders_of(spec: Spec) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperDifference:
-    """A difference between a strategy and its paper."""
+    """A difference between a strategy of ctxbench and its paper."""
 
     what: str
     switch: str = ""
@@ -88,7 +88,7 @@ class PaperDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """A comparison of a strategy, or a family of strategies, with its paper."""
+    """A comparison of a strategy of ctxbench, or a family of strategies, with its paper."""
 
     name: str
     """Name of the strategy, or prefix of the family (``icl.``)."""
@@ -99,7 +99,7 @@ class Fidelity:
     equal: str
     differs: tuple[PaperDifference, ...]
     measured: tuple[str, ...] = ()
-    """Measured effects of following the paper, on a real sample set."""
+    """Measured effects of following the paper, on a real sample set; may be empty."""
 
     @property
     def title(self) -> str:

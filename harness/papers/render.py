@@ -53,7 +53,7 @@ def title(compared: ComparedTable) -> str:
 
 
 def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WIDTH) -> str:
-    """Return the table as text: remarks, then a table per language, with ctxbench's lines below the paper's."""
+    """Return the table as text: remarks, then its `sections`, with ctxbench's lines below the paper's."""
     parts: list[Text | Table] = [Text(title(compared)), *(Text(f"- {note}") for note in notes(compared, languages))]
     for section in sections(compared, languages):
         parts += [Text(f"\n{section.caption}"), rich_table(section, width)]
@@ -68,7 +68,7 @@ def markdown(compared: ComparedTable, languages: Sequence[str]) -> str:
 
 
 def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
-    """Return the table as JSON: a record per row and language, with the paper's and ctxbench's numbers unrounded."""
+    """Return the table as JSON: remarks, a record per row and language (not rounded), averages, and solved samples."""
     whole = {
         "table": compared.table.name,
         "paper": compared.table.paper,
@@ -86,7 +86,7 @@ def to_json(compared: ComparedTable, languages: Sequence[str]) -> str:
 
 
 def sections(compared: ComparedTable, languages: Sequence[str]) -> Iterator[TextTable]:
-    """Yield a table per language, of both languages if the paper prints it, of mean gains, and of solved samples."""
+    """Yield a table per language, then any tables of means over both languages, mean gains and solved samples."""
     columns = compared.table.columns
     for language in languages:
         yield _table(language, columns, _lines(compared, language, columns))

@@ -1,4 +1,4 @@
-"""Runs the strategies of a paper's table and compares the numbers, with intervals and sample counts."""
+"""Runs a paper's table, or reads stored runs, and puts ctxbench's numbers beside the printed numbers."""
 
 from __future__ import annotations
 
@@ -51,36 +51,36 @@ def _options(choices: RunOptions) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTable:
-    """A paper's table with ctxbench's numbers."""
+    """A paper's table, together with ctxbench's own results for its rows."""
 
     table: PaperTable
     generators: tuple[str, ...]
     encoder: str | None
-    """Encoder that replaces the rows' encoders; None if each row keeps its own encoder."""
+    """Encoder that replaces the rows' encoders, except BM25 and Jaccard; None if each row keeps its own encoder."""
     specs: Mapping[str, str]
     ours: Mapping[str, tuple[OwnResult, ...]]
-    """Results of each strategy, by spec: one per sample set, generator and language."""
+    """ctxbench's results, by strategy spec: for each strategy, one per sample set, generator and language."""
     summariser: str = ""
-    """Generator of the summaries; empty if each of `generators` wrote its own summaries."""
+    """Spec of the generator that wrote all summaries; empty if each of `generators` wrote its own."""
     continuing: tuple[str, ...] = ()
     options: frozenset[str] = frozenset()
-    """Options in use that remove a difference from the paper (`PaperDifference.switch`)."""
+    """Command options in effect, such as ``--tokenizer``, that remove differences from the paper."""
     solved: tuple[SolvedBy, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Strategies that were not run, by sample set, because they do not accept one of its languages."""
+    """Specs of the strategies that were not run on a sample set because of its languages, by the set's name."""
     stored: bool = False
-    """Whether the numbers come from stored runs, over the samples that all runs of a set share."""
+    """Whether the numbers come from stored runs, on the samples shared by all runs of a set, generator and language."""
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages of the samples, in the paper's order; all languages of the table if nothing was run."""
+        """The table's languages that have results, in the paper's order; all its languages if there are no results."""
         measured = {result.language for results in self.ours.values() for result in results}
         of_rows = dict.fromkeys(language for row in self.table.rows for language in row.languages)
         return tuple(language for language in of_rows if not measured or language in measured)
 
 
 def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
-    """Return the spec to run for each preset. `encoder` replaces the rows' encoders, except BM25; None keeps them."""
+    """Return the spec to run, by preset. `encoder` replaces all encoders but BM25 and Jaccard; None keeps them."""
     by_preset = {}
     for row in table.rows:
         if row.strategy:
@@ -90,10 +90,10 @@ def specs_of(table: PaperTable, encoder: str | None) -> dict[str, str]:
 
 
 def check_encoders(strategies: Iterable[str], replacement: str | None = None) -> None:
-    """Check before a run that this machine has the strategies' encoders and `replacement`.
+    """Check before a run that this machine has the strategies' encoders, and the user's `replacement`, if any.
 
     Raises:
-        InputFault: if an encoder is missing; the message names alternatives.
+        InputFault: if an encoder is unknown or missing; the message names alternatives.
     """
     if replacement is not None and lexical_of(replacement) is None:
         encoder_of(replacement)
@@ -109,10 +109,10 @@ def check_encoders(strategies: Iterable[str], replacement: str | None = None) ->
 
 
 def load_sets(home: Home, names: Sequence[str], kind: Kind) -> list[SampleSet]:
-    """Return the named sample sets, or the quick start's set if `names` is empty.
+    """Return the named sample sets, or the quick start's set of this kind if `names` is empty.
 
     Raises:
-        InputFault: if a set does not exist, or contains samples of another kind than the table.
+        InputFault: if a set does not exist, or contains samples of another kind than `kind`.
     """
     names = tuple(dict.fromkeys(names)) or (DEFAULT_SAMPLES[kind],)
     if names == (DEFAULT_SAMPLES[kind],) and names[0] not in sets.names(home):
@@ -142,12 +142,12 @@ def run(
     choices: RunOptions | None = None,
     progress: Progress = silent,
 ) -> tuple[ComparedTable, InputFault | MachineFault | None]:
-    """Run every distinct strategy of a table over the sample sets. Stored results are reused.
+    """Run each distinct strategy of a table over the sample sets that it accepts. Stored results are reused.
 
-    Rows that differ only in the model share one run per generator.
+    Rows that differ only in the paper's model share the runs of their strategy.
 
     Returns:
-        The table with ctxbench's numbers, and the fault that left samples missing, or None.
+        The table with ctxbench's numbers, and the fault that left samples or verdicts missing, or None.
 
     Raises:
         InputFault: if an encoder is missing, or a strategy or generator cannot be run.
@@ -195,15 +195,15 @@ def run(
 def stored(
     store: Store, table: PaperTable, names: Sequence[str], *, generators: Sequence[str], encoder: str | None = None
 ) -> ComparedTable:
-    """Compare stored runs, including shipped reference results, with a paper's table.
+    """Compare stored runs, including imported reference results, with a paper's table.
 
-    Only the largest run of each strategy over a set is used. Rows of one set, generator and language are compared on
-    the samples that they share.
+    For each set, generator and language, only the largest run of each strategy is used. These runs are compared on the
+    samples that they share.
 
     Args:
         names: sample sets; empty for the quick start's set.
-        generators: generators of the runs.
-        encoder: encoder that replaces the rows' encoders; None if each row keeps its own encoder.
+        generators: specs of the runs' generators.
+        encoder: encoder that replaces the rows' encoders, as in `specs_of`; None if each row keeps its own encoder.
 
     Raises:
         InputFault: if a generator's spec is invalid, or no matching run is stored.
@@ -243,7 +243,7 @@ def stored(
 
 
 def instructs(generator: str) -> bool:
-    """Return whether a generator follows instructions. If its engine is not installed, its spec decides.
+    """Return whether a generator follows instructions. If it cannot be used on this machine, its spec decides.
 
     Raises:
         InputFault: if the generator cannot be used on this machine, and its spec names no model.
@@ -265,7 +265,7 @@ def _models(generators: Sequence[str]) -> dict[str, Generator]:
 
 
 def not_taken(strategies: Iterable[str], sample_set: SampleSet) -> tuple[str, ...]:
-    """Return the specs of strategies that do not accept one of a set's languages."""
+    """Return the specs of the strategies that do not accept every language of a sample set."""
     languages = {str(sample.language) for sample in sample_set.samples}
     accepted = {spec: registry.resolve(spec).languages for spec in strategies}
     return tuple(spec for spec, names in accepted.items() if names and not languages <= names)
@@ -273,7 +273,7 @@ def not_taken(strategies: Iterable[str], sample_set: SampleSet) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnNumber:
-    """A number measured by ctxbench."""
+    """A number that ctxbench measured for a column of a paper's table, from `n` values."""
 
     mean: float
     n: int
@@ -284,7 +284,7 @@ class OwnNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnResult:
-    """The numbers of one strategy on the samples of one set in one language."""
+    """ctxbench's numbers for one strategy and generator, on the samples of one set in one language."""
 
     run: str
     samples: str
@@ -293,14 +293,14 @@ class OwnResult:
     generator: str
     counts: Mapping[str, int]
     missing: int
-    """Samples without a result, because the machine or the strategy failed. They are not part of any number."""
+    """Number of samples without a result, for example because the machine failed. No other number includes them."""
     cells: Mapping[str, OwnNumber]
     remarks: tuple[str, ...] = ()
-    """Remarks about the run's samples and what the strategy sees."""
+    """Sentences that boards print about the run, such as limits of its numbers."""
 
 
 def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTime] = ()) -> OwnResult:
-    """Return a run's numbers for the columns of a paper's table."""
+    """Return a run's numbers for the columns of a paper's table. `built` contains the run's construction times."""
     cells = _functions(run) if table.kind is Kind.FUNCTION else _lines(run)
     repos = set(run.repo)
     if construction := mean_construction_seconds(stage for stage in built if project_of(stage.repo) in repos):
@@ -319,7 +319,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
 
 
 def mean_construction_seconds(built: Iterable[ConstructionTime]) -> OwnNumber | None:
-    """Return the mean seconds to make a repository searchable: all stages together, averaged over attempts."""
+    """Return mean seconds of an attempt to make a repository searchable, in all stages; None if `built` is empty."""
     attempts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for stage in built:
         attempts[stage.repo][stage.attempt] += stage.seconds
@@ -327,7 +327,7 @@ def mean_construction_seconds(built: Iterable[ConstructionTime]) -> OwnNumber | 
 
 
 def overall(results: Sequence[OwnResult]) -> float | None:
-    """Return the mean of both languages' averages; None if one is missing."""
+    """Return the mean of the two languages' values in the column ``avg``; None if one is missing."""
     averages = [result.cells["avg"].mean for result in results if "avg" in result.cells]
     return math.fsum(averages) / 2 if len(averages) == 2 else None
 
@@ -372,17 +372,21 @@ def _mean(numbers: Sequence[float | None]) -> OwnNumber | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """A mean gain: stated in a paper's text, or computed from the paper's rows or from ctxbench's."""
+    """A method's mean gain over its baselines: stated in a paper, or computed from the paper's or ctxbench's rows."""
 
     name: str
     whose: str
     n: int
     cells: Mapping[str, float]
-    """Mean gain in points, by column. Columns that some rows lack are omitted."""
+    """Mean gain in points, by column. A column is omitted if one of the averaged settings lacks it."""
 
 
 def averages(compared: ComparedTable, languages: Sequence[str]) -> Iterator[Average]:
-    """Yield each gain that the paper's text states: as printed, computed from its rows, and from ctxbench's results."""
+    """Yield each gain in the paper's text: as stated, from the paper's rows, and from ctxbench's results.
+
+    Only ctxbench's results in `languages` count. If the paper prints only some rows of a gain, also yield the mean gain
+    that the other rows must have.
+    """
     theirs: dict[tuple[str, ...], Mapping[str, float]] = {}
     ours: dict[tuple[str, ...], Mapping[str, float]] = {}
     for row in compared.table.rows:
@@ -423,7 +427,7 @@ def _average(name: str, whose: str, gains: Sequence[Mapping[str, float]]) -> Ave
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedBy:
-    """Which strategies solve which samples of a set and language, among samples that all strategies completed."""
+    """Which strategies solve which samples of a set, among the samples in one language that all of them completed."""
 
     samples: str
     language: str
@@ -432,16 +436,16 @@ class SolvedBy:
     strategies: tuple[str, ...]
     n: int
     regions: Mapping[tuple[str, ...], tuple[str, ...]]
-    """Samples that exactly the named strategies solve, by strategies, sorted from the most samples to the fewest."""
+    """Ids of the samples that exactly the strategies in the key solve, by key, the longest list first."""
 
     @property
     def title(self) -> str:
-        """Caption: set, language, generator and metric."""
+        """Caption with the sample set, language, generator and metric."""
         return f"tasks solved by each strategy: {self.samples}, {self.language}, {self.generator}, by {self.metric}"
 
 
 def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
-    """Yield, per language, which strategies solve which samples, by a shared metric with only the values 0 and 1."""
+    """Yield which samples each strategy solves, by language. Skip languages with one strategy or partial values."""
     for language in dict.fromkeys(table.run.language for table in tables):
         of_language = {table.run.strategy: table for table in tables if table.run.language == language}
         metric = next((name for name in _RIGHT_OR_WRONG if all(name in of.metrics for of in of_language.values())), "")

@@ -1,4 +1,4 @@
-"""Runs: strategies over a sample set with a generator, stored one finished sample at a time.
+"""Runs strategies over a sample set with a generator, and stores finished samples while the run continues.
 
 The modules, in the order in which a sample passes through them:
 

@@ -55,7 +55,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """The counts and faults of a run after an attempt."""
+    """The state of a run after an attempt: its counts, its costs, and the faults of the attempt."""
 
     run: str
     strategy: str
@@ -70,18 +70,18 @@ class RunSummary:
     passes: tuple[int, ...] = ()
     """Number of passed completions per sample, for samples whose completions all have verdicts."""
     all_equal: bool = False
-    """Whether the run has samples with several completions, and each sample's completions are equal."""
+    """Whether the run has samples with several scored completions, and each sample's scored completions are equal."""
     seed: int = 0
     repeats: bool = False
-    """Whether the answers equal those of the first repetition, so that further repetitions add no information."""
+    """Whether this is the second repetition, and its prompts and completions equal those of the first."""
     gave_up: bool = False
     """Whether the attempt stopped early because the strategy failed repeatedly with the same fault."""
     costs: RunCosts | None = None
-    """Cost of all calls in all attempts; None if unknown."""
+    """Total cost of the stored samples' calls, over all attempts; None if no sample is stored here."""
     spent: float | None = None
-    """US dollars spent when the cost limit stopped the run; None if the limit did not stop the run."""
+    """US dollars that all new answers have cost, if they reached the cost limit; otherwise None."""
     remark: str = ""
-    """Sentence about model requests that belong to no sample, such as API summaries."""
+    """Lines on API summaries, which belong to no sample, and on the generator, such as its tokens; may be empty."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitOutcome:
-    """The results of a unit of samples that another machine completed."""
+    """The outcome of a work unit on another machine: its results, or the fault that stopped it."""
 
     samples: Sequence[Sample]
     shards: Sequence[Shard] = ()
@@ -141,12 +141,13 @@ class Attempt:
         self._attempt, self._tally, self._locked = 0, _Tally(), False
 
     def run(self, progress: Progress, cluster: Cluster | None = None) -> RunSummary:
-        """Complete the missing samples, here or on a cluster's nodes. Record the attempt's end even if interrupted.
+        """Complete the missing samples, here or on a cluster's nodes. Record the attempt's end even after an interrupt.
 
         If an `InputFault`, such as a missing key, stops the run before anything is stored, the run is deleted.
 
         Raises:
             InputFault: if another process is working on the run, or the user must correct something first.
+            MachineFault: if the disk is full or a process cannot be started. Finished samples are kept.
         """
         with self._store.run_lock(self._run) as self._locked:
             try:

@@ -109,12 +109,12 @@ class Batcher:
 
     @property
     def lost(self) -> bool:
-        """Whether further requests would fail: the generator failed repeatedly, or the batcher was closed."""
+        """Whether further requests would fail: the generator failed repeatedly, or the batcher failed or was closed."""
         return (self._fatal or self._gone) is not None
 
     @contextlib.contextmanager
     def member(self) -> Iterator[None]:
-        """Make batches wait for requests of the calling thread while it is inside the context."""
+        """Make batches wait briefly for requests of the calling thread while it is inside the context."""
         with self._lock:
             self._members += 1
         try:
@@ -130,6 +130,7 @@ class Batcher:
 
         Raises:
             MachineFault: if a request failed or the generator is lost; `Stopped` after `close`.
+            InputFault: if the user must correct something first, such as a missing key.
         """
         if not requests:
             return []
@@ -148,7 +149,7 @@ class Batcher:
         ]
 
     def id_of(self, request: Request) -> str:
-        """Return the key of a request's answer: a digest of model, prompt, decoding and index."""
+        """Return the key of a request's answer: a digest of all that affects the answer, such as prompt and index."""
         parts = [
             self.spec,
             self.generator.version,
@@ -181,7 +182,7 @@ class Batcher:
         return [request for id_, request in by_id.items() if id_ not in stored]
 
     def close(self) -> None:
-        """Stop: every waiting or later call raises `Stopped`. Answers under way get a few seconds to arrive."""
+        """Stop: waiting and later calls of `ask` raise `Stopped`. Answers under way get a few seconds to arrive."""
         self._fail(Stopped("the run was stopped", cure="run the same command again to continue"))
         until = time.monotonic() + _CLOSE_SECONDS
         while self._threads:

@@ -1,6 +1,6 @@
-"""`Cluster`: completes units of runs on the nodes of a Ray cluster, with one long-lived worker per node.
+"""`Cluster`: completes work units on the nodes of a Ray cluster, with one long-lived worker process per node.
 
-Nodes need ctxbench, but no shared disk and no database. Units of a lost worker are repeated on other nodes.
+Nodes need ctxbench, but no shared disk and no database. Work units of a lost worker are repeated.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Node:
 
 
 class Cluster:
-    """The nodes of a Ray cluster, for the runs of one call; create it with `open_cluster`."""
+    """The nodes of a Ray cluster, for the runs of one command; create it with `open_cluster`."""
 
     def __init__(self, ray: Any, home: Home, sample_set: SampleSet, job: NodeJob, say: Say) -> None:
         self._ray, self._home, self._set, self._say = ray, home, sample_set, say
@@ -63,7 +63,7 @@ class Cluster:
         self._seen = time.monotonic()
 
     def close(self) -> None:
-        """Stop every worker. Idle workers close their cells and control groups first."""
+        """Stop all workers. If no work unit is running, they close their cells and sandboxes first."""
         with contextlib.suppress(Exception):
             if closings := [] if self._units else [node.actor.close.remote() for node in self._nodes.values()]:
                 self._ray.wait(closings, num_returns=len(closings), timeout=_CLOSING)
@@ -73,7 +73,7 @@ class Cluster:
 
     @property
     def load(self) -> Load:
-        """Concurrency of the cluster: at most one strategy per core and one unit per node."""
+        """Concurrency of the cluster: at most one strategy per core and one work unit per node."""
         cores = [int(node["Resources"]["CPU"]) for node in _alive(self._ray)]
         return Load(workers=sum(cores), requests=len(cores), cores=sum(cores))
 
@@ -83,7 +83,7 @@ class Cluster:
         return f"cells on {len(_alive(self._ray))} Ray nodes{self._tests}"
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
-        """Yield the outcome of each unit as it ends. `answers` returns the stored answers of samples.
+        """Complete samples of a run; yield each unit's outcome as it ends. `answers` returns stored answers of samples.
 
         Raises:
             InputFault: if a node reports something that the user must correct first.
@@ -221,7 +221,11 @@ class Cluster:
 
 
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
-    """Return a node's next unit. Repositories in `mine` are preferred, then those not in `others`, then large ones."""
+    """Return the next work unit for a node.
+
+    Repositories that the node has (`mine`) come first, then those that no other node has (`others`), then those with
+    the most waiting units.
+    """
     left: dict[str, list[WorkUnit]] = defaultdict(list)
     for unit in waiting:
         left[unit.repo].append(unit)
@@ -236,7 +240,7 @@ def _tests_of(job: NodeJob) -> str:
 
 def _gave_up(unit: WorkUnit) -> MachineFault:
     return MachineFault(
-        f"{TRIES} workers were lost with {len(unit.samples)} samples of {unit.repo}",
+        f"{TRIES} workers were lost while completing {len(unit.samples)} samples of {unit.repo}",
         where="Ray",
         cure="check the nodes' memory, then run the same command again",
     )
@@ -324,7 +328,7 @@ def open_cluster(
         say: receives messages about excluded and lost nodes.
 
     Raises:
-        InputFault: if Ray is not installed, no cluster answers, or the generator's model would run in the workers.
+        InputFault: if Ray is missing, no cluster answers, a file cannot be read, or a model would run in the workers.
     """
     ray = connect(address)
     try:

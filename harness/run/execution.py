@@ -54,11 +54,11 @@ class SampleJudge(Protocol):
     """Runs the tests of samples."""
 
     def image(self, sample: Sample) -> str:
-        """Return the digest of the sandbox image for a sample's tests. A missing image is built."""
+        """Return a key of the sandbox image for a sample's tests. A missing image is built."""
         ...
 
     def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
-        """Run a sample's tests on a whole function. With `alone`, no other job runs meanwhile. Thread-safe."""
+        """Run a sample's tests on a whole function; thread-safe. With `alone`, the home folder's other jobs wait."""
         ...
 
 
@@ -93,6 +93,7 @@ class Executor:
 
         Raises:
             MachineFault: if the tests could not run; `Stopped` after `close`.
+            InputFault: if the repository is missing, or has changed since the set was built.
         """
         return self.wait(self.submit(sample, text))
 
@@ -104,7 +105,7 @@ class Executor:
             raise _stopped() from None
 
     def submit(self, sample: Sample, text: str) -> Future[StoredVerdict]:
-        """Start to judge a whole function. If an equal function is already being judged, return its future."""
+        """Start to judge a whole function; return the future verdict. Equal functions in progress share one future."""
         text = clean(text)
         key = (sample.id, sha256(text))
         with self._lock:
@@ -187,7 +188,7 @@ class Executor:
 
 @contextlib.contextmanager
 def open_judge(home: Home, sample_set: SampleSet, sandbox: str | None, width: int) -> Iterator[tuple[str, SampleJudge]]:
-    """Open a sandbox and a judge with at most `width` parallel tests. If `sandbox` is None, the default is used.
+    """Provide a back end's name and a judge of at most `width` parallel tests. `sandbox` None is the default back end.
 
     Raises:
         SandboxUnavailable: if the back end is not available.
@@ -252,7 +253,7 @@ def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
 def judge_stored(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Iterator[tuple[UnscoredCompletion, StoredVerdict | MachineFault]]:
-    """Judge completions of a stored run in order. Store each score at once, and yield each verdict or fault."""
+    """Judge completions of a stored run, and store their scores. Yield each with its verdict or fault, in order."""
     samples = {sample.id: sample for sample in sample_set.samples}
     futures = [(completion, executor.submit(samples[completion.sample_id], completion.text)) for completion in lacking]
     for completion, future in futures:
@@ -266,7 +267,7 @@ def judge_stored(
 
 
 def sample_digest(sample_set: SampleSet, sample: Sample) -> str:
-    """Return a digest of a sample, its reference, its repository's files and the setup of their tests."""
+    """Return a digest of a sample, its reference, its repository's files and the setup of the repository's tests."""
     entry = sample_set.manifest["repositories"].get(sample.repo, {})
     parts = [
         records.from_sample(sample),

@@ -1,6 +1,7 @@
-"""Merges shards, which are results of other processes, into a store. Each shard is merged in one transaction.
+"""Merges shards, which are results of other processes, into a store.
 
-A shard that contradicts a stored value is refused. Otherwise its answers, prompts and scores are not checked.
+The samples, answers and verdicts of a shard are stored completely or not at all. A shard that contradicts a stored
+value is refused. Otherwise its answers, prompts and scores are not checked.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def shard_files(places: Iterable[Path]) -> list[Path]:
     """Return the shard files in `places`, which may be files or folders, sorted by name.
 
     Raises:
-        InputFault: if a place contains no shard.
+        InputFault: if a folder contains no shard, or a place cannot be read.
     """
     files: list[Path] = []
     for place in places:
@@ -88,20 +89,20 @@ class Merger:
         self._plans: dict[str, dict[str, Sample]] = {}
 
     def merge_file(self, file: Path) -> Merged:
-        """Merge a shard file completely or not at all; raises as `merge` and `shard.read`."""
+        """Read and merge a shard file; raises as `merge` and `shard.read`."""
         return self.merge(read(file), str(file))
 
     def merge(self, shard: Shard, where: str) -> Merged:
-        """Merge a shard in one transaction. `where` is the shard's file, for messages.
+        """Merge a shard, whose samples are stored completely or not at all. `where` is the shard's file, for messages.
 
         Raises:
-            InputFault: if the shard's samples are not here or have another version, or a stored value differs.
+            InputFault: if the sample set is not here or differs, the shard is incomplete, or a stored value differs.
         """
         sample_set, days = self._set(shard, where)
         for repo, digest in shard.snapshots.items():
             if sample_set.manifest["repositories"].get(repo, {}).get("snapshot", digest) != digest:
                 what = f"the shard and the sample set {sample_set.name!r} have different files of {repo!r}"
-                raise InputFault(what, where=where, cure="fetch the repository again on the shard's machine")
+                raise InputFault(what, where=where, cure="fetch them again on the shard's machine and repeat the shard")
         self._check_shared(shard, where)
         if not self._own:
             shard = _bound(shard)
@@ -217,7 +218,7 @@ def _bound(shard: Shard) -> Shard:
 
 
 def of_digest(home: Home, digest: str, likely: str) -> SampleSet | None:
-    """Return the sample set with a digest, trying the set named `likely` first; None if the home has none."""
+    """Return the sample set with a digest, trying the set named `likely` first; None if the home folder lacks it."""
     for name in sorted(sets.names(home), key=lambda name: (name != likely, name)):
         if sets.digest_of(sets.manifest_of(home, name)["files"]) == digest:
             return sets.load(home, name)
@@ -245,7 +246,7 @@ def _check_whole(shard: Shard, planned: Mapping[str, Sample], store: Store, wher
     keys -= {verdict.key for verdict in shard.verdicts}
     if answers - store.generations(answers).keys() or keys - verdicts.find(store, keys).keys():
         raise InputFault(
-            "the shard lacks an answer or a verdict of its samples", where=where, cure="create the shard again"
+            "the shard lacks an answer or a verdict of its samples", where=where, cure="repeat `ctxbench run --shard`"
         )
 
 

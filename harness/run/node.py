@@ -1,4 +1,4 @@
-"""`NodeWorker`: completes units of runs on a cluster node that needs only an installed ctxbench."""
+"""`NodeWorker`: completes work units on a cluster node that needs only an installed ctxbench."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PREFIX = "ctxbench-node-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJob:
-    """Describes the runs of one call, for nodes without a shared disk."""
+    """What a node without a shared disk needs for the runs of one command, except the repositories."""
 
     version: str
     samples: str
@@ -57,7 +57,7 @@ class NodeJob:
         """Return the job for runs over a sample set.
 
         Raises:
-            InputFault: if the model would run in the workers, or a file cannot be read.
+            InputFault: if a model would run in the workers, or a file cannot be read.
         """
         for spec in filter(None, (generator, choices.summariser)):
             model = base.resolve(spec)
@@ -90,7 +90,7 @@ class NodeJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUnit:
-    """Samples of one run, named by id, that one node completes."""
+    """Samples of one repository in one run, given by id, that one node completes."""
 
     run: str
     """Id of the run. A node that has another version of the strategy or generator computes another id."""
@@ -103,7 +103,7 @@ class NodeUnit:
 
 
 class NodeWorker:
-    """Completes units one after another in its own process."""
+    """Completes work units one after another in its own process."""
 
     def __init__(self, job: NodeJob, workers: int) -> None:
         self._job, self._workers = job, workers
@@ -132,7 +132,8 @@ class NodeWorker:
     def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[Shard]:
         """Complete a unit; return its shards.
 
-        `parts` are Ray references to the results of `packed` and `packed_tests`, fetched only if the node lacks them.
+        `parts` are Ray references to the results of `packed` and `packed_tests`. The node fetches both with its first
+        unit of each repository.
 
         Raises:
             InputFault: if the user must correct something first.
@@ -145,7 +146,7 @@ class NodeWorker:
             raise MachineFault(error.what, where=error.where, cure=error.cure) from None
 
     def close(self) -> None:
-        """Close cells and sandboxes, and remove the home folder."""
+        """Close the worker's cells and sandboxes, and remove its temporary home folder."""
         self._open.close()
 
     def _do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[Shard]:
@@ -199,13 +200,13 @@ class NodeWorker:
 
 
 def packed(home: Home, sample_set: SampleSet, repo: str) -> bytes:
-    """Return a repository's folder as a tar file; empty if the set has no repositories."""
+    """Return a repository's folder as a gzipped tar file; empty if the set was imported without the repository."""
     checkout = sample_set.manifest["repositories"].get(repo, {}).get("checkout")
     return _packed(home.repos, [checkout]) if checkout else b""
 
 
 def packed_tests(home: Home) -> bytes:
-    """Return the wheels for all tests as a tar file, for nodes without access to a package index."""
+    """Return the wheels for all tests as a gzipped tar file, for nodes without access to a package index."""
     return _packed(home.cache / "sandbox", ["wheels"])
 
 

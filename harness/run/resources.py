@@ -76,7 +76,7 @@ class ConstructionLog:
             self._noted.append(StoredConstruction(repo=repo, stage=stage, seconds=seconds))
 
     def take(self) -> list[StoredConstruction]:
-        """Return the stages that were recorded since the last call, in order."""
+        """Return the stages that were recorded since the last call of `take`, in order."""
         with self._lock:
             stages, self._noted = self._noted, []
         return stages
@@ -92,19 +92,19 @@ class Resources:
     threads: ThreadPoolExecutor
     width: int
     workers: int
-    """Maximum number of strategies that run in parallel, and of function tests."""
+    """Maximum number of strategies in parallel, and of function tests in parallel."""
     judges: bool
     has_sandbox: bool
     retrieval: Retrieval
     construction: ConstructionLog
     summaries: Summaries
     executor: Callable[[], Executor | None]
-    """Opens the executor on the first call, from one thread. Returns None if `judges` is false."""
+    """Function that returns the executor, which its first call opens; None if `judges` is False. Not thread-safe."""
     tools: Callable[[], Execute | None]
-    """Opens the sandbox for strategies' programs on the first call, from one thread. Returns None without a sandbox."""
+    """Function that opens and returns the runner of strategies' programs; None without a sandbox. Not thread-safe."""
     engines: Engines
     max_cost: float | None
-    """US dollars for new answers after which no more samples start; None for no limit."""
+    """Cost of new answers, in US dollars, at which no more samples are started; None for no limit."""
 
     def asker(
         self,
@@ -130,12 +130,12 @@ class Resources:
 
     @property
     def spent(self) -> float:
-        """US dollars for all new answers so far, including those of a summariser."""
+        """US dollars for all new answers with a known price so far, including those of a summariser."""
         return sum(batcher.spent for batcher in {self.batcher, self.summaries.batcher})
 
     @property
     def cost_limit_reached(self) -> bool:
-        """Whether the new answers have cost `max_cost`."""
+        """Whether the new answers have cost `max_cost` or more; False without a limit."""
         return self.max_cost is not None and self.spent >= self.max_cost
 
 
@@ -147,12 +147,12 @@ class RunParts:
     cells: OpenCells | None = None
     resolve: Callable[[str], Generator] = base.resolve
     tools: OpenTools | None = None
-    """Opens the sandbox for strategies' programs; None for the back end in the run's options."""
+    """Function that opens the sandbox for strategies' programs; None for the back end in the run's options."""
     boxes: Callable[[], Sandbox] | None = None
-    """Opens the back end for context engines; None for the back end in the run's options."""
+    """Function that opens the back end for context engines; None for the back end in the run's options."""
 
     def in_sandbox(self, home: Home, choices: RunOptions) -> RunParts:
-        """Return these parts with the sandbox that the run's options choose, unless the options forbid a sandbox."""
+        """Return these parts with the options' back end for unset `tools` and `boxes`, unless it is `NO_SANDBOX`."""
         if choices.sandbox == NO_SANDBOX:
             return self
         tools = self.tools or functools.partial(open_tools, home=home, sandbox=choices.sandbox)
@@ -174,7 +174,7 @@ def open_resources(
     `parts` are fields of `RunParts`, which tests replace.
 
     Raises:
-        InputFault: if a spec is wrong, the tokenizer's file is invalid, or the summariser does not follow instructions.
+        InputFault: if a spec or a file (tokenizer, prices) is wrong, or the summariser does not follow instructions.
         MachineFault: if a process cannot be started.
     """
     spec = base.canonical(generator)
@@ -232,7 +232,7 @@ def open_resources(
 
 
 def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
-    """Return the paths that no strategy may read: home, cache, database, and other copies of the samples' files.
+    """Return the existing paths that no strategy may read: home, cache, database, and copies of the samples' files.
 
     Raises:
         InputFault: if the cache is outside the home folder and cannot be created.
@@ -310,7 +310,7 @@ def _likelihood_model(
 
 
 class Summaries:
-    """Writes API summaries with a model that follows instructions, or as plain text; thread-safe.
+    """Writes API summaries with a model that follows instructions, or from the code without a model; thread-safe.
 
     The requests belong to no sample, so `remark` counts them separately. The InferCom paper also builds its API base
     offline. Implements `bench.retrieval.units.Summarise`.
@@ -326,7 +326,7 @@ class Summaries:
 
     @property
     def plain(self) -> bool:
-        """Whether summaries are plain text without a model, because the summariser does not follow instructions."""
+        """Whether all summaries are written without a model, because the summariser does not follow instructions."""
         return not self.batcher.generator.capabilities.instructs
 
     @property
@@ -403,7 +403,7 @@ class Summaries:
 
 
 def summary_units(snapshots: Callable[[], Mapping[str, Snapshot]]) -> Iterator[tuple[Language, Sequence[Unit]]]:
-    """Yield (language, units) per file of a run's repositories, for all APIs that retrieval by summary uses."""
+    """Yield (language, units) per file of a run's repositories. The units are the APIs for retrieval by summary."""
     cut = cutter("summary")
     for snapshot in snapshots().values():
         for path, text in snapshot.texts.items():

@@ -61,7 +61,7 @@ _TOO_LONG = ("the prompt is too long for the model", f"shorten the prompts as de
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """The runs of one call: what they share, and how each is checked, stored and attempted."""
+    """The runs of one command: their shared samples, options and resources, and methods to check and attempt a run."""
 
     store: Store
     sample_set: SampleSet
@@ -78,11 +78,11 @@ class Runs:
         return decoding(self.choices, self.sample_set.samples).temperature == 0
 
     def check(self, cards: Sequence[StrategyCard]) -> None:
-        """Check runs before they are stored.
+        """Check strategies before their runs are stored.
 
         Raises:
-            InputFault: if a strategy does not accept the samples or names an unknown encoder, an engine's file is in a
-                folder hidden from strategies, or the model cannot fill in the middle although the run requires it.
+            InputFault: if `check_cards` refuses a strategy, an engine's file is in a folder hidden from strategies, or
+                the model cannot fill in the middle although the run requires it.
         """
         for engine in [engine for card in cards for engine in card.engines]:
             self.resources.engines.read(engine)
@@ -153,7 +153,7 @@ def open_runs(
     snapshots: Callable[[], Mapping[str, Snapshot]] | None = None,
     **parts: Any,
 ) -> Iterator[Runs]:
-    """Open the runs of one call over a sample set. Their resources compute nothing before the first use.
+    """Open the runs of one command over a sample set. Their resources compute nothing before the first use.
 
     Without `snapshots`, the repositories of all planned samples are read on first use. `parts` are passed to
     `open_resources`; only tests use them.
@@ -284,8 +284,8 @@ def run(  # noqa: PLR0913 - what to run, and the progress of it
         A summary for each strategy and repetition. `fault_of` returns the fault of incomplete runs.
 
     Raises:
-        InputFault: if a spec is wrong, a repository is not fetched, a strategy does not accept the samples, or the
-            model cannot fill in the middle although the run requires it.
+        InputFault: if a spec is wrong, a repository is not fetched, `Runs.check` refuses a strategy, another process
+            works on a run, or a cost limit is set without a known price.
         MachineFault: if the disk is full or a process cannot be started. Finished samples are kept.
     """
     with open_runs(home, store, sample_set, generator, choices, **parts) as runs:
@@ -430,7 +430,7 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
     dear = [summary.spent for summary in summaries if summary.spent is not None and summary.missing]
     if dear:
         return InputFault(
-            f"{samples} missing: the run stopped at its limit, with US$ {max(dear):.2g} spent",
+            f"{samples} missing: the run stopped at its cost limit, with US$ {max(dear):.2g} spent",
             cure=f"raise --max-cost, then {_AGAIN}; it does only what is missing",
         )
     ours = [fault for fault in faults if fault.kind == "strategy"]

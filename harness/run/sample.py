@@ -45,7 +45,7 @@ class Completion:
 
     answer: Answer
     text: str
-    """The completed text; for a function sample, the whole function."""
+    """Text of the completion; for a function sample, the whole function."""
     flags: tuple[str, ...] = ()
     verdict: StoredVerdict | None = None
 
@@ -94,7 +94,7 @@ class _Programs:
 
 
 class Asker:
-    """Completes samples for many threads. Only the function `ahead` sees references."""
+    """Completes samples; thread-safe. Of its components, only the function `ahead` sees references."""
 
     def __init__(  # noqa: PLR0913 - the components between a sample and its completions
         self,
@@ -312,7 +312,7 @@ def completion(sample: Sample, answer: Answer) -> Completion:
 
 
 def unasked_answer(store: Store, name: str, prompt: Prompt, text: str) -> Answer:
-    """Store a text as the answer to a prompt that was not sent to a model.
+    """Store and return a text as the answer to a prompt that was not sent to a model.
 
     `name` replaces the generator's name: it is a control, or the reason why no model was asked.
     """

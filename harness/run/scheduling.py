@@ -36,7 +36,7 @@ class WorkUnit:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One of several equal parts of the samples, numbered like the tasks of a batch scheduler's array."""
+    """One of several nearly equal parts of the samples, numbered like the tasks of a batch scheduler's array."""
 
     index: int
     count: int
@@ -52,7 +52,7 @@ class Share:
         index, count = (int(match[1]), int(match[2])) if match else (0, 0)
         if not index < count:
             raise InputFault(
-                f"{text!r} is not a share: the shares of n are 0/n to n-1/n", where="--shard", cure="write --shard 0/4"
+                f"{text!r} is not a share: four shares are 0/4 to 3/4", where="--shard", cure="write --shard 0/4"
             )
         return cls(index, count)
 
@@ -60,7 +60,7 @@ class Share:
         return f"{self.index}/{self.count}"
 
     def of(self, samples: Sequence[Sample]) -> tuple[Sample, ...]:
-        """Return the samples of this share. Sorting by repository keeps most repositories in a single share.
+        """Return the samples of this share, grouped by repository, so that few shares need the same repository.
 
         The sizes of the shares differ by at most one, and each sample is in one share.
         """
@@ -70,7 +70,7 @@ class Share:
 
 
 def most_of(samples: Sequence[Sample]) -> int:
-    """Return the maximum number of samples per unit for a run over these samples."""
+    """Return the maximum number of samples per work unit for a run over these samples."""
     return MOST_TESTED if any(sample.tested for sample in samples) else MOST
 
 
@@ -112,7 +112,7 @@ class PendingWork(Generic[K, R]):
         return [self._begun.pop(future) for future in dropped]
 
     def take(self) -> list[tuple[K, Future[R]]]:
-        """Wait for a finished item, then briefly for more. Return the finished items in the order of submission."""
+        """Wait for a finished item, then briefly for more. Return (item, future) pairs in the order of submission."""
         wait(self._begun, return_when=FIRST_COMPLETED)
         finished = wait(self._begun, timeout=_MOMENT).done
         return [(self._begun.pop(future), future) for future in list(self._begun) if future in finished]
@@ -135,13 +135,13 @@ class WorkPace:
             at += len(part)
 
     def took(self, items: int, seconds: float) -> None:
-        """Adapt the batch size to the duration of a batch. A small last batch does not reduce the size."""
+        """Adapt the batch size to the duration of a batch. Only a batch of more than 0.5 seconds reduces the size."""
         fits = int(items * _SECONDS / max(seconds, 1e-6))
         self.size = max(1, min(2 * self.size, fits if seconds > _SECONDS else max(self.size, fits)))
 
 
 class NothingWorks(MachineFault):
-    """Raised for items that were not tried, because every item would fail now."""
+    """The fault of all remaining items of a batch, because every item would fail now."""
 
 
 def isolate_faults(
@@ -150,10 +150,10 @@ def isolate_faults(
     """Process a batch. If it fails, process its items separately, so that a fault affects only its own item.
 
     Args:
-        works: returns whether other items can succeed after a fault. If not, they are not tried.
+        works: returns whether other items can succeed after a fault. If not, no more items are tried.
 
     Yields:
-        Items with their result or fault, each item once; `NothingWorks` for all items that were not tried.
+        Items with their result or fault, each item once; `NothingWorks` for all items left if `works` returns False.
     """
     remaining, size = part, max(1, len(part))
     while remaining:

@@ -66,15 +66,15 @@ class LikelihoodModel:
     """Spec and version of the coder, which are part of the key of its measurements."""
     coder: Generator
     aside: Executor | None = None
-    """Threads that run the coder while the model writes; None if the coder is the model itself."""
+    """Thread pool that runs the coder while the model writes; None if the model is the coder, or for stored runs."""
 
     def wake(self, language: Language) -> None:
-        """Start a slow coder in advance. If it fails, the first request raises the fault."""
+        """Start the coder for a language in advance, if it starts slowly. The first request raises any failure."""
         if self.aside is not None and self.coder.knows(language):
             self.aside.submit(self.coder.wake, language)
 
     def can_measure(self, languages: Iterable[Language], after: MachineFault) -> bool:
-        """Return whether the coder still works after a fault, by measuring a small text."""
+        """Return whether the coder still works after a fault: after `TooLong`, or if it can measure a small text."""
         return isinstance(after, TooLong) or any(map(self._measures_small, languages))
 
     def _measures_small(self, language: Language) -> bool:
@@ -104,7 +104,7 @@ class SampleScorer:
             self._bits.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Start to measure a prompt in the background, or return the text that the model should measure itself."""
+        """Start to measure bits in the background and return None, or return the text that the model should measure."""
         return self._bits.ahead(sample, prompt) if self._bits is not None else None
 
     def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
@@ -217,7 +217,7 @@ def _completion(
 
 
 def profiles_of(sample: Sample, profiles: Sequence[str]) -> tuple[str, ...]:
-    """Return the profiles that are defined for a sample: all for a line, only `metrics.FUNCTIONS` for a function."""
+    """Return those of `profiles` defined for a sample: all for a line, only `metrics.FUNCTIONS` for a function."""
     return tuple(name for name in profiles if sample.kind is Kind.LINE or name == metrics.FUNCTIONS)
 
 
@@ -260,7 +260,7 @@ def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
 
 
 class Bits:
-    """Measures and stores how many bits references cost after prompts, for one sample set; thread-safe."""
+    """Looks up or measures how many bits references cost after prompts, for one sample set; thread-safe."""
 
     def __init__(self, store: Store, references: Mapping[str, Reference], likelihood: LikelihoodModel) -> None:
         self._store, self._references, self._likelihood, self.coder = store, references, likelihood, likelihood.name
@@ -277,7 +277,7 @@ class Bits:
         self._likelihood.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Start to measure a prompt in the background, before `of` needs the result.
+        """Start to measure the bits after a prompt in the background, before `of` needs them.
 
         Returns:
             The text that the model should measure while reading the prompt. None if the cost is known, or another coder
@@ -305,8 +305,8 @@ class Bits:
     def of(self, answered: Sequence[AnsweredSample]) -> list[tuple[StoredBits, ...]]:
         """Return, for each sample, the bits of its reference after the in-file prompt and after the final prompt.
 
-        For a function, the body is measured. The result is empty if the reference is unknown, the prompt does not end
-        at the cursor, or the coder does not support the language.
+        For a function, the body is measured. If both prompts are equal, there is one result. There is none if the
+        reference is unknown, the prompt does not end at the cursor, or the coder does not support the language.
 
         Raises:
             MachineFault: if the coder was lost.

@@ -50,7 +50,7 @@ class RunSpec:
     limit: int | None = None
     """Maximum number of samples chosen from the set; None for all."""
     after: date | None = None
-    """Day after which the code of selected samples is dated; None for all samples."""
+    """Day after which a sample's code must be dated for the sample to be selected; None for all samples."""
     strategy: str
     strategy_version: str
     generator: str
@@ -59,7 +59,7 @@ class RunSpec:
     """Spec and version of the model that measures context gain; empty for none."""
     sampling: Sampling
     n: int = 1
-    """Completions per sample; 0 if the run has no model."""
+    """Completions per sample; 0 if the generator writes no answers."""
     seed: int = 0
     tokenizer: str
     code: str
@@ -71,7 +71,7 @@ class RunSpec:
 
     @property
     def id(self) -> str:
-        """Id of the run: twelve hexadecimal digits of a digest of all choices, which excludes `set_size`."""
+        """Id of the run: twelve hexadecimal digits of a digest of all choices except `set_size`."""
         fields = {**dataclasses.asdict(self), "sampling": _fields(self.sampling)}
         # Options that the user did not choose are not part of the id either.
         del fields["set_size"]
@@ -127,15 +127,15 @@ def _fields(sampling: Sampling) -> dict[str, Any]:
 
 
 def samples_after(samples: Sequence[Sample], day: date | None, days: Mapping[str, date]) -> Sequence[Sample]:
-    """Return the samples dated after `day`; all if `day` is None. Samples without a date may be older: exclude them."""
+    """Return the samples dated after `day`, without undated samples, which may be older; all if `day` is None."""
     return samples if day is None else tuple(s for s in samples if s.id in days and days[s.id] > day)
 
 
 def planned_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
-    """Return the samples of a run, in the order of their completion.
+    """Return the samples of a run, in the order of `samples`.
 
     A limit takes samples from the repositories in turn, in a fixed pseudo-random order, so that a larger limit includes
-    a smaller limit's samples. Samples are completed one repository after the other, so that few indices are in memory.
+    a smaller limit's samples. Sets list their samples by repository, so that few indices are in memory at a time.
 
     Raises:
         InputFault: if the limit is less than 1.
@@ -171,7 +171,7 @@ class ImportedFile:
     """Whether the run's samples are in a sample set. False if the file itself describes them."""
     language: str = ""
     labels: tuple[str, ...] = ("strategy", "generator")
-    """Labels that the import command sets, because all runs of the file have the same value."""
+    """Labels for which the import command needs an option, because all runs of the file have the same value."""
 
 
 def repeat_command(
@@ -248,17 +248,17 @@ class RunOptions:
 
     limit: int | None = None
     after: date | None = None
-    """Day after which the code of selected samples is dated; None for all samples."""
+    """Day after which a sample's code must be dated for the sample to be selected; None for all samples."""
     n: int = 1
     seed: int = 0
     repeat: int = 1
-    """Runs per strategy, with seeds that rise from `seed` by 1. Controls are deterministic and run once."""
+    """Maximum number of runs per strategy, with seeds that rise from `seed` by 1. Controls run once."""
     workers: int | None = None
     temperature: float | None = None
-    """Sampling temperature; None for the default: `SEVERAL` for several completions of a function, otherwise 0."""
+    """Sampling temperature; None for the default: 0.8 for several completions of a function, otherwise 0."""
     top_p: float | None = None
     sandbox: str | None = None
-    """Name of the back end that judges functions; None for the default, `NO_SANDBOX` for no verdicts."""
+    """Name of the sandbox back end; None for the default, `NO_SANDBOX` for none, so that functions get no verdicts."""
     strategy_seconds: float = StrategyBounds.work
     """Maximum processor seconds of a strategy per sample, excluding waiting for the model."""
     fim: bool = False
@@ -268,13 +268,13 @@ class RunOptions:
     summarise_tests: bool = False
     """Whether APIs of tests and vendored files also get summaries from a separate summariser."""
     summary_templates: Mapping[str, str] = field(default_factory=dict)
-    """Released prompts for summaries, by language; empty for ctxbench's own prompt."""
+    """Prompts for summaries that the InferCom paper released, by language; empty for ctxbench's own prompt."""
     measure: frozenset[Measurement] = EVERY
     """What to measure in addition to the scores of the default profile."""
     max_cost: float | None = None
-    """US dollars for new answers after which no more samples start; None for no limit."""
+    """Cost of new answers, in US dollars, at which no more samples are started; None for no limit."""
     tokenizer: Path | None = None
-    """The p50k_base file with which budgets are counted; None for the tokenizer `ctxcode-1`."""
+    """Path of the p50k_base file with which budgets are counted; None for the tokenizer `ctxcode-1`."""
 
 
 def planned_by(

@@ -80,7 +80,7 @@ class FileCompletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRow:
-    """One output line of `ctxbench exec`: a completion and its verdict."""
+    """One output line of `ctxbench exec`: a completion with its verdict, or with the fault of judging it."""
 
     record: Mapping[str, Any]
     fault: MachineFault | None = None
@@ -91,7 +91,7 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
     """Read completions from a file. A single invalid line makes the whole file invalid.
 
     Raises:
-        InputFault: if a line is invalid; the message names file, line and field.
+        InputFault: if a line is invalid, or the file contains no completion. The message names the invalid line.
     """
     samples = {sample.id: sample for sample in sample_set.samples}
     file_completions: list[FileCompletion] = []
@@ -101,7 +101,7 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
             fault = UnknownName(f"sample of {sample_set.name!r}", completion.sample, samples)
             raise InputFault(fault.what, where=where, cure=fault.cure)
         if not sample.tested:
-            raise InputFault(f"{sample.id!r} is a {sample.kind} sample, which has no tests", where=where, cure=_CURE)
+            raise InputFault(f"{sample.id!r} is a {sample.kind} sample without tests; omit it", where=where, cure=_CURE)
         # Ignore verdicts, reasons and flags in the file: the tests produce new ones.
         labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
         file_completions.append(FileCompletion(sample=sample, text=completion.text, index=index, labels=labels))
@@ -111,7 +111,7 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
 
 
 def judge_file(executor: Executor, completions_of_file: Sequence[FileCompletion]) -> Generator[VerdictRow]:
-    """Yield the verdict on each completion of a file, in order. Equal completions are judged once."""
+    """Yield a row with the verdict or fault of each completion, in order. Equal completions are judged once."""
     futures: dict[tuple[str, str], Future[StoredVerdict]] = {}
     for completion in completions_of_file:
         key = (completion.sample.id, completion.text)
@@ -127,7 +127,7 @@ def judge_file(executor: Executor, completions_of_file: Sequence[FileCompletion]
 def judge_run(
     store: Store, executor: Executor, sample_set: SampleSet, run: str, lacking: Sequence[UnscoredCompletion]
 ) -> Generator[VerdictRow]:
-    """Yield verdicts on completions of a stored run, and store their scores."""
+    """Judge completions of a stored run in a new attempt. Store their scores, and yield a row for each, in order."""
     outcomes = judge_stored(store, executor, sample_set, run, lacking)
     return _attempted(store, run, f"tests in {executor.sandbox}", outcomes, len(lacking))
 
@@ -236,7 +236,7 @@ def measure(
         could.
 
     Raises:
-        InputFault: if a repository is not fetched, or the coder that measured the run is not installed.
+        InputFault: if a repository is not fetched, or the coder that measured the run is missing or has changed.
         MachineFault: if the coder was lost. Earlier measurements are kept.
     """
     names = (metrics.gain_of(run.coder), BITS) if kind is Measurement.GAIN else CHECKS
@@ -321,7 +321,7 @@ class RunDiagnosis:
     unmeasurable: int
     """Number of samples whose reference is unknown or whose prompt does not end at the cursor."""
     blocks: Mapping[str, tuple[Gain, ...]]
-    """Measured blocks of each sample, by sample, in the order of the prompt."""
+    """Gains of each sample's measured blocks, by sample id, in the order of the prompt."""
     faults: Mapping[str, MachineFault] = field(default_factory=dict)
     """Faults of samples that could not be measured while others could, by sample."""
 
@@ -337,7 +337,7 @@ def diagnose(
 ) -> RunDiagnosis:
     """Measure the gains of blocks in a run's stored prompts, one sample per transaction.
 
-    At most `limit` samples are measured. Samples that cannot be measured do not count towards the limit.
+    At most `limit` samples are measured; None for all. Samples that cannot be measured do not count towards the limit.
 
     Raises:
         InputFault: if the sample set has changed, or no coder measured the run.
@@ -410,7 +410,7 @@ def block_gains(coder: Coder, prompt: Prompt, target: str, language: Language) -
 
 @contextlib.contextmanager
 def open_likelihood_model(run: StoredRun, resolve: Callable[[str], Coder]) -> Iterator[LikelihoodModel]:
-    """Provide the coder that measured a run's context gain.
+    """Provide the installed version of the coder that measured a run's context gain.
 
     Raises:
         InputFault: if no coder measured the run, or the coder cannot measure bits.

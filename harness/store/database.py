@@ -180,7 +180,7 @@ def _set_up(connection: Any, _: object) -> None:
 def use_wal(engine: Engine) -> None:
     """Switch a SQLite file to write-ahead logging, so that readers and the writer do not block each other.
 
-    The file keeps this mode. Check the schema first, so that no other program's file is changed.
+    The file keeps this mode. Call this only after checking the schema, so that no other program's file is changed.
     """
     if engine.dialect.name != "sqlite":
         return
@@ -308,7 +308,7 @@ def _fault_of(error: Exception, where: str) -> CtxbenchError:
 
 
 def fetched(connection: Connection, query: Select[Any], **parameters: Any) -> list[tuple[Any, ...]]:
-    """Return all rows of `query` as plain tuples, for speed. The columns must be texts, integers or floats."""
+    """Return all rows of `query` as plain tuples, for speed. All columns must be texts, integers or floats."""
     result = connection.execute(query, parameters)
     cursor: Any = result.cursor
     rows: list[tuple[Any, ...]] = cursor.fetchall()
@@ -342,10 +342,10 @@ _HOLDERS = """
 
 @contextlib.contextmanager
 def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
-    """Hold the lock of a run inside the context. Yields True, or False if the file system does not support locks.
+    """Hold the lock of a run inside the context. Yields True, or False if the file system does not allow the lock.
 
     Raises:
-        InputFault: if another process holds the lock; the message names that process.
+        InputFault: if another process holds the lock; the message names that process, if known.
         MachineFault: if the server does not answer.
     """
     with contextlib.ExitStack() as stack:

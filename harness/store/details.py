@@ -25,7 +25,7 @@ from ctxbench.strategies.chat import Message
 
 
 def detail(store: Store, run: str, sample: str) -> Detail:
-    """Return one sample of a run.
+    """Return what is stored about one sample of a run, without the texts of its model calls.
 
     Raises:
         UnknownName: if the run has no such sample.
@@ -201,7 +201,7 @@ class BlockFacts:
     """Index of the block's first character in the prompt; `end` is exclusive. Both are None for a dropped block."""
     end: int | None
     gain: float | None
-    """Gain in bits; None unless `ctxbench diagnose` measured it. The run's coder has precedence over later coders."""
+    """Gain in bits; None unless `ctxbench diagnose` measured it. A gain by the run's own coder has precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class CompletionFacts:
     text: str | None
     """The completion's text; None for a reference result, which has only scores."""
     raw: str
-    """The model's whole answer, from which `text` was extracted."""
+    """The model's whole answer, from which `text` was extracted; empty for a reference result."""
     judged: StoredVerdict | None
 
 
@@ -343,11 +343,11 @@ class RunRows:
     """Values by (sample, completion index), then by profile and metric."""
     verdicts: Mapping[tuple[str, int], Any]
     answers: Mapping[str, Any]
-    """Rows of the answers, by answer id."""
+    """Rows of the answers to the calls, by answer id."""
 
 
 def rows_of(store: Store, run: str) -> RunRows:
-    """Return the results, calls, completions, scores and verdicts of a run, by sample."""
+    """Return the results, calls, completions, scores, verdicts and answers of a run."""
     scores: dict[tuple[str, int], dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
     judged = select(t.JUDGED.c.sample_id, t.JUDGED.c.idx, t.VERDICT.c.verdict).select_from(
         t.JUDGED.join(t.VERDICT, t.JUDGED.c.verdict_key == t.VERDICT.c.key)

@@ -1,4 +1,4 @@
-"""Appends finished samples in bulk and stores their prompts. Similar prompts are compressed together in packs."""
+"""Appends finished samples in bulk and stores their prompts. Prompts stored together are compressed in packs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def append_verdicts(connection: Connection, verdicts: Iterable[StoredVerdict]) -
 def append_generations(
     connection: Connection, generations: Iterable[StoredGeneration], prompts: Mapping[str, int]
 ) -> None:
-    """Append answers, except those that are already stored. `prompts` maps digests to row numbers."""
+    """Append answers, except those that are already stored. `prompts` maps digests of prompts to row numbers."""
     by_id = {generation.id: generation for generation in generations}
     stored_ids = numbers(connection, t.GENERATION_FACT, "id", list(by_id))
     new = [generation for id_, generation in by_id.items() if id_ not in stored_ids]
@@ -63,7 +63,7 @@ def append_finished(
     finished: Iterable[Finished],
     generations: Iterable[StoredGeneration] = (),
 ) -> int:
-    """Append samples of a run with all their rows; return the number of new samples.
+    """Append samples of a run with all their rows, except stored samples; return the number of new samples.
 
     Raises:
         InputFault: if a sample is not planned, or its answer is not stored.
@@ -181,7 +181,7 @@ prompts are farther apart than its window."""
 
 
 def add_prompts(connection: Connection, texts: Mapping[str, str]) -> dict[str, int]:
-    """Store the prompts that are not stored yet, given by digest; return the row numbers of all, by digest."""
+    """Store the new prompts among `texts`, which maps digests to prompts; return the row numbers of all, by digest."""
     stored = numbers(connection, t.PROMPT, "digest", list(texts))
     new = {digest: clean(text).encode() for digest, text in texts.items() if digest not in stored}
     if not new:

@@ -52,7 +52,7 @@ def add_remarks(store: Store, run: str, remarks: Sequence[str]) -> int:
 
 
 def add_cutoff(store: Store, generator: str, day: str) -> bool:
-    """Store the last training day stated in a generator's spec; return False if it is already stored."""
+    """Store the last training day from a generator's spec; return False if it is the day that was stored last."""
 
     def append(connection: Connection) -> bool:
         c = t.CUTOFF.c
@@ -81,7 +81,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 
 
 def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return the remarks by run id. A last remark counts the passes with flags, which `strict` treats as failed."""
+    """Return the remarks by run id. A last one counts flagged passes, if any; with `strict`, as failed."""
     ids = list(runs)
     m = t.REMARK.c
     remarks_by_run: dict[str, tuple[str, ...]] = defaultdict(tuple)
@@ -118,10 +118,10 @@ def invalid_samples(connection: Connection, digests: Iterable[str]) -> dict[str,
 
 
 def add_name(store: Store, run: str, name: str) -> bool:
-    """Name a run; return False if the run already has this name.
+    """Name a run, or remove its name if `name` is blank; return False if that changes nothing.
 
     Raises:
-        InputFault: if another run has this name or id.
+        InputFault: if another run has this name, or the name is the id of a run.
     """
     cleaned = clean(name.strip())
 

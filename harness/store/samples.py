@@ -62,7 +62,7 @@ class PlannedSamples:
     stored: tuple[str | None, ...]
     """Status of each sample's result; None for a sample without a result."""
     numbers: Mapping[str, tuple[float | None, ...]]
-    """Values of each column of the results, by column name; None for a sample without a result."""
+    """Columns of numbers from the results and accesses, by column name; None for a sample without the number."""
     kinds: tuple[Facts, ...]
 
     def status(self, verdicts: Counts, n: int, excluded: Collection[str]) -> tuple[Status, ...]:
@@ -101,7 +101,7 @@ class PlannedSamples:
 
     @property
     def seconds(self) -> tuple[float | None, ...]:
-        """Seconds of the strategy and the model together, for each sample."""
+        """Seconds of the strategy and the model together, for each sample; None without a result."""
         both = zip(self.numbers["strategy_seconds"], self.numbers["generator_seconds"], strict=True)
         return tuple([None if strategy is None or model is None else strategy + model for strategy, model in both])
 
@@ -166,7 +166,7 @@ def _facts(connection: Connection, digest: str) -> dict[str, Facts]:
 
 
 def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str]:
-    """Return the metrics of these profiles except pass@k, by row number, ordered by profile and metric."""
+    """Return the metrics of these profiles, except `PASS`, by row number, ordered by profile and metric."""
     m = t.MEASURE.c
     query = select(m.profile, m.metric, m.number).where(m.profile.in_(sorted(profiles)), m.metric != PASS)
     # Sort in Python, because a server's ORDER BY follows its locale.
@@ -176,7 +176,7 @@ def measures(connection: Connection, profiles: Collection[str]) -> dict[int, str
 def stored_scores(
     connection: Connection, metrics: Mapping[int, str], run: str, planned: PlannedSamples, language: str | None = None
 ) -> dict[str, Values]:
-    """Return the mean over each sample's completions, by metric and sample. `metrics` is a result of `measures`."""
+    """Return each sample's mean score over its completions, by metric and sample. `metrics` comes from `measures`."""
     ids = dict(zip(planned.key, planned.id, strict=True))
     numbers = {"run": run, "measures": list(metrics)}
     if planned.all_in(language):
@@ -227,13 +227,13 @@ class StoredSet:
     languages: tuple[str, ...]
     """Languages of the samples, the language with the most samples first."""
     generators: tuple[str, ...]
-    """Generators of the runs: language models before the copy model, then the generator with the most runs first."""
+    """Generators of the runs: language models before the copy model, and among these, those with more runs first."""
     runs: int
     size: int
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sets with runs: first sets that the user ran, then sets with a language model, then larger sets."""
+    """Return the sets with runs. Sort keys: run by the user, run with a language model, size (largest first)."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):

@@ -142,7 +142,7 @@ class Costs:
 
 
 def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None = None) -> dict[str, Costs]:
-    """Return the costs of each run's samples, summed over their calls, by run id."""
+    """Return the costs of each run's samples, summed over their calls, by run id. `prices` None keeps stored prices."""
     costs_by_run = {run.id: _of_run(connection, run, prices) for run in runs}
     for run, offline in _offline(connection, costs_by_run, prices).items():
         costs_by_run[run].offline.update(offline)
@@ -160,13 +160,13 @@ def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None 
 
 @dataclass(frozen=True, slots=True)
 class RunCosts:
-    """Total cost of a run's calls, including a separate summariser."""
+    """Total cost of the calls for a run's samples, including those to a separate summariser."""
 
     samples: int
     tokens_in: float
     tokens_out: float
     price: float | None
-    """Sum of the stored prices in US dollars; None if the price of any call is unknown."""
+    """Sum of the stored prices in US dollars; None if there are no calls or any price is unknown."""
     generator_seconds: float
     strategy_seconds: float
 
@@ -300,7 +300,7 @@ class Gain:
 
 
 def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[int, float]) -> bool:
-    """Append the gains of a sample's blocks, given by block index; return False if gains are already stored."""
+    """Append gains in bits of a sample's blocks, by block index; return False without gains, or if any are stored."""
 
     def append(connection: Connection) -> bool:
         g = t.GAIN_FACT.c
@@ -316,7 +316,7 @@ def add_gains(store: Store, run: str, sample: str, coder: str, gains: Mapping[in
 
 
 def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
-    """Return the gains of measured blocks in the order of the prompt, by sample id."""
+    """Return the gains that a coder measured for a run's blocks, in the order of the prompt, by sample id."""
     g, b = t.BLOCK_GAIN.c, t.BLOCK.c
     joined = t.BLOCK_GAIN.join(t.BLOCK, (g.key == b.key) & (g.ordinal == b.ordinal))
     query = (
@@ -333,7 +333,7 @@ def gains_of(store: Store, run: str, coder: str) -> dict[str, list[Gain]]:
 
 
 def mean_gains(connection: Connection, runs: Iterable[str]) -> dict[str, dict[str, float | None]]:
-    """Return mean block gains in bits, by run and sample id. The run's coder has precedence over later coders."""
+    """Return mean block gains in bits, by run and sample id. Gains by the run's own coder have precedence."""
     g, r = t.BLOCK_GAIN.c, t.RUN.c
     query = (
         select(g.run_id, g.sample_id, g.coder, r.coder, g.gain)
@@ -358,7 +358,7 @@ EngineCosts = Mapping[str, Mapping[str, float]]
 
 
 def engine_costs(connection: Connection, runs: Sequence[str]) -> dict[str, EngineCosts]:
-    """Return the costs of context engines, by run id, for runs with an engine."""
+    """Return the costs of context engines, by run id, for the runs that used an engine."""
     u = t.ENGINE_USE.c
     sums = (
         *(func.sum(column) for column in (u.index_seconds, u.query_seconds, u.calls, u.places, u.cut)),

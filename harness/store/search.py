@@ -44,7 +44,7 @@ class SampleFilter:
     run: str
     measure: Measure
     words: str = ""
-    """Text that the id, path or repository contains, ignoring case."""
+    """Text that the sample's id, path or repository must contain, ignoring case."""
     language: str = ""
     repo: str = ""
     level: str = ""
@@ -53,7 +53,7 @@ class SampleFilter:
     flag: str = ""
     other: str = ""
     differs: Differs = ""
-    """``any``: samples with different values in the two runs; ``first``, ``second``: only those better in that run."""
+    """``any``: values must differ between `run` and `other`; ``first``: `run` must be better; ``second``: `other`."""
 
     def fits(self, sample: FoundSample) -> bool:
         """Return whether a sample matches all conditions except those on language, verdict and flag."""
@@ -86,12 +86,12 @@ class FoundSample:
     level: str
     status: Status
     value: float | None
-    """Mean over the completions, on the profile's scale; None if the sample does not count."""
+    """Mean over the completions, on the profile's scale; None if the sample does not count or has no value."""
     other: float | None = None
 
 
 def search(store: Store, sample_filter: SampleFilter, *, order: Order = "plan") -> list[FoundSample]:
-    """Return the matching samples. Orders by value list samples without a value last; ``difference`` needs `other`."""
+    """Return the matching samples. By value, those without one come last; ``difference`` needs the filter's `other`."""
     run, measure = sample_filter.run, sample_filter.measure
     with garbage_collection_paused(), store.reading() as connection:
         others = {id_: value for id_, _, _, value in _counted(connection, sample_filter.other, measure)}

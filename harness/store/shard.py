@@ -1,8 +1,8 @@
 """`Shard`: a process's results for some samples of a run, as a file that another store can merge.
 
-A shard is gzipped JSON Lines: a manifest with the digests of run and sample set; then, sorted, prompts, answers,
-verdicts and finished samples; last, values that vary between repetitions (seconds, bytes of memory, test output). The
-file name contains a digest of all lines but those values, so a repeated unit of work has the same file name.
+A shard is gzipped JSON Lines: a manifest with the digests of run and sample set; prompts, answers and verdicts, each
+sorted; finished samples or an attempt's log; last, values that vary between repetitions (seconds, bytes of memory, test
+output). The file name contains a digest of all other lines, so a repeated work unit has the same file name.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardManifest:
-    """The first line of a shard."""
+    """The first line of a shard: its format, its run, and the ids of its finished samples."""
 
     format: int
     run: str
@@ -96,7 +96,7 @@ def encode(shard: Shard) -> tuple[str, bytes]:
 
 
 def write(folder: Path, shard: Shard) -> None:
-    """Write a shard into a folder atomically. An existing file with this name has the same results."""
+    """Write a shard into a folder atomically. A file that it replaces has the same results."""
     name, content = encode(shard)
     write_atomic(folder / name, content)
 
@@ -116,7 +116,7 @@ def read(path: Path) -> Shard:
     """Read a shard and check its content against its name.
 
     Raises:
-        InputFault: if the file is not a shard or was changed; the message names file and line.
+        InputFault: if the file is not a shard or was changed; the message names the file, and the line if one is wrong.
     """
     where = str(path)
     facts: list[str] = []

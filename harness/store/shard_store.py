@@ -122,7 +122,7 @@ class ShardStore(Store):
         generations: Iterable[StoredGeneration] = (),
         verdicts: Iterable[StoredVerdict] = (),
     ) -> int:
-        """Store finished samples and deliver each complete unit of work as a shard; return the number of samples."""
+        """Store finished samples and deliver each complete work unit as a shard; return the number of given samples."""
         finished = list(finished)
         super().add_all_finished(run, coder, finished, generations=generations, verdicts=verdicts)
         self._done[run].update(sample.sample_id for sample in finished)
@@ -140,7 +140,7 @@ class ShardStore(Store):
         return len(verdicts)
 
     def end_attempt(self, attempt: int, *, reason: str, finished: int, missing: int) -> None:
-        """Record the end of an attempt. Deliver its remaining finished samples and its log."""
+        """Record the end of an attempt. Deliver its remaining finished samples and verdicts, and its log."""
         super().end_attempt(attempt, reason=reason, finished=finished, missing=missing)
         run, log = self._log(attempt)
         for open_unit in self._open_units[run]:
@@ -228,7 +228,7 @@ def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
 
 
 def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[StoredGeneration]:
-    """Return all stored answers of a run's generator to prompts for these samples, in no particular order."""
+    """Return the stored answers for these samples in all runs with this run's generator, in no particular order."""
     r, s, p, c, g = t.RUN.c, t.SAMPLE.c, t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c
     same = (r.generator == spec.generator, r.generator_version == spec.generator_version)
     runs = select(r.number).where(r.samples_digest == spec.samples_digest, *same)
@@ -245,7 +245,7 @@ def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[
 def open_share(
     share: Share, folder: Path, sample_set: SampleSet, *, url: str | None = None
 ) -> AbstractContextManager[ShardStore]:
-    """Open the store for a share of the runs over a sample set. Existing shards in the folder are continued.
+    """Open the store for a share of the runs over a sample set. Samples in the folder's existing shards are kept.
 
     Args:
         folder: folder of the shards, and of the database unless `url` is given; created if missing.

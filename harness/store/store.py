@@ -163,7 +163,7 @@ class Store:
             return frozenset(id_ for part_query in queries for id_ in connection.scalars(part_query))
 
     def locked(self, runs: Collection[str]) -> set[str] | None:
-        """Return the runs that a process is working on; None if locks cannot be read."""
+        """Return the ids among `runs` that a process is working on; None if locks cannot be read."""
         with self.reading() as connection:
             return locked(self._engine, connection, runs)
 
@@ -232,7 +232,7 @@ class Store:
         )
 
     def bits(self, coder: str, keys: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
-        """Return a coder's stored bits, by (language, prompt digest, target digest)."""
+        """Return a coder's stored costs in bits for `keys`, by (language, prompt digest, target digest)."""
         requested = set(keys)
         b = t.BITS.c
         query = select(b.language, b.prompt_digest, b.target_digest, b.bits).where(b.coder == coder)
@@ -260,8 +260,8 @@ class Store:
 
         Args:
             coder: spec and version of the model that measured the bits.
-            generations: answers to the samples' requests that may not be stored yet.
-            verdicts: verdicts on the samples that may not be stored yet.
+            generations: answers to the samples' requests. Stored answers are skipped.
+            verdicts: verdicts on the samples' completions. Stored verdicts are skipped.
         """
         samples, answers, judgements = list(finished), list(generations), list(verdicts)
 
@@ -276,7 +276,7 @@ class Store:
         return self.settle(lambda connection: append_links(connection, run, sample, verdicts))
 
     def settle(self, append: Callable[[Connection], T], *, together: bool = False) -> T:
-        """Run `append` in a transaction; retry after a conflict with an equal row. `together` lets others append."""
+        """Run `append` in a transaction; retry if an equal row was stored. `together` lets other processes append."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(IntegrityError), self._writing(together=together) as connection:
                 return append(connection)
@@ -285,7 +285,7 @@ class Store:
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
-    """Open a database, and create its tables if it is empty.
+    """Open a database, and create its tables if it is empty. Without `create`, a SQLite file must exist.
 
     Raises:
         InputFault: if the URL, user, password or database name is wrong, the driver is missing, the file is not a
@@ -349,7 +349,7 @@ def exists(url: str) -> bool:
 
 
 def which(url: str) -> str:
-    """Return the inode of a SQLite file, which changes when the file is replaced; empty for a server."""
+    """Return a SQLite file's inode, which changes when the file is replaced; empty for a server or a missing file."""
     parsed = read_url(url)
     path = Path(str(parsed.database))
     return str(path.stat().st_ino) if parsed.get_backend_name() == "sqlite" and path.is_file() else ""

@@ -31,7 +31,7 @@ def schema_of(connection: Connection) -> int | None:
 
 
 def check_schema(number: int, *, where: str) -> None:
-    """Check that this version created the database's schema.
+    """Check that this version of ctxbench can use a database with this schema number.
 
     Raises:
         InputFault: if the number is not `SCHEMA_NUMBER`.
@@ -109,7 +109,7 @@ def _check_blank(connection: Connection, where: str) -> None:
 
 
 def delete_run(store: Store, run: str) -> int:
-    """Delete all rows of one run permanently; return their number. No process may be working on the run."""
+    """Delete a run's own rows permanently, and return their number. No process may be working on the run."""
 
     def remove(connection: Connection) -> int:
         attempts = select(t.ATTEMPT.c.id).where(t.ATTEMPT.c.run_id == run)

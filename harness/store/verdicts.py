@@ -43,7 +43,7 @@ def find(store: Store, keys: Iterable[str]) -> dict[str, StoredVerdict]:
 
 
 def find_by_text(store: Store, contents: Iterable[tuple[str, str]], run: str) -> dict[tuple[str, str], StoredVerdict]:
-    """Return the stored verdicts on `contents` in any image, by (sample digest, text digest).
+    """Return one stored verdict, from any image, for each (sample digest, text digest) in `contents` that has one.
 
     Verdicts from merged shards are included only for their own run.
     """
@@ -114,7 +114,7 @@ def passes_not_plain(connection: Connection, runs: Sequence[str]) -> dict[str, C
 
 
 def unjudged(store: Store, run: str, among: Sequence[str] | None = None) -> list[UnscoredCompletion]:
-    """Return a run's function completions without a score, in planned order; with `among`, only of these samples."""
+    """Return a run's function completions without a test score, in planned order, or only those of samples `among`."""
     c, p, m, s, n = t.COMPLETION_FACT.c, t.PLANNED_FACT.c, t.SAMPLE.c, t.SCORE_FACT.c, t.MEASURE.c
     number = t.run_number(run)
     measure = select(n.number).where(n.profile == PROFILE, n.metric == PASS).scalar_subquery()

@@ -38,7 +38,7 @@ class RunWork:
     choices: RunSpec
     """The choices of the run, without secrets."""
     sandbox: str
-    """Value of ``--sandbox``; empty if the option makes no difference."""
+    """Value of ``--sandbox`` that the run's attempts used; empty if the option makes no difference."""
     planned: int
     statuses: Mapping[str, int]
     unjudged: int
@@ -50,7 +50,7 @@ class RunWork:
     file: ImportedFile | None
     """The import file with its options; None for a run that was not imported."""
     alive: bool | None = None
-    """Whether a process is working on the run. False if the process ended without recording the attempt's end; None if
+    """True if a process is working on the run. False if the process ended without recording the attempt's end; None if
     no attempt is open, or locks cannot be read."""
     name: str = ""
 
@@ -109,7 +109,7 @@ def run_works(store: Store, runs: Iterable[str] | None = None) -> list[RunWork]:
 
 
 def idle(store: Store, ids: Sequence[str]) -> list[RunWork]:
-    """Return the progress of these runs.
+    """Return the progress of these runs, on which no process may be working.
 
     Raises:
         InputFault: if a process is working on one of them.
@@ -230,7 +230,7 @@ def _file(run: Any, source: Imported, languages: list[str], siblings: Mapping[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """An attempt at a run."""
+    """A stored attempt to complete a run, or to judge its completions."""
 
     id: int
     started: float
@@ -251,7 +251,7 @@ class Attempted:
 
     @property
     def sandbox(self) -> str:
-        """Back end of the tests; empty if no tests ran."""
+        """Back end of the tests that ran beside strategies; empty without such tests, or if cluster nodes chose it."""
         return self.isolation.partition(_TESTS)[2]
 
 
@@ -272,7 +272,7 @@ class FaultGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstructionTime:
-    """The seconds that one construction stage took for one repository in one attempt."""
+    """The seconds that one stage of building search structures took for one repository in one attempt."""
 
     run: str
     attempt: int
@@ -342,7 +342,7 @@ def failed_on(store: Store, run: str) -> frozenset[str]:
 
 
 def construction_times(store: Store, runs: Iterable[str]) -> list[ConstructionTime]:
-    """Return the construction times of runs, in chronological order."""
+    """Return the seconds that each attempt at the runs took to build search structures, oldest attempt first."""
     c, a = t.CONSTRUCTION.c, t.ATTEMPT.c
     query = (
         select(a.run_id, c.attempt_id, c.repo, c.stage, c.seconds)

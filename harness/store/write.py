@@ -46,7 +46,7 @@ class StoredGeneration:
     tokens_out: int
     seconds: float
     cached: int = 0
-    """Part of `tokens_in` that the service read from its cache."""
+    """Number of the `tokens_in` that the service read from its cache."""
     price: float | None = None
     """Price in US dollars at the time of the call; None if unknown."""
 
@@ -87,7 +87,7 @@ class StoredVerdict:
     image: str
     sandbox: str
     verdict: str
-    """The verdict, which is never ``BROKEN``: broken results are not stored."""
+    """Verdict, such as ``PASSED``; never ``BROKEN``, because broken results are not stored."""
     reason: str
     tests_run: int
     output: str
@@ -179,7 +179,7 @@ class StoredFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """An invalid sample of a set, which is excluded from scores."""
+    """The mark of an invalid sample of a set. Boards exclude the sample by default."""
 
     sample_id: str
     mark: str
@@ -199,7 +199,7 @@ class Imported:
 
     @property
     def origin(self) -> Origin:
-        """Whether the file contains reference results or other results."""
+        """Origin of the results in the file: reference results or other imported results."""
         return Origin.REFERENCE if self.format == Origin.REFERENCE else Origin.IMPORTED
 
 
@@ -243,7 +243,7 @@ def row_of(table: Table, record: object, **others: Any) -> tuple[Any, ...]:
 
 
 def load(connection: Connection, table: Table, rows: Rows) -> None:
-    """Append rows that were built by `row_of`.
+    """Append rows, given as tuples in the order of `row_of`.
 
     Raises:
         IntegrityError: if a row is already stored.

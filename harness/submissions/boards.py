@@ -1,8 +1,8 @@
 """Reads a folder of packages and ranks their submissions for a public board. Prints nothing.
 
-Intervals and tests are computed from the packages' scores of each sample, as on any board. A superseded or withdrawn
-submission is not ranked. Packages are not trusted: a package is refused if it cannot be read, or if its samples differ
-from those of the other packages in its table.
+Confidence intervals and significance tests use the packages' scores of single samples, as on any board. `Entry.counts`
+excludes superseded and withdrawn submissions. Packages are not trusted. `read_entries` refuses invalid ones, and those
+whose samples or exclusions differ from the first package of their table: verified ones come first, then older ones.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class BoardKey(NamedTuple):
     set: SetPart
     metrics: str
     coder: str
-    """Model that measured the bits. Bits of two models cannot be compared."""
+    """Spec and version of the model that measured bits; empty for none. Bits of two models cannot be compared."""
     completions: int
 
 
 def board_key(manifest: Manifest) -> BoardKey:
-    """Return the key of the table where a submission belongs."""
+    """Return the settings that a submission shares with all others in its table."""
     versions = manifest.versions
     # The digest determines the protocol, so a wrong protocol name must not open a separate table.
     return BoardKey(replace(manifest.set, protocol=""), versions.metrics, versions.coder, manifest.sampling.completions)
@@ -58,7 +58,7 @@ def board_key(manifest: Manifest) -> BoardKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A submission on the board."""
+    """A submission that was read from a folder of packages, with its scores, verification and successor."""
 
     package: Submission
     folder: str
@@ -67,7 +67,7 @@ class Entry:
     """The submission's scores: one table per language and repetition."""
     verification: PackageVerification | None = None
     successor: str = ""
-    """Id of the submission that replaces this one; empty without one."""
+    """Id of the submission that replaces this one; empty if none does."""
 
     @property
     def id(self) -> str:
@@ -76,18 +76,18 @@ class Entry:
 
     @property
     def verified(self) -> bool:
-        """Whether the submission was verified without a difference."""
+        """Whether the folder contains a verification of this submission that found no difference."""
         return self.verification is not None and self.verification.equal
 
     @property
     def counts(self) -> bool:
-        """Whether the submission is ranked."""
+        """Whether boards rank the submission: no other one replaces it, and it was not withdrawn."""
         return not self.successor and self.package.manifest.withdrawn is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The submissions over one part of a sample set, in one language, by one model."""
+    """A ranking of the submissions over one part of a sample set, in one language, with one model."""
 
     key: BoardKey
     section: BoardSection
@@ -97,7 +97,7 @@ class Ranking:
 
 
 def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry], list[InputFault]]:
-    """Read the packages in a folder; return the accepted ones by date and id, and an error for each refused one.
+    """Read the packages in a folder; return the accepted ones, sorted by date and id, and an error for each other one.
 
     Raises:
         InputFault: if the folder has no package.
@@ -126,7 +126,7 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
             tick(1)
     ordered = sorted(entries.values(), key=lambda entry: (entry.package.manifest.date, entry.id))
     apart = _apart(ordered)
-    cure = "pack runs over the whole set, or over a part with another name"
+    cure = "compare samples.jsonl in both packages, and remove the wrong package"
     refused += [
         InputFault(
             "the package's samples or exclusions differ from those of another package of the same set",
@@ -141,9 +141,9 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
 
 @contextmanager
 def open_in_database(package: Submission, *, where: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Store a package in a temporary database; yield its URL, and the id of each repetition's run.
+    """Store a package in a temporary database; yield the database's URL and the ids of the runs, one per repetition.
 
-    The runs are not marked as imported, so boards and exports include their costs.
+    The runs are not marked as imported, so boards and exports include their costs. Errors name the place `where`.
 
     Raises:
         InputFault: if a score is out of range, or a language or metric is unknown.
@@ -208,7 +208,7 @@ def _apart(entries: Sequence[Entry]) -> set[str]:
 
 
 def rankings(entries: Sequence[Entry]) -> list[Ranking]:
-    """Rank submissions. Submissions with different versions of a set or of the metrics never share a table."""
+    """Return one ranking per board key, model and language. Versions of a set or of the metrics never share one."""
     alike: dict[tuple[BoardKey, str], list[Entry]] = defaultdict(list)
     for entry in entries:
         alike[board_key(entry.package.manifest), entry.tables[0].run.generator].append(entry)
@@ -237,8 +237,9 @@ def compared_with(
 ) -> tuple[Entry | None, list[tuple[SampleRecord, list[tuple[float, str]]]]]:
     """Return the submission to compare an entry with, and the samples on which they differ most in each direction.
 
-    An entry is compared with the baseline, and the baseline with the first other row. Without another submission, the
-    samples have the highest and lowest values. Each sample has one (value, completion) pair per submission.
+    An entry is compared with the baseline, or with the first other row if it is the baseline or there is none. Samples
+    with the highest differences come first, then those with the lowest. Without another submission (None), they are the
+    samples with the highest and lowest values. Each has the entry's (value, completion) pair, then the other's.
     """
     group = ranking.group
     others = [ranking.entries[group.rows.index(group.base)]] if group.base else []

@@ -1,8 +1,8 @@
 """The files of a package: one folder per submission, for people to read and for `ctxbench results verify` to check.
 
-``submission.toml`` is the manifest. ``samples.jsonl`` lists the samples, ``completions.jsonl`` what the model wrote for
-them, ``scores.jsonl`` the scores and verdicts. ``strategy/NAME.py`` is the source of a strategy from a file. A package
-is untrusted input: `read` refuses links, unknown files and fields, and sizes and values out of range.
+``submission.toml`` is the manifest. ``samples.jsonl`` lists the samples, ``completions.jsonl`` the model's answers, and
+``scores.jsonl`` the scores and verdicts. ``strategy/NAME.py`` is the source of a strategy from a file. A package is
+untrusted input: `read` refuses links, unknown files and fields, and sizes and values out of range.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ R = TypeVar("R")
 
 
 def is_package(folder: Path) -> bool:
-    """Return whether a folder contains a package."""
+    """Return whether a folder contains ``submission.toml``, the manifest of a package."""
     return (folder / MANIFEST).is_file()
 
 
 def sealed(submission: Submission) -> Submission:
-    """Return a submission with the digests of its files, and the id computed from them."""
+    """Return a submission whose manifest contains the digests of its files, and the id computed from the manifest."""
     digests = {path: sha256(content) for path, content in _contents(submission).items()}
     manifest = replace(submission.manifest, files=digests)
     return replace(submission, manifest=replace(manifest, id=digest_of(manifest)[:12]))
 
 
 def write(folder: Path, submission: Submission) -> None:
-    """Write a package into an empty folder, or over the same package. Equal submissions produce equal bytes.
+    """Write a package into a new or empty folder, or over the same package. Equal submissions produce equal bytes.
 
     Raises:
         InputFault: if the folder contains anything else, or a package whose manifest differs or was edited.
@@ -127,10 +127,10 @@ def _holds_tables(value: Any) -> bool:
 
 
 def read(folder: Path) -> Submission:
-    """Read a package, and check everything that can be checked without its sample set.
+    """Read a package, and check its files, digests, fields and records without its sample set.
 
     Raises:
-        InputFault: at the first fault, with file, line and field. The message has no invisible characters.
+        InputFault: at the first fault, with its place. The message has no invisible characters.
     """
     try:
         return _read(folder)
@@ -262,7 +262,7 @@ def _check_fields(submission: Submission, folder: Path) -> None:
     faults = {
         "strategy.spec: the package lacks the strategy's file": (name if at else None) != strategy.file
         or _FILE.search(arguments if at else name),
-        "strategy, model or versions: a name contains look-alike letters": not all(map(str.isascii, names)),
+        "strategy, model or versions: a name contains non-ASCII characters": not all(map(str.isascii, names)),
         f"language: {min(foreign, default='')!r} is not one of {', '.join(languages.names())}": foreign,
         f"scores: {min(unknown, default='')!r} is not a metric of this version": unknown,
         f"scores: there are more than {MAX_COLUMNS} metrics": len(columns) > MAX_COLUMNS,
@@ -302,10 +302,10 @@ def _check_lines(submission: Submission, folder: Path) -> None:
 
 
 def verification_of(folder: Path, submission: Submission) -> PackageVerification | None:
-    """Return the verification in a package's folder; None if it is missing, or belongs to another package.
+    """Return the verification in a package's folder; None if it is missing, or does not match this package.
 
     Raises:
-        InputFault: if the file is not a verification.
+        InputFault: if the file is not a valid verification.
     """
     path = folder / VERIFICATION
     if not path.exists():

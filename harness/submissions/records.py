@@ -36,7 +36,7 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,79}\.py$")]
 
 
 class Record:
-    """Base class of a package's parts. Unknown fields, other types and infinite numbers are errors."""
+    """Base class of a package's parts. Unknown fields, values of another type, infinities and NaN are errors."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
@@ -51,7 +51,7 @@ class SetPart(Record):
     """Digest of the set; see `bench.samples`."""
     kind: Literal["line", "function"]
     protocol: Label = "ctxbench"
-    """How the samples were drawn."""
+    """Name of the sampling rules, such as ``ctxbench`` or ``projbench``."""
     samples: Annotated[int, Field(ge=1, le=MAX_RECORDS)]
     """Number of samples that were run."""
     limit: Count | None = None
@@ -68,13 +68,13 @@ class ModelPart(Record):
     version: Label
     """Version of the model's weights or of its service."""
     service_date: Day | None = None
-    """The day on which a service answered; None for weights on the author's machine."""
+    """Day in UTC on which the last attempt at the runs started; None if no service ran the model."""
     instructs: bool = False
     """Whether the model follows instructions, so that strategies may ask it for more than a continuation."""
     tools: bool = False
     """Whether the model accepts chats with tools."""
     summaries: bool = False
-    """Whether a model summarised APIs. A package lacks the summaries, so the prompts cannot be derived again."""
+    """Whether a model summarised APIs for prompts. Packages lack the summaries, so prompts cannot be derived again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class StrategyPart(Record):
     file: FileName | None = None
     """Name of the source file in ``strategy/``; None if the package contains none."""
     package: Pinned | None = None
-    """``NAME==VERSION``, for the sources ``built-in`` and ``package``; otherwise None."""
+    """Distribution that contains the strategy, as ``NAME==VERSION``; None if the source is ``file``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +109,14 @@ class SamplingPart(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionsPart(Record):
-    """Versions of everything that prompts and scores depend on."""
+    """Versions of ctxbench, the metrics, the tokenizer and the model that measured bits."""
 
     ctxbench: Name
     metrics: Digest
-    """Digest of all metrics' values for fixed texts."""
+    """Digest of the values of all metrics for fixed texts, in the languages of the samples."""
     tokenizer: Name
     coder: Label
-    """Spec and version of the model that measured costs in bits; empty if none were measured."""
+    """Spec and version of the model that measured bits; empty if none were measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class CostPart(Record):
     price: Amount | None = None
     """Price in US dollars; None if unknown."""
     machine: Label = ""
-    """Processors and loads, in words; empty if unknown."""
+    """Numbers of processors and of parallel tasks, in words; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class Manifest(Record):
     versions: VersionsPart
     cost: CostPart
     files: Annotated[Mapping[Name, Digest], Field(max_length=10)]
-    """Digests of the package's files, by path in the package."""
+    """SHA-256 of each file except the manifest, by path in the package."""
     mean: Annotated[tuple[MeanPart, ...], Field(max_length=1000)] = ()
     withdrawn: Withdrawal | None = None
 
@@ -195,7 +195,7 @@ class SampleRecord(Record):
     day: Day | None = None
     """Day on which the code was written, if known."""
     marks: Annotated[tuple[Literal["broken", "vacuous"], ...], Field(max_length=2)] = ()
-    """Why the sample is excluded from scores."""
+    """Reasons to exclude the sample from scores; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ class AnsweredRecord(Record):
     """Digest of the final prompt's text."""
     context_tokens: Count
     flags: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
-    """Flags of the prompt. `overflow_trimmed`: truncated to the model's window, in the model's tokens."""
+    """Flags of the final prompt, such as `overflow_trimmed` for a prompt that was cut to the model's window."""
     strategy_seconds: Amount
     generator_seconds: Amount
     calls: Annotated[tuple[CallRecord, ...], Field(max_length=1000)] = ()
@@ -268,7 +268,7 @@ class ScoreRecord(Record):
     scores: Mapping[Name, Mapping[Name, Score | None]]
     """Values on each profile's own scale, by profile and metric; None if undefined."""
     verdict: Literal["PASSED", "FAILED", "TIMED_OUT", "NO_TESTS"] | None = None
-    """Verdict of the tests; None for lines. The reason is left out: it may quote a machine's times and paths."""
+    """Verdict of the tests; None if untested. The reason is left out: it may quote a machine's times and paths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,7 +292,7 @@ class PartState(StrEnum):
     """How far a part of a package was checked."""
 
     DERIVED = "re-derived"
-    """Computed again from the sample set, the strategy and the answers."""
+    """Computed again from the sample set, the strategy, or the package's own answers and scores."""
     RESCORED = "rescored only"
     """Computed again from the completions, without the strategy."""
     TRUSTED = "trusted"
@@ -307,9 +307,9 @@ class ValueDifference(Record):
     """Id of the sample; empty for a value of the whole package."""
     what: Label
     expected: Text
-    """Value in the package."""
+    """Value in the package, at most its first 300 characters."""
     got: Text
-    """Value computed on this machine."""
+    """Value computed on this machine, or the error that prevented it; at most its first 300 characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +322,7 @@ class PartCheck(Record):
     """Number of compared values, out of `of`."""
     of: Count
     note: Text = ""
-    """Why the part was not checked further."""
+    """What was not checked, and why; empty if everything was checked."""
     differing: Count = 0
     difference: ValueDifference | None = None
 
@@ -336,7 +336,7 @@ class PackageVerification(Record):
     """Digest of the package by `digest_of`, so that a verification cannot be used for another package."""
     ctxbench: Name
     samples: Count
-    """Number of samples that were checked, out of `of`."""
+    """Number of samples drawn for the check, out of `of`."""
     of: Count
     parts: Annotated[tuple[PartCheck, ...], Field(max_length=20)]
 
@@ -347,7 +347,7 @@ class PackageVerification(Record):
 
 
 def digest_of(manifest: Manifest) -> str:
-    """Return the digest of a submission's claims: everything but its id, its title and later corrections."""
+    """Return the digest of a manifest without the fields `id`, `title`, `supersedes` and `withdrawn`."""
     later = ("id", "title", "supersedes", "withdrawn")
     claims = {name: value for name, value in asdict(manifest).items() if name not in later}
     return sha256(json.dumps(claims, sort_keys=True))

@@ -157,7 +157,7 @@ def _check(runs: Sequence[RunWork]) -> None:
 
 
 def public(text: str) -> str:
-    """Return a spec without the folders of files, addresses of ``http://`` servers, and this machine's name."""
+    """Remove folders from the paths in a text; replace ``http://`` hosts and this machine's name by ``local``."""
     plain = _ADDRESS.sub("http://local", _PATH.sub("", text))
     host = socket.gethostname()
     return plain.replace(host, "local") if len(host) > 3 and host != "localhost" else plain
@@ -200,7 +200,7 @@ def _origin(part: form.StrategyPart, name: str) -> form.StrategyPart:
 
 
 def placed(strategy: form.StrategyPart, sources: Mapping[str, str], folder: Path) -> str:
-    """Write a strategy's source into a folder that cells can read; return the spec that runs it there."""
+    """Write a strategy's source, if it has one, into a folder that cells can read; return the spec that runs it."""
     if strategy.file is None:
         return strategy.spec
     folder.chmod(0o755)
@@ -234,7 +234,7 @@ def _contents(
 
 
 def completion_of(rows: RunRows, sample: str, repetition: int) -> form.AnsweredRecord:
-    """Return the line of a sample in ``completions.jsonl``."""
+    """Return a sample's record for ``completions.jsonl``, from the stored rows of its run."""
     result = rows.results[sample]
     return form.AnsweredRecord(
         sample=sample,
@@ -300,7 +300,7 @@ def means(submission: form.Submission) -> tuple[form.MeanPart, ...]:
 
 
 def add(store: Store, submission: form.Submission, *, scored: bool = True, imported: bool = True) -> list[str]:
-    """Store a package as runs, one per repetition; return their ids. A package is stored once.
+    """Store a package as runs, one per repetition; return their ids. Stored packages are not stored again.
 
     Args:
         store: the store.

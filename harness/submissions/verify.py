@@ -1,4 +1,4 @@
-"""Verifies a package: derives it again from its sample set, and compares every value.
+"""Verifies a package: computes the values of drawn samples, or of all, again, and compares them with the package's.
 
 The strategy runs in its cell as in any run. `Replay` returns the package's answers in place of the model, so prompts
 that contain drafts are derived too. Everything is stored in a temporary database.
@@ -58,7 +58,7 @@ _SHOWN = 300
 
 
 class Replay(Generator):
-    """A model that returns the answers in a package, and an empty answer to a prompt that the package lacks."""
+    """A model that returns the answers of one repetition in a package, and an empty answer to any other prompt."""
 
     version = "1"
 
@@ -78,14 +78,14 @@ class Replay(Generator):
                 self._answers[record.prompt, index, manifest.sampling.max_tokens] = answer.written
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
-        """Answer every request, in order."""
+        """Return one response per request, in order."""
         keys = [(request.prompt.digest, request.index, request.sampling.max_tokens) for request in requests]
         texts = [self._answers.get(key, "") for key in keys]
         return [Response(text=text, finish="stop", tokens_in=0, tokens_out=0, seconds=0.0) for text in texts]
 
 
 def same(expected: object, got: object) -> bool:
-    """Return whether two values are equal. Numbers may differ by rounding errors of another machine."""
+    """Return whether two values are equal. Floats may differ by a billionth: absolute below 1, relative above."""
     if isinstance(expected, dict) and isinstance(got, dict):
         return expected.keys() == got.keys() and all(same(expected[name], got[name]) for name in expected)
     if isinstance(expected, float) and isinstance(got, float | int):
@@ -202,10 +202,10 @@ class Verifier:
             self._put(name, differing=part.differing + 1, difference=first)
 
     def verify(self) -> PackageVerification:
-        """Derive the package again, and return the comparison of every value.
+        """Compute the values of the drawn samples again; return how far each part was checked, and what differs.
 
         Raises:
-            InputFault: if a repository of the set is not fetched.
+            InputFault: if an input is missing here, such as a repository that is not fetched.
             MachineFault: if a part could not be checked because this machine failed.
         """
         if self._check_samples():

@@ -50,7 +50,8 @@ class BubblewrapSandbox:
         """Check that boxes work: start one, install the system-call filter in it, and end it.
 
         Raises:
-            SandboxUnavailable: if a step fails.
+            SandboxError: if a step fails.
+            OSError: if the cache cannot be written.
         """
         environment, limits = Environment(name="probe"), Limits()
         image = make(environment, self._cache, lambda _: None)
@@ -100,7 +101,7 @@ class BubblewrapSandbox:
 
 
 def available(cache: Path) -> SandboxError | None:
-    """Return the reason why no box can be started here; None if one was started."""
+    """Return why boxes do not work here; None if a test box was started and could filter system calls."""
     try:
         BubblewrapSandbox(cache).check()
     except SandboxError as fault:

@@ -55,7 +55,7 @@ class ControlGroup:
                 os.kill(pid, signal.SIGKILL)
 
     def killed_for_memory(self) -> bool:
-        """Return whether the kernel killed a process of the box because the box reached its memory limit."""
+        """Return whether the kernel killed a process of the box because memory ran out."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
                 with contextlib.suppress(OSError):
@@ -64,7 +64,7 @@ class ControlGroup:
         return False
 
     def remove(self, seconds: float = 5.0) -> None:
-        """Remove the groups, waiting up to `seconds` until they are empty."""
+        """Remove the groups, waiting up to `seconds` until they are empty. Groups still in use are removed later."""
         deadline = time.monotonic() + seconds
         for folder in self.folders:
             while folder.is_dir():
@@ -78,14 +78,14 @@ class ControlGroup:
 
 
 def version() -> int:
-    """Return the version of control groups that can limit memory here: 2, 1, or 0 for none."""
+    """Return the version of control groups that this machine has: 2, 1 (with limits of memory), or 0 for none."""
     if (ROOT / "cgroup.controllers").is_file():
         return 2
     return 1 if (ROOT / "memory").is_dir() else 0
 
 
 def make(limits: Limits) -> ControlGroup:
-    """Create control groups for a box; without the permission, an empty `ControlGroup`."""
+    """Create control groups for a box, and return those that the kernel allowed; none without root."""
     if os.geteuid() != 0:
         return ControlGroup()
     _remove_busy()
@@ -109,7 +109,7 @@ def _remove_busy() -> None:
 
 
 def usable() -> bool:
-    """Return whether a control group can limit a box's memory here. The check creates such a group."""
+    """Return whether control groups of boxes can be created here. The check creates and removes one."""
     group = make(Limits())
     has_counters = bool(group.counters)
     group.remove()
@@ -173,7 +173,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def abandoned() -> Iterator[Path]:
-    """Yield control groups of ctxbench processes that no longer exist."""
+    """Yield the folders of control groups whose ctxbench process no longer exists."""
     for folder in sorted({*ROOT.glob(f"{_PREFIX}*"), *ROOT.glob(f"*/{_PREFIX}*")}):
         label = folder.name.removeprefix(_PREFIX).rpartition("-")[0].replace("-", ":")
         if folder.is_dir() and not folder.is_symlink() and not alive(label):

@@ -51,13 +51,13 @@ def version(program: str) -> tuple[int, ...]:
 
 
 def interpreter() -> Path:
-    """Return this Python's executable outside any virtual environment, with symlinks resolved."""
+    """Return the path of the Python that runs ctxbench, outside any virtual environment, with symlinks resolved."""
     return Path(os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
 
 
 @functools.cache
 def python() -> list[tuple[Path, str]]:
-    """Return the interpreter's files outside the system folders: (path here, path in the box)."""
+    """Return (path here, path in the box) of the interpreter's files and folders outside the system folders."""
     base = _base()
     # In a virtual environment, platstdlib would otherwise be that environment's own.
     folders = [sysconfig.get_path(name, vars={"platbase": sys.base_exec_prefix}) for name in ("stdlib", "platstdlib")]
@@ -97,7 +97,7 @@ def _moved(path: Path) -> str:
 
 
 def etc() -> list[Path]:
-    """Return the paths in ``/etc`` that a box sees."""
+    """Return this machine's files and folders in ``/etc`` that boxes mount."""
     base = Path("/etc")
     return [path for path in (*(base / name for name in _ETC), *sorted(base.glob("java-*"))) if path.exists()]
 
@@ -108,7 +108,7 @@ def is_within(path: Path, folders: Sequence[str]) -> bool:
 
 
 def stage(sources: Sequence[Path]) -> str:
-    """Return a folder that contains none of `sources`, as an empty mount point for staging a box."""
+    """Return a folder that contains none of `sources`, to stage boxes in; raise SandboxUnavailable without one."""
     for name in _STAGES:
         if Path(name).is_dir() and not any(is_within(path, [name]) for path in sources):
             return name
@@ -120,7 +120,7 @@ def stage(sources: Sequence[Path]) -> str:
 
 
 def draw_uid() -> int | None:
-    """Return an unused, unprivileged uid for a box; None if this process is not root."""
+    """Return a random unprivileged uid for a box; None if this process is not root or has fewer than 4096 uids."""
     if os.geteuid() != 0:
         return None
     ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
@@ -146,13 +146,13 @@ def release() -> str:
 
 @functools.cache
 def build() -> str:
-    """Return the interpreter's version and the digest of its executable."""
+    """Return the interpreter's name and version, and the digest of its executable, as one text."""
     digest = hashlib.sha256(interpreter().read_bytes()).hexdigest()
     return f"{sys.implementation.name} {sys.version} {digest}"
 
 
 def programs(packages: Sequence[str]) -> list[str]:
-    """Return ``NAME VERSION`` for each Debian package; without dpkg, ``NAME PATH``.
+    """Return ``NAME VERSION`` for each Debian package; without dpkg, ``NAME PATH`` with the path of its program.
 
     Raises:
         SandboxUnavailable: if a package is not installed.

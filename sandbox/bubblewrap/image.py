@@ -51,7 +51,8 @@ def make(environment: Environment, cache: Path, report: Report) -> Image:
     """Build the missing parts of an environment's image. If all parts exist, no network is needed.
 
     Raises:
-        SandboxUnavailable: if wheels cannot be fetched or installed, or this machine lacks a program.
+        SandboxUnavailable: if wheels cannot be fetched or installed, or a program or library path is missing or wrong.
+        OSError: if the cache cannot be written.
     """
     programs = host.programs(environment.programs)
     fetched = wheels.fetch(environment.requirements, environment.project, cache, report)

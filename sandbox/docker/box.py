@@ -31,7 +31,7 @@ class Streams:
         self._kind = self._left = 0
 
     def feed(self, data: bytes) -> bytes:
-        """Return the bytes of `data` that belong to stdout."""
+        """Return the bytes of `data` that belong to stdout; keep the last bytes of stderr in `words`."""
         out = bytearray()
         view = memoryview(data)
         while view:
@@ -94,7 +94,7 @@ class DockerBox:
                     return out
 
     def end(self) -> str:
-        """Kill and remove the container. Return why it had already ended; empty if it was running."""
+        """Kill and remove the container (see `sandbox.types.Box.end`)."""
         with self._ending:
             if self._why is None:
                 try:
@@ -182,7 +182,7 @@ class DockerBox:
 
 
 def attached(client: Client, name: str) -> socket.socket:
-    """Attach to a container that is not started yet. Closing the stream ends the guest's stdin.
+    """Attach to a container that is not started yet; return the stream. Closing it ends the guest's stdin.
 
     Raises:
         SandboxUnavailable: if the connection to the engine is not a plain socket.

@@ -20,7 +20,7 @@ if ! command -v debootstrap >/dev/null 2>&1; then
         fail "debootstrap could not be installed; check the connection to the Debian mirror (apt-get update)"
 fi
 
-# The mirror that this machine's own apt uses is the one that can be reached.
+# Use the mirror of this machine's apt, because it can be reached.
 uri_of() {
     apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 2>/dev/null |
         awk -v suite="$1" '$1 == suite && $2 == "main" { sub("/$", "", $3); print $3; exit }'
@@ -44,12 +44,12 @@ debootstrap --variant=minbase --include=python3,python3-venv,python3-pip,git,ca-
     [ -z "$updates" ] || echo "deb $updates $suite-updates main"
     [ -z "$security" ] || echo "deb $security $suite-security main"
 } >"$root/etc/apt/sources.list"
-# Certificates that this machine trusts beyond Debian's: behind a gateway with one of them, fetching needs it.
+# Add this machine's own certificates: fetching may need them behind a gateway.
 if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
     cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
     chroot "$root" update-ca-certificates >/dev/null 2>&1
 fi
-# As in the official Python images: `pip install` works, and there is a `python`.
+# As in the official Python images, `pip install` works and `python` exists.
 rm -f "$root"/usr/lib/python3*/EXTERNALLY-MANAGED
 ln -sf python3 "$root/usr/bin/python"
 rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$root"/var/log/*

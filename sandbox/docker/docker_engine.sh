@@ -18,7 +18,7 @@ install_engine() {
 }
 
 install_packages() {
-    # Since Debian 13 the client is a package of its own.
+    # Since Debian 13, the client is a separate package.
     client=$(apt-cache search --names-only '^docker-cli$' | cut -d' ' -f1)
     # shellcheck disable=SC2086 # an empty name must vanish
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends docker.io iptables $client >/dev/null 2>&1
@@ -29,7 +29,7 @@ start_engine() {
         systemctl start docker >/dev/null 2>&1 || fail "systemd cannot start Docker; see its log (journalctl -u docker)"
     else
         say "starting dockerd (log: $log)"
-        # In its own session it outlives this script and the terminal; it must not hold the script's lock.
+        # setsid: dockerd keeps running after this script and the terminal end. 9>&-: dockerd must not keep the script's lock.
         setsid dockerd >"$log" 2>&1 </dev/null 9>&- &
     fi
     waited=0

@@ -77,7 +77,7 @@ def answers() -> bool:
 
 @contextlib.contextmanager
 def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
-    """Turn errors of the Docker SDK and its connection into `kind`, with a cure."""
+    """Raise errors of the Docker SDK and its connection as errors of the class `kind`, with a cure."""
     from docker.errors import DockerException  # noqa: PLC0415 - the SDK takes 0.2 s to import
     from urllib3.exceptions import HTTPError  # noqa: PLC0415 - as above
 
@@ -90,7 +90,7 @@ def engine_faults(kind: type[SandboxError], where: str) -> Iterator[None]:
 def fault(
     error: Exception, kind: type[SandboxError], where: str, cure: str = "see the engine's log (journalctl -u docker)"
 ) -> SandboxError:
-    """Turn an exception of the Docker SDK into an error of this package. `cure` is used if no better one is known."""
+    """Return an exception of the Docker SDK as an error of class `kind`. `cure` is used if no better one is known."""
     message = " ".join(str(getattr(error, "explanation", None) or error).split())
     low = message.lower()
     cure = next((own_cure for sign, own_cure in _CURES if sign in low), cure)
@@ -99,5 +99,5 @@ def fault(
 
 
 def absent(error: Exception) -> bool:
-    """Return whether the error says that the object does not exist."""
+    """Return whether an error of the engine says that a container or image does not exist."""
     return getattr(error, "status_code", None) == 404

@@ -37,7 +37,7 @@ _STOPPED = ("created", "exited", "dead")
 
 @functools.cache
 def code() -> Mapping[str, bytes]:
-    """Return the files that all images contain, by path in the build context."""
+    """Return the files in the build contexts of all images, by path: the Dockerfile and the guest."""
     return {"Dockerfile": Path(__file__).with_name("Dockerfile").read_bytes(), **guest_files()}
 
 
@@ -53,7 +53,7 @@ def tag(environment: Environment, base: str) -> str:
 
 
 def key(attributes: Mapping[str, Any], environment: Environment) -> str:
-    """Return the digest of everything a job can see in its box: image, wheels and environment."""
+    """Return the digest of everything a job sees in its box. `attributes` is the engine's data on the image."""
     labels = attributes["Config"]["Labels"]
     return digest_of([labels["ctxbench.key"], labels["ctxbench.wheels"], environment.digest])
 
@@ -71,7 +71,7 @@ def find(client: Client, name: str) -> dict[str, Any] | None:
 
 
 def build(client: Client, environment: Environment, base: str, folder: Path, report: Report) -> dict[str, Any]:
-    """Build an environment's image from its fetched wheels. Only Debian packages need a network.
+    """Build an image from the wheels in `folder`; return the engine's data on it. Only Debian packages need a network.
 
     Raises:
         SandboxUnavailable: if a step fails.
@@ -165,7 +165,7 @@ def _entry(path: str, size: int) -> tarfile.TarInfo:
 
 
 def local_base(client: Client, base_image: str) -> str | None:
-    """Return the id of a base image that the engine already has; None if the engine has no base image."""
+    """Return the id of the base image, or of its local replacement; None if the engine has neither."""
     for name in _base_names(base_image):
         with engine_faults(SandboxUnavailable, "docker"):
             try:
@@ -177,7 +177,7 @@ def local_base(client: Client, base_image: str) -> str | None:
 
 
 def base_id(client: Client, name: str, report: Report) -> str:
-    """Return the base image's id. Pull the image if it is missing.
+    """Return the id of the base image `name`, which is pulled if it is missing, or of its local replacement.
 
     Raises:
         SandboxUnavailable: if the image cannot be pulled and no local one replaces it.
@@ -209,7 +209,7 @@ def base_python(client: Client, base: str, cache: Path) -> str:
     """Return the Python version of a base image, e.g. ``3.11``. The image runs once; the result is cached.
 
     Raises:
-        SandboxUnavailable: if the image has no Python.
+        SandboxUnavailable: if the image has no Python, or cannot run.
     """
     note = cache / "python" / base.partition(":")[2]
     if note.is_file():
@@ -244,7 +244,7 @@ def _base_names(name: str) -> tuple[str, ...]:
 
 
 def sweep(client: Client) -> None:
-    """Remove stopped boxes of dead processes. On a remote engine, remove nothing: others may own the boxes."""
+    """Remove stopped boxes of dead processes. On a remote engine, remove nothing: other machines may own boxes."""
     if "http+docker://" not in client.api.adapters:
         return
     with contextlib.suppress(SandboxError), engine_faults(SandboxLost, "docker"):

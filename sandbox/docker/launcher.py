@@ -1,4 +1,4 @@
-"""Starts hardened containers. All container settings are here."""
+"""Starts hardened containers, and defines their settings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class DockerLauncher:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """Properties of a Docker engine."""
+    """Properties of a Docker engine: its processors, the user ids of its boxes, and their runtime."""
 
     processors: int
     users: range
@@ -104,8 +104,11 @@ class EngineFacts:
 def started(client: Client, engine: EngineFacts, settings: Callable[[int], Mapping[str, Any]]) -> DockerBox:
     """Create a container, attach to it and start it. `settings` maps a user id to the container's settings.
 
+    On an error, the container is removed.
+
     Raises:
-        SandboxLost: if the engine fails. The container is then removed.
+        SandboxLost: if the engine fails.
+        SandboxUnavailable: if the connection to the engine is not a plain socket.
     """
     with engine_faults(SandboxLost, "docker"):
         name, user = _created(client, engine, settings)
@@ -142,7 +145,7 @@ def _created(client: Client, engine: EngineFacts, settings: Callable[[int], Mapp
 
 
 def tidy(client: Client, name: str) -> None:
-    """Try to remove a container while another error is raised."""
+    """Remove a container because of another error, and ignore a failure to do so."""
     try:
         remove(client, name)
     except SandboxError:

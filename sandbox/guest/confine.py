@@ -116,7 +116,7 @@ def enter(bounds: Confinement, descriptors: Sequence[int] = ()) -> None:
     from a process without threads, on which `bound` was called.
 
     Raises:
-        OSError: if the kernel refuses any of it.
+        OSError: if the kernel refuses the session, the working folder or the rules.
     """
     os.setsid()
     _close_all_but(descriptors if bounds.rules is None else [*descriptors, bounds.rules])

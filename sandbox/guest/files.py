@@ -83,7 +83,7 @@ def state(folder: str) -> tuple[int, int]:
 
 
 def settle(folder: str, mode: int, flags: int) -> None:
-    """Restore a folder's mode, flags and times, and remove its extended attributes, in which a job could leave data.
+    """Restore a folder's mode and flags, zero its times and remove extended attributes: jobs could leave data there.
 
     Raises:
         OSError: if a step fails.

@@ -63,13 +63,13 @@ def visible(hidden: Iterable[Path]) -> list[str]:
 
 
 def restrict(readable: Sequence[str], writable: Sequence[str], *, tcp: bool = False) -> None:
-    """Let this thread and its future children read only below `readable`, write only below `writable`, for good.
+    """Limit reads by this thread and its future children to both lists of paths, and writes to `writable`, for good.
 
     From Landlock version 4 on, TCP is refused unless `tcp`. From version 6 on, signals to processes outside and their
     abstract sockets are refused.
 
     Raises:
-        OSError: if the kernel refuses; nothing is restricted then.
+        OSError: if the kernel has no Landlock, or refuses; nothing is restricted then.
     """
     handle = ruleset(readable, writable, tcp=tcp)
     try:

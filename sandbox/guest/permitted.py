@@ -65,7 +65,7 @@ _WHOLE = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class ArgumentTest:
-    """A test of the low half of a system call's argument, which contains every flag and number that is tested here."""
+    """A test of the low half of a system call's argument. All flags and numbers tested here are in that half."""
 
     argument: int
     among: tuple[int, ...] = ()
@@ -78,7 +78,7 @@ class ArgumentTest:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule by which the kernel answers a system call without making it, if all tests are true."""
+    """A rule: if all tests are true, the kernel answers a system call without making it."""
 
     call: str
     answer: int
@@ -136,7 +136,7 @@ def restrict(*, absent: Iterable[str] = ()) -> None:
 
 
 def program(architecture: int, column: int, absent: Iterable[str] = ()) -> bytes:
-    """Return the filter program: rules first, then the allowed calls. Calls newer than the table fail with ENOSYS."""
+    """Return the filter: rules, then allowed calls. Calls after `NEWEST` fail with ENOSYS, others with EPERM."""
     rules = [*(Rule(call, errno.ENOSYS) for call in absent), *RULES]
     lines: list[Line] = seccomp.opening(architecture)
     for call in dict.fromkeys(rule.call for rule in rules):

@@ -1,4 +1,4 @@
-"""A system-call filter: no access to other processes, no shared kernel objects, no namespaces, few sockets.
+"""A system-call filter: no access to other processes' memory, no shared kernel objects, no namespaces, few sockets.
 
 It closes what Landlock leaves open: other families of sockets, files opened by handle, and memory, queues or keys in
 which a job could leave data for a later one. It covers the 64-bit calls only. Calls of another architecture would
@@ -151,7 +151,7 @@ Line = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentRule:
-    """A rule that judges a system call by one of its arguments."""
+    """A rule that allows or refuses a system call by the value of one of its arguments."""
 
     call: str
     argument: int
@@ -161,7 +161,7 @@ class ArgumentRule:
     pretended: tuple[int, ...] = ()
     """Values for which the call reports success without being made."""
     error: int = errno.EPERM
-    """Error for any other value."""
+    """Error number for any other value, or for a value with `all_bits`."""
     all_bits: tuple[int, ...] = ()
     """An alternative to `passed` and `pretended`: the call is allowed unless its argument has all of these bits."""
 
@@ -183,9 +183,9 @@ def restrict(
     Args:
         refused: calls that fail with EPERM.
         absent: calls that fail with ENOSYS, as on a kernel without them.
-        families: the only socket families allowed, without new namespaces; None leaves both alone.
+        families: the only socket families allowed. New namespaces are then refused too. None restricts neither.
         judged: calls that are allowed with some arguments only.
-        newest: first number from which calls are absent too, whatever a later kernel does with them; None to allow all.
+        newest: calls with this or a larger number fail with ENOSYS too, on any later kernel; None to allow them.
 
     Raises:
         OSError: if the kernel has no filters, or this machine no table of calls; nothing is refused then.
@@ -194,7 +194,7 @@ def restrict(
 
 
 def refusal(refused: Iterable[str]) -> bytes:
-    """Return a filter program by which the calls in `refused` fail with EPERM; any number of processes can install it.
+    """Return a filter program that makes the calls in `refused` fail with EPERM. Many processes can install it.
 
     Raises:
         OSError: if there is no table of calls for this machine.
@@ -222,7 +222,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def install(code: bytes) -> None:
-    """Filter the system calls of this thread and its future children by a program, for good.
+    """Filter the system calls of this thread and its future children with the filter program `code`, for good.
 
     Raises:
         OSError: if the kernel has no filters; nothing is refused then.
@@ -245,7 +245,7 @@ def program(
     judged: Sequence[ArgumentRule] = (),
     newest: int | None = None,
 ) -> bytes:
-    """Return the filter program: another architecture ends the process, a listed call fails, all others are allowed."""
+    """Return the filter program that `restrict` installs. `machine` returns `architecture` and `column`."""
     lines = opening(architecture)
     if newest is not None:
         lines += [(AT_LEAST, 0, 1, newest), (RETURN, 0, 0, ERROR | errno.ENOSYS)]
@@ -265,7 +265,7 @@ def program(
 
 
 def opening(architecture: int) -> list[Line]:
-    """Return the start of every filter: end the process of another architecture, then load the call's number."""
+    """Return the start of every filter: kill a process of another architecture, load the call's number, refuse x32."""
     return [
         (LOAD, 0, 0, ARCHITECTURE),
         (EQUAL, 1, 0, architecture),

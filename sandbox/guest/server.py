@@ -206,7 +206,7 @@ def main() -> NoReturn:
     """Serve one pool until its stream ends.
 
     Raises:
-        SystemExit: 1 with a line on stderr if this is not the first process of a box.
+        SystemExit: always; with status 1 and a line on stderr after an error, or if this is not a box's first process.
     """
     if os.getpid() != 1:
         sys.exit("sandbox.guest must be the first process of a box; here it would kill every other process")

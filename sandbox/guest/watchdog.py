@@ -34,7 +34,7 @@ class MemoryGroup:
         return _count(self._events, b"oom_kill ")
 
     def hits(self) -> int:
-        """Return how often the group's processes reached its limit with no memory left to free."""
+        """Return how often the group's processes reached its limit with no memory left to free; 0 if unknown."""
         return _count(self._events, b"oom ")
 
     def was_full(self, hits: int) -> bool:
@@ -54,7 +54,7 @@ class MemoryGroup:
 
 
 class Machine:
-    """Counter of the machine's killed processes, for a box whose own group is invisible."""
+    """Counts the processes that the kernel killed on the whole machine, for a box that cannot see its own group."""
 
     def __init__(self, events: Path = Path("/proc/vmstat")) -> None:
         """Read `events`, which has a line ``oom_kill N``."""
@@ -74,7 +74,7 @@ class Machine:
 
 
 def memory_group(limit: int, root: Path = _ROOT) -> MemoryGroup | None:
-    """Return the group that limits this box's memory to `limit` bytes; None if no such group is visible."""
+    """Return the group that limits this box's memory to at most twice `limit` bytes; None if none is visible."""
     for version, folder, name in ((2, root, "memory.max"), (1, root / "memory", "memory.limit_in_bytes")):
         if _holds(folder / name, limit):
             return MemoryGroup(version, folder)
@@ -82,7 +82,7 @@ def memory_group(limit: int, root: Path = _ROOT) -> MemoryGroup | None:
 
 
 def holds_processes(limit: int, root: Path = _ROOT) -> bool:
-    """Return whether a group limits the number of this box's processes to `limit`."""
+    """Return whether a group limits the number of this box's processes, to at most twice `limit`."""
     return any(_holds(file, limit) for file in (root / "pids.max", root / "pids/pids.max"))
 
 
@@ -121,7 +121,7 @@ _LOCK_SECONDS = 1.0
 
 
 class Watchdog:
-    """A watchdog of one job. It counts the untrusted processes, sockets and locks of the box."""
+    """A watchdog of one job. It checks the memory of untrusted processes, and counts the box's sockets and locks."""
 
     def __init__(self, sockets: int, memory: int | None) -> None:
         """Limit the box's sockets, and the sum of its processes' resident bytes; `memory` is None if a group limits it.

@@ -59,7 +59,7 @@ class Conversation:
         """Start the program.
 
         Args:
-            function: ``module:function`` of the environment's library. It is called with a socket and `arguments`.
+            function: ``module:function`` of the environment's library. It is called with a socket and `**arguments`.
 
         Raises:
             SandboxLost: if the box was lost.

@@ -1,6 +1,6 @@
 """``python3 -m ctxbench_resident``: first process of a persistent box. Connects the program's socket with the pool.
 
-It never blocks, so it can watch a program that reads no messages.
+It never blocks while the program runs, so it can watch a program that reads no messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ProgramServer(Supervisor):
     """Supervisor of one persistent program."""
 
     def live(self, data: bytes) -> None:
-        """Start the program that a frame describes, and forward messages until it ends."""
+        """Start the program that a frame describes, forward messages until it ends, and report how it ended."""
         head, _ = frames.split(data)
         child.confirmed(self._channel)
         mine, theirs = socket.socketpair()

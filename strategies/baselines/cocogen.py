@@ -1,6 +1,6 @@
 """CoCoGen: draft, check the draft statically, ask for a repair (ICL-strategies paper, Table 4). Python only.
 
-The release runs pylint. Here, pyflakes and `ProjectNames` check the draft. The solved examples are ctxbench's own.
+CoCoGen's release runs pylint. Here, pyflakes and `ProjectNames` check the draft. Solved examples are ctxbench's own.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ def cocogen(
     contexts: Annotated[int, AtLeast(0)] = 1,
     repairs: Annotated[int, AtLeast(0)] = 3,
 ) -> Prompt:
-    """Show similar functions; check the draft without running it; report its faults to the model, up to three times.
+    """Show similar functions; check the draft without running it; report its faults to the model up to `repairs` times.
 
     The checker finds syntax errors, undefined names, members that the project lacks, and redefined functions, and lists
-    symbols of the repository that may be meant. It reads only the draft. The release also skips tasks whose reference
-    has such faults, which a strategy cannot know.
+    symbols of the repository that may be meant. It reports only faults in the draft. CoCoGen's release also skips tasks
+    whose reference has such faults, which a strategy cannot know.
 
     A model that only continues code gets the functions before the file, and after a fault the signatures of the symbols
     that may be meant (flag ``no_instructions``).
@@ -75,7 +75,7 @@ def cocogen(
     Args:
         generate: the model, asked for at most `repairs` drafts.
         encoder: finds functions similar to the task, and symbols if no name matches.
-        contexts: functions shown (release: 3 for GPT-3.5, otherwise 1).
+        contexts: functions shown (CoCoGen's release: 3 for GPT-3.5, otherwise 1).
         repairs: maximum number of repairs.
     """
     checker, symbols = Checker(query, repo), Symbols(repo, query.path, encoder)
@@ -130,13 +130,13 @@ def _hinted(query: Query, suggestions: Sequence[tuple[DraftFault, Sequence[Symbo
 def problem(query: Query) -> str:
     """Return the task as text: name, signature and docstring.
 
-    The release uses CoderEval's human-written description, which mined samples lack.
+    CoCoGen's release uses CoderEval's human-written description, which mined samples lack.
     """
     return f"{_text_of(bare_name(query.name or ''), _signature(query), query.docstring or '')}\n"
 
 
 def first_prompt(query: Query, contexts: Sequence[Block]) -> Prompt:
-    """Return the first prompt, with the most similar function last."""
+    """Return the first prompt: solved examples, the blocks of `contexts` in their order, and the task."""
     context_parts = [part for block in contexts for part in (block, text_block("\n"))] or [text_block("\n")]
     head, tail = text_block(f"{_shots()}```\n"), text_block("```\n")
     return Prompt(blocks=(head, *context_parts, tail, *_question(query), text_block("A:\n")))
@@ -192,7 +192,7 @@ def _signature(query: Query) -> str:
 
 
 class Category(StrEnum):
-    """A fault's kind, which determines the text in the prompt. Names are pylint's."""
+    """A fault's kind, which determines the text in the prompt. Names except ``other`` are pylint's."""
 
     SYNTAX = "syntax-error"
     UNDEFINED = "undefined-variable"
@@ -252,7 +252,7 @@ class Checker:
         return PYTHON.project(RepositoryFiles(self._repo))
 
     def faults(self, draft: DraftedFile) -> tuple[DraftFault, ...]:
-        """Return the drafted function's faults, by line; empty if the rest of its file cannot be parsed."""
+        """Return the drafted function's faults, sorted by line; empty if the rest of its file cannot be parsed."""
         error = _parsed("\n".join(PYTHON.shift(draft.function.split("\n"), "")))
         if isinstance(error, SyntaxError):
             line = draft.start + max(0, (error.lineno or 1) - 1)
@@ -379,7 +379,7 @@ class Symbols:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedFile:
-    """The target file with a drafted function. Lines are 0-based."""
+    """The target file with a drafted function. Lines are 0-based, and the end is exclusive."""
 
     text: str
     function: str
@@ -393,7 +393,7 @@ class DraftedFile:
 
 
 def placed(query: Query, answer: str) -> DraftedFile | None:
-    """Return the target file with the function from the answer; None if the file declares none or the answer is blank.
+    """Return the target file with the answer's function; None if the file does not declare it, or the answer is blank.
 
     The function is extracted as for scoring, so the checker reads what tests would run.
     """

@@ -41,12 +41,12 @@ def rlcoder(
 ) -> Prompt:
     """Show small blocks similar to the code before the cursor, up to the stop block.
 
-    The paper used the trained retriever, whose weights are set by ``encoder=unixcoder(path=…)``. For an encoder without
-    that training, the stop block has no special meaning.
+    The ICL-strategies paper used RLCoder's trained retriever; ``encoder=unixcoder(path=…)`` sets its weights. For an
+    encoder without that training, the stop block has no special meaning.
 
     Args:
         encoder: ranks the candidates.
-        candidates: blocks that BM25 keeps (release: 100 for the trained retriever, 50 for the plain one).
+        candidates: blocks that BM25 keeps (RLCoder's release: 100 for the trained retriever, 50 for the plain one).
         blocks: ranked blocks considered, including the stop block (release: 10 and 5).
         stop_block: whether there is a stop block (release: with the trained retriever only).
         budget: tokens for the blocks.
@@ -76,9 +76,9 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
 ) -> Prompt:
     """Show code like the code before the cursor; then, with a draft, code like the draft.
 
-    The paper does not name its program. RLCoder's release has a RepoCoder mode for CoderEval, so its blocks and its
-    prompt are the default (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks again by the code and
-    the draft, but BM25's candidates are those of the code alone. Each stage has its own encoder; RepoCoder in the
+    The ICL-strategies paper does not name its program. RLCoder's release has a RepoCoder mode for CoderEval, so blocks
+    and prompt are RLCoder's (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks again by code and
+    draft, but BM25's candidates are those of the code alone. Each stage has its own encoder; RepoCoder in the
     release's README uses plain UniXcoder twice. `lc.repocoder` is RepoCoder's own program, with windows.
 
     Args:
@@ -151,10 +151,10 @@ def retrieve(
 
 
 def prompt(query: Query, retrieved: RetrievedBlocks, *, budget: int, whole: int) -> Prompt:
-    """Return the prompt: blocks, best first, then the target's path and the code before the cursor.
+    """Return the prompt: blocks, best first, then the target file's path and the code before the cursor.
 
-    Blocks are truncated at the end to `budget` tokens, the code before the cursor at its start, so that the prompt has
-    at least `SPARE` tokens fewer than `whole`.
+    Blocks are truncated at the end to `budget` tokens. The code before the cursor is truncated at its start, so that
+    the prompt has at least `SPARE` tokens fewer than `whole`.
     """
     blocks, dropped, used = _packed(retrieved.blocks, budget)
     path = f"{_APART}# file path: {query.path}{_APART}"

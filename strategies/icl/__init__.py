@@ -51,20 +51,20 @@ class IclOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IclRecipe:
-    """What an ICL strategy shows to the model, and what the model writes before its answer."""
+    """Settings of an ICL strategy: what it shows to the model, and what the model writes before its answer."""
 
     blocks: Literal["none", "function", "scope", "file"] = "none"
     steps: bool = False
     """Whether the model plans first, and each step is a search query."""
     infile: bool = False
     documents: Literal["no", "shown", "planned"] = "no"
-    """Whether model-written documentation replaces code (``shown``) or only helps the model plan (``planned``)."""
+    """Use of model-written documentation: ``no``, ``shown`` instead of code, or ``planned`` (only for the plan)."""
     extra_files: int = 0
     """Default number of documented files besides the current file."""
 
     @property
     def instruction(self) -> str:
-        """Key in `INSTRUCTIONS` of the paper's instruction for this strategy."""
+        """Key in `INSTRUCTIONS` of the instruction that this strategy uses by default."""
         if self.documents != "no" or (self.blocks in ("function", "scope") and not self.steps):
             return "A"
         return "B" if self.blocks != "none" or self.infile else "direct"
@@ -109,7 +109,7 @@ class PromptBuilder:
 
     @property
     def question(self) -> str:
-        """The search query: signature, newline, docstring. The paper does not state how to join them."""
+        """The search query: signature, newline, docstring. The ICL-strategies paper does not state how to join them."""
         return f"{self.query.signature or ''}\n{self.query.docstring or ''}".strip()
 
     def prompt(self, generate: Generate | None) -> Prompt:

@@ -1,4 +1,4 @@
-"""Prompts of the ICL strategies. The final one is the paper's, byte for byte; the others are ctxbench's own."""
+"""Prompts of the ICL strategies: the final prompt as in the ICL-strategies paper, and ctxbench's own other prompts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ APART = "\n\n"
 def render(
     query: Query, sections: Sequence[Block], *, instruction: str, steps: Sequence[str] = (), style: str = "paper"
 ) -> Prompt:
-    """Return the final prompt.
+    """Return the prompt that asks for the function's code.
 
     Args:
         sections: text of each ``FILE n``, the current file last. Without sections, the prompt has no context.
@@ -51,7 +51,7 @@ def render(
 
 
 def with_section(prompt: Prompt, title: str, *section_blocks: Block) -> Prompt:
-    """Add a section after the last block of a prompt of `render`. The section must not end with a newline."""
+    """Add a section to a prompt of `render`, after the last FILE section. The section must not end with a newline."""
     at = next(
         place
         for place, block in enumerate(prompt.blocks)

@@ -1,4 +1,4 @@
-"""Search for functions, and blocks with each function, its scope or its file."""
+"""Searches for functions, and builds prompt blocks that show a function, its scope or its file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Finder:
 
 
 def shown_code(path: str, lines: FileLines, score: float | None = None) -> Block:
-    """Return lines of a file as a block. `score` is the retrieved function's."""
+    """Return lines of a file as a block. `score` is that of the retrieved function."""
     return Block(kind=BlockKind.SIMILAR, text=lines.text, places=lines.places(path), score=score)
 
 

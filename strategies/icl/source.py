@@ -57,7 +57,7 @@ class FileLines:
         return self._at(positions)
 
     def dedented(self) -> FileLines:
-        """Dedent all lines by the first line's indentation, as far as each line has it."""
+        """Dedent all lines by the first nonblank line's indentation, as far as each line has it."""
         first = next((line for line in self.lines if line.strip()), "")
         margin = len(first) - len(first.lstrip())
         moved = (line[min(margin, len(line) - len(line.lstrip())) :] for line in self.lines)
@@ -77,7 +77,7 @@ class SourceFile:
     outline: Outline
     """Outline of `lines`. Its line numbers are indexes into `lines`, not file line numbers."""
     exact: bool = True
-    """Whether the parser found the target function. If not, its lines were guessed from its name."""
+    """False if the parser did not find the target function, so its lines were guessed from its name."""
 
     @property
     def functions(self) -> tuple[Function, ...]:

@@ -221,7 +221,7 @@ def test_a_run_stops_at_the_limit_of_its_costs_and_goes_on_where_that_is_raised(
     [summary] = bench.run(model, choices=RunOptions(workers=1, max_cost=0.0001))
     assert summary.scored > 0 and summary.missing > 0 and summary.spent is not None and summary.spent >= 0.0001
     fault = fault_of([summary])
-    assert fault is not None and "stopped at its limit, with US$" in fault.what and "raise --max-cost" in fault.cure
+    assert fault is not None and "at its cost limit, with US$" in fault.what and "raise --max-cost" in fault.cure
     asked = len(model.given)
     [summary] = bench.run(model, choices=RunOptions(workers=1, max_cost=1e6))
     assert not summary.missing and summary.spent is None and len(model.given) > asked

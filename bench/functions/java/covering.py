@@ -30,9 +30,9 @@ from ctxbench.bench.types import Cursor
 from ctxbench.sandbox.types import Call, Ended, Job, Outcome, Sandbox
 
 SECONDS = 1800.0
-"""Time limit in seconds of each step: compiling, the whole suite, the tests one by one."""
+"""Time limit in seconds of a job that compiles, then runs the whole suite, then its passing tests one by one."""
 UNSELECTABLE = "unselectable"
-"""State of a test that passes only with the whole suite. Such a test cannot judge functions."""
+"""State of a test that passes only as part of the whole suite. Such a test cannot judge functions."""
 _WHOLE = "[*]"
 """Suffix of a test's id if the test runs only with its whole class."""
 _METHOD = re.compile(r"'([^']+)', methodName = '([^']+)'")
@@ -90,9 +90,10 @@ def cover(
     sandbox: Sandbox,
     report: Report,
 ) -> tuple[Ran, ...]:
-    """Run every test with probes, and cache the results. Probes are numbered in the order of the blocks of `functions`.
+    """Run the suite with probes, and cache the results. Probes are numbered in the order of the blocks of `functions`.
 
-    Failed tests that read a clock run again, alone, and count as passed if they pass then.
+    Failed or unselectable tests that read a clock run again while no other job runs. They count as passed if they pass
+    then.
 
     Raises:
         InputFault: if the tests cannot be run.
@@ -227,7 +228,7 @@ def merged(lines: object, blocks: int | None = None) -> tuple[Ran, ...]:
     """Combine rows of coverage (test id, state, milliseconds, probes) into tests, sorted by id.
 
     Args:
-        blocks: number of probes in methods. Later probes mark code that reads a clock.
+        blocks: number of probes in methods. Later probes mark code that reads a clock. If None, all probes are kept.
 
     Raises:
         InputFault: if `lines` is not a valid report.

@@ -1,4 +1,4 @@
-"""Lists the methods of a Java repository that can become samples, with their levels and uses."""
+"""Lists the methods of a Java repository that can become samples, with their levels and the project names they use."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Definition(Declaration):
 
 
 def definitions(source: Source) -> Definitions[Definition]:
-    """Return a file's documented methods in line order, with counts of all methods."""
+    """Return a file's usable documented methods in line order, with counts of all its methods."""
     met = list(methods(source, source.root))
     names = Counter(_qualified(source, node, owners) for node, owners in met)
     drops: Counter[str] = Counter()
@@ -74,7 +74,7 @@ def _qualified(source: Source, node: Node, owners: tuple[str, ...]) -> str:
 
 
 def parameter_types(source: Source, node: Node) -> str:
-    """Return a method's parameter types as written: ``(int,String[])``."""
+    """Return a method's parameter types as written, but without spaces: ``(int,String[])``."""
     parameters = node.child_by_field_name("parameters")
     types = []
     for child in parameters.named_children if parameters is not None else []:
@@ -177,7 +177,7 @@ _LANG = frozenset(_WORDS.split())
 
 
 class FileNames:
-    """Finds the levels and uses of a file's methods."""
+    """A lookup of the level of each method in a file, and of the project names that the method uses."""
 
     def __init__(self, source: Source, internal: Iterable[InternalLoad], types: ProjectTypes) -> None:
         """Read a file. `internal` lists the file's uses of names from other files of the project."""

@@ -44,7 +44,7 @@ def tests(project: Project, report: Report) -> dict[str, Any]:
 
 
 def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -> tuple[tuple[str, ...], str]:
-    """Return exact versions (``name==version``) of a suite's requirements, and the distribution under test or "".
+    """Return a suite's requirements and all dependencies, as ``name==version``, and the distribution under test or "".
 
     Raises:
         InputFault: if the project, or a version that the suite locks, has no wheel.
@@ -156,7 +156,7 @@ def _covering(covered: Covered, path: str, body: range) -> Mapping[str, frozense
 
 
 def locked(requirements: Sequence[str], distribution: str, home: Home, lock: Lock) -> tuple[str, ...]:
-    """Return exact versions of `requirements` and their dependencies, except `distribution`. The result is cached."""
+    """Return exact versions of `requirements`, and of their and `distribution`'s dependencies. The result is cached."""
     python = ".".join(platform.python_version_tuple()[:2])
     key = sha256(json.dumps([sorted(requirements), distribution, python]))
     place = home.cache / "locks" / f"{key[:32]}.json"

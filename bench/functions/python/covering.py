@@ -53,7 +53,7 @@ _WORTH_PARSING = re.compile(rb"time|benchmark|asyncio|signal|wait|join|acquire|l
 def cover(project: Project, suite: PythonSuite, tests: TestSuite, sandbox: Sandbox, report: Report) -> Covered:
     """Return a suite's coverage by test. The result is cached until the inputs change.
 
-    Failed tests that read a clock run again, alone, and count as passed if they pass then.
+    Failed tests that read a clock run again while no other job runs, and count as passed if they pass then.
 
     Raises:
         InputFault: if the suite cannot be run.
@@ -142,7 +142,7 @@ def _checked(name: str, outcome: Outcome, report: Report) -> Any:
 
 
 def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the tests that ran a line that reads a clock. `files` maps paths to contents."""
+    """Return the ids of tests that ran a line from `clock_lines`. `files` maps paths to contents."""
     positions: set[int] = set()
     for path, ran in covered.lines.items():
         lines = clock_lines(files[path]) if path in files and _WORTH_PARSING.search(files[path]) else ()
@@ -151,7 +151,7 @@ def clock_tests(covered: Covered, files: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def clock_lines(source: bytes) -> frozenset[int]:
-    """Return the 0-based lines that read a clock, wait, or belong to a timed test; empty after a syntax error."""
+    """Return the 0-based lines that read a clock, wait, or belong to a timed test; none if parsing fails."""
     tree = asts.parse(source)
     if tree is None:
         return frozenset()

@@ -29,7 +29,7 @@ _ACCESSORS = frozenset({"setter", "deleter", "getter"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition(Declaration):
-    """A Python function that may become a sample, with its first statement and parameter."""
+    """A Python function that may become a sample."""
 
     first: tuple[int, int]
     """0-based line and byte column of the first statement after the docstring."""
@@ -182,7 +182,7 @@ _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
 
 
 class FileNames:
-    """Finds the levels of a file's functions, and the project names that they use."""
+    """A lookup of the level of each function in a file, and of the project names that the function uses."""
 
     def __init__(self, path: str, text: str, internal: Iterable[InternalLoad], index: ModuleIndex) -> None:
         """Read a file. `internal` lists the file's uses of names from other files of the project."""
@@ -281,7 +281,7 @@ def hidden_of(project: Project, tests: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def uses_at(project: Project) -> Callable[[Spot], tuple[Use, ...]]:
-    """Return a lookup from a function to the project names that it uses. The first call reads every file."""
+    """Return a lookup from a function to the project names that it uses. The lookup's first call reads every file."""
     names = functools.cache(lambda: _names(project.snapshot.texts))
 
     def of(spot: Spot) -> tuple[Use, ...]:

@@ -23,9 +23,9 @@ from ctxbench.bench.types import Reference, Sample
 from ctxbench.sandbox.types import Call, Job, Outcome, Sandbox
 
 SECONDS = 180.0
-"""Wall-clock limit in seconds, for tests that wait or sleep. Endless loops reach the processor limit first."""
+"""Wall-clock limit of a judging job in seconds, for tests that wait. Endless loops reach the processor limit first."""
 PROCESSOR_SECONDS = 20
-"""Maximum processor seconds, for javac and for the tests each. Together they normally need 1 second."""
+"""Maximum processor seconds for javac, and again for the tests. Both together normally need 1 second."""
 _MAX_OUTPUT = 64 * 1024
 _FAILED_STATUS = 1
 """JUnit's exit status after a failed test. Only this status is valid, because the canary must fail."""
@@ -106,7 +106,7 @@ class JavaSuite:
         return self.job(sample, reference, text, secret)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that did not pass in a job that `trial` created; None if unknown."""
+        """Return the reference's tests that did not pass in a job from `trial`; None without a usable report."""
         return failing(reference.tests, outcome)
 
     def types(self, path: str) -> list[str]:

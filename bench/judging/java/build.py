@@ -150,7 +150,7 @@ def built(
 
     Raises:
         InputFault: if the repository does not compile.
-        MachineFault: if the repository must be compiled but there is no sandbox.
+        MachineFault: if the cache lacks the classes and there is no sandbox, or the sandbox lacks a program or failed.
     """
     environment = sources(tests, tree)
     key = [environment.digest, where.main, where.test, where.compiling()]
@@ -160,7 +160,7 @@ def built(
         return stored
     if sandbox is None:
         raise MachineFault(
-            "the cache lacks the repository's classes", where=str(folder), cure="name a sandbox to compile them"
+            "the cache lacks the repository's classes", where=str(folder), cure="name a sandbox with --sandbox"
         )
     report("compiling the repository and its tests")
     outcome = _compile(where, environment, sandbox, report)

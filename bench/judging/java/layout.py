@@ -143,7 +143,7 @@ class Poms:
         self._of = {folder: pom for folder, pom in poms.items() if pom is not None}
 
     def setting(self, folder: str, *names: str) -> str:
-        """Return the first of these settings that a module or an enclosing folder defines; empty if none is defined."""
+        """Return the value of the first of `names` that a module or an enclosing folder sets; empty if none is set."""
         value = next(filter(None, (self._setting(folder, name) for name in names)), "")
         for _ in range(_DEPTH):
             value = _PLACEHOLDER.sub(lambda match: self._setting(folder, match.group(1)), _BASE.sub("", value))

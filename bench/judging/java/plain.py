@@ -32,7 +32,7 @@ def words(tree: Mapping[str, bytes]) -> frozenset[str]:
 
 
 def remarks(known: frozenset[str], text: str, reference: str = "") -> tuple[str, ...]:
-    """Describe each kind of unusual code in a completion, with its first line. Code in `reference` is allowed."""
+    """Describe each kind of unusual code in a completion, with its first line. Kinds in `reference` are left out."""
     usual = {reason for _, reason in _read(known, reference)} if reference else set()
     found: dict[str, int] = {}
     for line, reason in sorted(_read(known, text)):

@@ -117,7 +117,7 @@ def _shallow_blocks(lines: list[str], away: str) -> set[int]:
 
 
 def blank(head: str) -> str:
-    """Return a method that does nothing and compiles. `head` is the method's text up to and including the brace.
+    """Return a method that does nothing and compiles. `head` is the method's text through its opening brace.
 
     Raises:
         InputFault: if `head` is not a method's head.

@@ -32,14 +32,14 @@ COVERAGE = "coverage>=7.10,<8"
 CPU_SECONDS = 20
 """Maximum processor seconds for a judgement. Selected tests are few and fast, so only endless loops need more."""
 TRIAL_SECONDS = 8
-"""Maximum processor seconds for one phase of a test in a trial run. Usable tests need at most half of that."""
+"""Maximum processor seconds for one phase of a test in a `trial` job. Usable tests need less than half of that."""
 TRIAL_TOGETHER = 60
-"""Maximum processor seconds for a trial run. Tests that the run does not reach count as passed."""
+"""Maximum processor seconds for a `trial` job. Tests that the job does not reach count as passed."""
 IDLE_SECONDS = 20.0
-"""Maximum seconds that a test in a trial run may wait. A test that waits longer ends the run."""
+"""Maximum seconds that a test in a `trial` job may wait. A test that waits longer ends the job."""
 SECONDS = 120.0
 TRIAL_WALL = 900.0
-"""Wall-clock limit of a trial run in seconds. It is long because the machine may be busy."""
+"""Wall-clock limit of a `trial` job in seconds. It is long because the machine may be busy."""
 LIMITS = Limits(memory=1024 * MIB, disk=128 * MIB, file_bytes=64 * MIB, processes=128)
 PACKAGE = "ctxbench_pytest"
 RUN, COVER, COMPILE = f"{PACKAGE}:run_tests", f"{PACKAGE}:cover", f"{PACKAGE}:compiled"
@@ -165,7 +165,7 @@ class PythonSuite:
         return replace(job, action=action, seconds=TRIAL_WALL)
 
     def failing(self, reference: Reference, outcome: Outcome) -> frozenset[str] | None:
-        """Return the reference's tests that detected a fault in a job that `trial` created; None if unknown."""
+        """Return the reference's tests that detected a fault in a job from `trial`; None without a usable report."""
         return failing(reference.tests, outcome)
 
 

@@ -31,7 +31,7 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
 
 
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
-    """Return the tests that detected a fault; None if unknown.
+    """Return the tests that detected a fault; None without a usable report.
 
     If the run was cut short, tests that did not run detected nothing. The interrupted test counts as detecting a
     fault, unless the run reached its total processor limit.

@@ -45,7 +45,7 @@ class RunReport:
     exit: int | None
     signal: int | None
     changed: tuple[str, ...] = ()
-    """Files in the repository that the tests wrote to."""
+    """Up to five of the repository's files that changed during the run."""
     collected: tuple[int, ...] = ()
     collections: int = 0
     broken: tuple[tuple[str, str], ...] = ()
@@ -53,7 +53,7 @@ class RunReport:
     loaded: bool | None = None
     altered: tuple[str, ...] = ()
     end: int | None = None
-    """pytest's exit status; None if the tests did not finish."""
+    """pytest's exit status, reported after the tests; None if the tests did not finish."""
 
 
 def read_run(result: object) -> RunReport:
@@ -163,7 +163,7 @@ class Covered:
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
     """Tests that ran each line, as sorted indexes into `tests`, by path and 0-based line."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
-    """Test modules whose import ran each line, by path and 0-based line; "" for an earlier run."""
+    """Test modules whose import ran each line, by path and 0-based line; "" if it ran before them all."""
     causes: Mapping[str, str] = field(default_factory=dict)
     """Last line of the error of each failed test, by test id, if known."""
 
@@ -200,7 +200,7 @@ def read_coverage(result: object) -> Covered:
 
 
 def failure_causes(output: str, failed: Collection[str]) -> dict[str, str]:
-    """Return the last line of each failed test's error, from pytest's output with short tracebacks."""
+    """Return the last line of failed tests' errors, by test id, from pytest's output with short tracebacks."""
     by_title: dict[str, str] = {}
     title = ""
     for line in output.splitlines():

@@ -24,7 +24,7 @@ COMMENT_OR_LITERAL = (
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)|"(?:\\.|[^"\\\n])*(?:"|\Z)'
     r"|'(?:\\[^\n]?[^'\n]*|[^'\\\n])(?:'|\Z)|//(?P<comment>[^\n]*)|(?P<remark>/\*.*?(?:\*/|\Z))"
 )
-"""Matches a string, character or comment (groups: ``comment`` after ``//``, ``remark``: a block). Needs `re.DOTALL`."""
+"""Matches a string, character or comment. Groups: ``comment`` (after ``//``), ``remark`` (block). Needs `re.DOTALL`."""
 _SKIPPED = re.compile(COMMENT_OR_LITERAL, re.DOTALL)
 _PROPERTIES = re.compile(r"<(project\.build\.sourceEncoding|encoding)>\s*([^<\s]+)\s*</\1>")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -89,7 +89,7 @@ class Java(Language):
         return read
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether CoderEval left a file, ``<File>_<method>.java`` with a `main`, next to ``<File>.java``."""
+        """Return whether CoderEval left the file: ``<File>_<method>.java`` with a `main`, beside ``<File>.java``."""
         stem, _, suffix = name.rpartition(".")
         # Check the name first: reading the text of every file would take a third of the time for a snapshot.
         if suffix != "java" or "_" not in stem or _MAIN.search(text) is None:
@@ -106,7 +106,7 @@ class Java(Language):
         return outline(text)
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield the definitions that a Java file imports."""
+        """Yield the definitions that a Java file imports, whatever the `line`. Some may not exist."""
         from ctxbench.bench.languages.java.uses import referred
 
         return referred(path, texts)
@@ -145,7 +145,7 @@ class Java(Language):
 
 
 def declared_encoding(folder: Path, root: Path) -> str:
-    """Return the encoding that the nearest ``pom.xml`` in or above a folder declares; empty if none declares one."""
+    """Return the encoding that the nearest ``pom.xml`` declares, from a folder up to `root`; empty if none does."""
     for place in (folder, *folder.parents):
         pom = place / "pom.xml"
         if pom.is_file() and not pom.is_symlink():

@@ -18,7 +18,7 @@ _ANNOTATION = re.compile(r"\s*@(?!interface\b)[\w.]+\s*")
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the method, indented as in the file, and whether its braces match (see `AnswerReader.function`)."""
+    """Return the whole method, and whether it looks complete (see `AnswerReader.function`)."""
     if wrapped:
         blocks, before = [answer], ""
     else:
@@ -36,7 +36,7 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
 
 
 def body(text: str) -> str | None:
-    """Return the text between a method's braces; None if the braces do not match."""
+    """Return the text between a method's braces; None if the braces do not match, or code follows them."""
     hidden = _braces(text)
     end, start = _end(hidden, 0), hidden.find("{")
     return None if end is None or hidden[end:].strip() else text[start + 1 : end - 1]

@@ -44,7 +44,7 @@ def takes(function: Function, *, quirks: bool) -> bool:
 
 
 def text(function: Function) -> str:
-    """Return a method's API entry. A class's method without a body ends in two semicolons, as in the released code."""
+    """Return a method's API entry. A class's method without a body ends in two semicolons, as in InferCom's release."""
     end = ";;" if not function.has_body and function.types[-1:] and function.types[-1].kind == "class" else ";"
     return _wrapped(function.types, f"{_stripped(function.header)}{end}".splitlines())
 
@@ -97,7 +97,7 @@ def usages(function: Function, path: str, *, quirks: bool) -> Iterator[str]:
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. The paper has no such examples."""
+    """Return the usage examples of a class that declares no constructor. The InferCom paper has no such examples."""
     forms = _constructor(kind.name, "")
     return forms + (_prefixed(outer.name, forms) if outer is not None and quirks else ())
 
@@ -111,7 +111,7 @@ def _prefixed(outer: str, forms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def class_type(returns: str, *, quirks: bool = False) -> str:
-    """Return the unqualified name of a return type that is a class; empty for primitives, ``void`` and arrays."""
+    """Return the class name of a return type (with `quirks`, as in InferCom's release); empty if it is not a class."""
     bare, before = _ANNOTATIONS.sub("", returns), ""
     while bare != before:
         bare, before = _ARGUMENTS.sub("", bare), bare

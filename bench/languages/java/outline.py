@@ -188,7 +188,7 @@ class MethodParts:
 
 
 def declared(node: Node) -> MethodParts | None:
-    """Return a method's parts; None for a method without a body."""
+    """Return the nodes of a method's declaration and body; None for a method without a body."""
     body = node.child_by_field_name("body")
     if body is None:
         return None
@@ -205,7 +205,7 @@ def _after(node: Node, modifiers: Node) -> Node:
 
 
 def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterator[tuple[Node, tuple[str, ...]]]:
-    """Yield each method in the types below a node, with the names of its classes. Constructors are left out."""
+    """Yield methods, not constructors, in a node and its nested types, each with its types' names, outermost first."""
     for child in node.named_children:
         if child.type == "method_declaration":
             yield child, owners
@@ -218,7 +218,7 @@ def methods(source: Source, node: Node, owners: tuple[str, ...] = ()) -> Iterato
 
 
 def body_start(source: Source, body: Node) -> Cursor:
-    """Return where the body begins: on the line after its brace, unless code follows the brace."""
+    """Return where the body begins: on the line after its brace, or after the brace if text follows on its line."""
     at = after_brace(source, body)
     begin = body.start_byte + 1
     line_after = source.data[begin : source.data.find(b"\n", begin)]
@@ -240,7 +240,7 @@ def after_brace(source: Source, block: Node) -> Cursor:
 
 
 def shares_line(source: Source, parts: MethodParts) -> bool:
-    """Return whether other code, such as an annotation, is on the method's first or last line."""
+    """Return whether other text shares the method's first or last line, or an annotation follows a modifier."""
     before = source.data[source.data.rfind(b"\n", 0, parts.first.start_byte) + 1 : parts.first.start_byte]
     stop = source.data.find(b"\n", parts.node.end_byte)
     after = source.data[parts.node.end_byte : stop if stop >= 0 else len(source.data)]

@@ -67,7 +67,7 @@ _OPEN = frozenset({"interface_declaration", "annotation_type_declaration"})
 
 @dataclass(slots=True)
 class JavaScope:
-    """The scope of a type's body, a method or a lambda."""
+    """The names declared in one scope: a file, a type's body, a method or a lambda."""
 
     parent: JavaScope | None
     values: set[str] = field(default_factory=set)
@@ -75,7 +75,7 @@ class JavaScope:
     types: set[str] = field(default_factory=set)
 
     def declares(self, name: str, role: str) -> bool:
-        """Return whether this scope or an outer one declares `name` as a type, method or value (`role`)."""
+        """Return whether this or an outer scope declares `name` in a `role`. A type's name also counts as a value."""
         scope: JavaScope | None = self
         while scope is not None:
             names = {TYPE: scope.types, METHOD: scope.methods, VALUE: scope.values}[role]

@@ -47,7 +47,7 @@ class ProjectTypes:
                     self._packages.setdefault(file.package, set()).add(java_type.name)
 
     def path(self, item: JavaImport) -> str | None:
-        """Return the file that declares an imported type or an imported member's type; None if outside the project."""
+        """Return the file of an imported type, or of an imported static member's class; None if not in the project."""
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name
         return self._paths.get(owner)
 
@@ -56,7 +56,7 @@ class ProjectTypes:
         return JavaTarget("class", qualified) if qualified in self._types else None
 
     def member(self, owner: str, name: str, *, static: bool = False) -> JavaTarget | None:
-        """Return a class's nested type, field or method by name; None if the class has no such member."""
+        """Return a class's member by name: nested type, or field or method (static if `static`); None if missing."""
         nested = self.type(_join(owner, name))
         if nested is not None:
             return nested
@@ -194,7 +194,7 @@ _WORD = re.compile(r"\w+")
 
 
 def referred(path: str, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
-    """Yield the types that a file imports (see `bench.languages.base.Language.referred`)."""
+    """Yield the types that a file imports or may import by wildcard (see `bench.languages.base.Language.referred`)."""
     words = frozenset(_WORD.findall(texts[path]))
     for item in analyse(path, texts[path]).imports:
         owner = item.name.rpartition(".")[0] if item.static and not item.wildcard else item.name

@@ -28,7 +28,7 @@ _PREFIX = r"(?i:[rbuft]|[bft]r|r[bft])?"
 
 
 class Python(Language):
-    """Python, as tree-sitter's newest grammar and the running interpreter parse it."""
+    """Python, as its tree-sitter grammar and the running interpreter parse it."""
 
     label = "Python"
     suffix = ".py"
@@ -58,7 +58,7 @@ class Python(Language):
         return resolve(files)
 
     def parses(self, text: str) -> bool:
-        """Return whether the running Python can parse a text. The grammar also accepts some Python 2."""
+        """Return whether the running Python can parse a text. The tree-sitter grammar also accepts some Python 2."""
         from ctxbench.bench.languages.python import asts
 
         return asts.parse(text) is not None
@@ -68,7 +68,7 @@ class Python(Language):
         return lambda raw, _: decode(raw, declared_encoding(raw))
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether CoderEval's harness left a file. Such a file is a copy that contains the solution."""
+        """Return whether a file is, by its name, a copy with the solution that CoderEval's harness left."""
         stem, dot, suffix = name.rpartition(".")
         _, mark, digits = stem.rpartition("_passk_validte")
         return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())
@@ -90,7 +90,7 @@ class Python(Language):
         return PythonProject(texts)
 
     def referred(self, path: str, line: int, texts: Mapping[str, str]) -> Iterable[DefinitionName]:
-        """Yield the definitions that a Python file refers to, up to a 0-based line."""
+        """Yield the definitions that a Python file's imports, and its names up to a 0-based line, refer to."""
         from ctxbench.bench.languages.python.members import referred
 
         return referred(path, line, texts)
@@ -129,7 +129,7 @@ class Python(Language):
 
 
 def declared_encoding(raw: bytes) -> str | None:
-    """Return the encoding that a Python file declares (PEP 263); None if Python does not know the encoding."""
+    """Return a Python file's encoding: as declared (PEP 263), or UTF-8; None if Python cannot determine it."""
     try:
         return tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
     except SyntaxError:

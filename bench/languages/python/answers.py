@@ -18,7 +18,7 @@ _ACTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
 
 
 def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
-    """Return the function, indented as in the file, and whether its syntax is valid (see `AnswerReader.function`)."""
+    """Return the whole function, and whether its syntax is valid (see `AnswerReader.function`)."""
     if not wrapped:
         readers = (_continuation, _moved) if _is_deeper(head, answer) else (_moved, _continuation)
         for reader in readers:
@@ -41,7 +41,7 @@ def function(head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]
 
 
 def body(text: str) -> str | None:
-    """Return a function's statements without its docstring; None if the text is not one function."""
+    """Return a function's statements without its docstring; None if the text is not exactly one function."""
     parsed = only_function(text)
     if parsed is None:
         return None
@@ -214,7 +214,7 @@ def _unparsed(head: FunctionHead, code: str, *, first: bool) -> str:
 
 
 def cuts(function_head: FunctionHead, text: str) -> Iterator[str]:
-    """Yield the text up to each line that may follow the function, then the whole text; at most `_MOST` texts."""
+    """Yield the text up to each line that may follow the function, then the whole text; at most 50 texts."""
     lines = text.split("\n")
     head = function_head.head.count("\n")
     tried = 0

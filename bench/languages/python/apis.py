@@ -45,7 +45,7 @@ def takes(function: Function, *, quirks: bool) -> bool:
 
 
 def text(function: Function) -> str:
-    """Return a function's API entry. A line of spaces precedes a method without decorators, as in the released code."""
+    """Return a function's API entry. As in InferCom's release, a line of spaces precedes an undecorated method."""
     signature = f"def {function.name}({function.parameters_text})"
     if function.returns:
         signature += f" -> {function.returns}"
@@ -96,7 +96,7 @@ def _arguments(function: Function, quirks: bool) -> Iterator[str]:
 
 
 def constructor_usages(kind: Type, outer: Type | None, *, quirks: bool) -> tuple[str, ...]:
-    """Return the usage examples of a class that declares no constructor. The paper has no such examples."""
+    """Return the usage examples of a class that declares no constructor. The InferCom paper has no such examples."""
     return f"{kind.name}()", f"{snake(kind.name)} = {kind.name}()"
 
 

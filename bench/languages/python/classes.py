@@ -183,7 +183,7 @@ class Hierarchy:
         return self._modules.get(module)
 
     def members(self, path: str, name: str) -> Members | None:
-        """Return a class's own and inherited members; None if uncertain."""
+        """Return the names of a class's own and inherited members; None if some may be unknown."""
         key = (path, name)
         if key not in self._members:
             self._members[key] = None  # ends cycles of bases
@@ -192,7 +192,7 @@ class Hierarchy:
         return self._members[key]
 
     def with_bases(self, path: str, definition: Class) -> Members | None:
-        """Return the own and inherited members of a class in file `path`; None if uncertain."""
+        """Return the names of a class's own and inherited members; None if some may be unknown."""
         if definition.dynamic:
             return None
         names = definition.members | (inherited("builtins", "object") or frozenset())
@@ -204,7 +204,7 @@ class Hierarchy:
         return names
 
     def of_self(self, path: str, definition: Class) -> Members | None:
-        """Return the members that `self` may have in a class, including members of subclasses; None if uncertain."""
+        """Return the members that `self` may have in a class, also from subclasses; None if some may be unknown."""
         if definition.name.endswith("Mixin"):
             return None
         names = self.with_bases(path, definition)
@@ -267,7 +267,7 @@ _ENUM = frozenset({"name", "value", "_name_", "_value_"})
 
 @functools.cache
 def inherited(module: str, name: str) -> frozenset[str] | None:
-    """Return the members of a standard-library class; None if uncertain."""
+    """Return the names of a standard-library class's members; None if the class is not among the few known."""
     if module in ("typing", "typing_extensions") and name in _TYPING:
         return frozenset()
     if module not in _MODULES:

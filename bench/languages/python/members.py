@@ -31,7 +31,7 @@ _BUILT = re.compile(r"_.*|.*_pb2(_grpc)?|version")
 
 
 class ProjectFiles(Mapping[str, PythonFile]):
-    """Facts about all files, computed when needed, without the names that the files read."""
+    """Facts about a project's files by path, computed when needed, without the names that the files read."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts, self._facts = texts, dict[str, PythonFile]()
@@ -61,9 +61,9 @@ class _Code:
 
 
 class PythonProject:
-    """Finds the names of a Python project that code reads.
+    """Finds a Python project's names in code, and whether the project defines them.
 
-    Special names (``__name__``) and attributes that other code of the project assigns are never checked.
+    Special names (``__name__``), and attributes that any code of the project assigns, are never reported as undefined.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
@@ -78,7 +78,7 @@ class PythonProject:
         self._assigned: dict[str, bool] = {}
 
     def readings(self, path: str, code: str, *, start: tuple[int, int] = (0, 0)) -> tuple[ProjectReading, ...]:
-        """Return the project's names that `code` reads from `start` on, in line order."""
+        """Return the places from `start` on where `code` reads a name of the project, in line and column order."""
         source = Source(code, PYTHON)
         read = _Code(path, source, Reader(source), read_classes(source))
         loads = [load for load in read.reader.loads if load.node.start_point[0] >= start[0]]
@@ -225,7 +225,7 @@ _WORD = re.compile(r"\w+")
 
 
 def referred(path: str, line: int, texts: Mapping[str, str]) -> Iterator[DefinitionName]:
-    """Yield the definitions that a file's imports, and its names up to a line, refer to. Types are not inferred."""
+    """Yield the definitions that a file's imports, and names up to a 0-based line, refer to. Types are not inferred."""
     files = ProjectFiles(texts)
     file = analyse(path, texts[path])
     # Imports distinguish a namespace package from a source root; only the target's own imports are considered.

@@ -23,7 +23,7 @@ class ImportedName:
     member: str | None
     """The name in the module; None for ``import module``."""
     dotted: bool
-    """Whether the statement is ``import a.b.c`` without ``as``, so that code reads ``a.b.c``."""
+    """Whether the statement is ``import a`` or ``import a.b.c`` without ``as``, so that code spells the whole name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class PythonFile(FileFacts):
     imported: Mapping[str, tuple[int, ...]]
     """Indices into `imports` for each name that imports bind at module level."""
     exported: tuple[str, ...] | None
-    """``__all__`` if it is a plain list of strings; otherwise None."""
+    """Names in ``__all__`` if it consists of literal strings; None if it is missing or computed."""
     dynamic: bool
     """Whether the module defines ``__getattr__``, which can create names."""
 
@@ -93,7 +93,7 @@ unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg
 zipapp zipfile zipimport zlib zoneinfo
 """
 STANDARD = frozenset(_NAMES.split())
-"""Top-level modules of Python 3.11's standard library. Published sets were built with this list."""
+"""Top-level modules of Python 3.11's standard library. Published sample sets were built with this list."""
 
 
 _ASIDE = frozenset({"test", "tests", "testing", "testdata", "fixtures", "doc", "docs", "example", "examples"})
@@ -133,7 +133,7 @@ class ModuleIndex:
         return root
 
     def relative(self, path: str, level: int, module: str) -> str | None:
-        """Return the place that ``from <level dots><module> import …`` in `path` names; None if there is no place."""
+        """Return the file or folder that ``from <level dots><module> import …`` in `path` names; None if missing."""
         folder = dirname(path)
         for _ in range(level - 1):
             if not folder:
@@ -144,7 +144,7 @@ class ModuleIndex:
         return _join(folder, _INIT) if self._is_package(folder) else folder
 
     def absolute(self, path: str, module: str) -> str | None:
-        """Return the place of a module that `path` imports absolutely; None if outside the repository."""
+        """Return the file or folder of a module that `path` imports absolutely; None if outside the repository."""
         if not module or module.partition(".")[0] in _STANDARD:
             return None
         for root in dict.fromkeys([self._own[path], dirname(path), *self._roots]):
@@ -182,13 +182,13 @@ class ModuleIndex:
         return inner if inner in self._folders else None
 
     def submodule(self, place: str, name: str) -> str | None:
-        """Return the place of a package's submodule; None if the package has no such submodule."""
+        """Return the file or folder of a package's submodule; None if the package has no such submodule."""
         if basename(place) == _INIT:
             return self._child(dirname(place), name)
         return None if place.endswith(".py") else self._child(place, name)
 
     def name(self, place: str) -> str:
-        """Return a place's dotted name, relative to the longest root folder that contains the place."""
+        """Return the dotted module name of a file or folder, relative to the folder where absolute imports start."""
         stem = dirname(place) if basename(place) == _INIT else place.removesuffix(".py")
         root = self._own.get(place, "")
         if place not in self._own or not self._is_package(dirname(place)):
@@ -237,7 +237,7 @@ class Exports:
         self._public: dict[str, frozenset[str]] = {}
 
     def place(self, path: str, item: ImportedName | StarImport) -> str | None:
-        """Return the place of the module that an import in `path` names; None if outside the repository."""
+        """Return the file or folder of the module that an import in `path` names; None if outside the repository."""
         if item.level:
             return self.index.relative(path, item.level, item.module)
         return self.index.absolute(path, item.module)
@@ -262,7 +262,7 @@ class Exports:
         return target
 
     def member(self, place: str, name: str) -> PythonTarget | None:
-        """Return the target of `name` in the module at `place`; None if the module has no such name."""
+        """Return the target of `name` in the module at `place`, possibly `OUTSIDE`; None if there is no such name."""
         key = (place, name)
         if key not in self._members:
             self._members[key] = None  # ends cycles of imports

@@ -31,7 +31,7 @@ class PythonScope:
     nonlocals: set[str] = field(default_factory=set)
 
     def store(self, name: str, position: int, *, plain: bool, kind: str = "variable") -> None:
-        """Record that something other than an import binds the name at `position`."""
+        """Record that something other than an import binds the name at `position`, conditionally if not `plain`."""
         if name in self.outside:
             self.module().stores.setdefault(name, []).append(-1)
             return
@@ -49,7 +49,7 @@ class PythonScope:
         return scope
 
     def find(self, name: str, position: int) -> tuple[int, ...] | None:
-        """Return the imports that `name` may refer to; empty if something else binds the name, None if nothing does."""
+        """Return indices of the imports that `name` may refer to; empty if bound otherwise, None if it is unbound."""
         scope = self.binder(name)
         if scope is None:
             return None
@@ -71,7 +71,7 @@ class PythonScope:
         return None
 
     def imports_at(self, name: str, position: int, *, nested: bool) -> tuple[int, ...]:
-        """Return this scope's imports that may bind `name` at `position`; empty if another binding hides them."""
+        """Return the indices of imports that may bind `name` at `position` (if `nested`, anywhere); may be empty."""
         imports = self.imports[name]
         before = [place for place, _ in imports if nested or place < position]
         if not before:

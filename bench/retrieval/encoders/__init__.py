@@ -56,7 +56,7 @@ _LOCK = threading.RLock()
 
 
 def encoder(name: str, *, shorthand: Shorthand | None = None) -> Callable[[F], F]:
-    """Register a factory as the encoder `name`.
+    """Return a decorator that registers a factory as the encoder `name`.
 
     Args:
         shorthand: short spelling, ``name:TEXT``.

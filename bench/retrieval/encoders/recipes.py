@@ -1,6 +1,6 @@
 """Recipes that turn published models into encoders.
 
-Where the papers state only a name, ctxbench chose:
+Where the ICL-strategies and InferCom papers state only a name, ctxbench chose:
 
 - `codet5p-110m` (ICL-strategies): the ``-embedding`` checkpoint.
 - `unixcoder` (both papers): the ``<encoder-only>`` mode and the mean, as in InferCom's later release.
@@ -59,7 +59,7 @@ def framed(tokens: Sequence[int], first: Sequence[int], last: Sequence[int], lim
 
 
 def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Group texts into batches of at most `most` texts of equal length, so that nothing is padded."""
+    """Return texts' indices in batches of at most `most` texts of equal length, so that nothing is padded."""
     groups: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
         if not groups or len(groups[-1]) == most or lengths[groups[-1][0]] != lengths[at]:
@@ -228,7 +228,7 @@ def unixcoder(
     batch: BatchSize = 1,
     pooling: Literal["mean", "first"] = "mean",
 ) -> RecipeEncoder:
-    """UniXcoder base in encoder-only mode: 512 tokens, mean of the vectors (768 numbers); used by both papers.
+    """UniXcoder base in encoder-only mode: 512 tokens, mean (768 numbers); ICL-strategies and InferCom papers.
 
     Args:
         path: the model's folder; empty: the hub's cache on this machine.

@@ -88,7 +88,7 @@ def _deciding(folder: Path) -> list[Path]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files with weights, sorted; empty if the folder has none."""
+    """Return a folder's ``.safetensors`` files or, without any, its ``.bin`` files, sorted."""
     for suffix in WEIGHTS:
         if files := sorted(folder.glob(f"*{suffix}")):
             return files

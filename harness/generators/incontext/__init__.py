@@ -38,7 +38,7 @@ def weights_path(language: Language) -> Path:
 
 @functools.cache
 def trained_model(language: Language) -> CopyModel:
-    """Return the copy model of a language, loaded once per process."""
+    """Return the copy model of a language, loaded once per process; raises `InputFault` if there is none."""
     from ctxbench.harness.generators.incontext.model import CopyModel  # noqa: PLC0415 - numpy
 
     path = weights_path(language)
@@ -110,6 +110,7 @@ class InContext(Generator):
         """Complete the line or the function body at each prompt's cursor, in order.
 
         Raises:
+            InputFault: if there is no copy model of a request's language.
             MachineFault: if a worker process was lost.
         """
         return self._map(_answer, requests, 2)
@@ -118,19 +119,21 @@ class InContext(Generator):
         """Return minus log2 of the probability of each text and a newline after its prompt.
 
         Raises:
+            InputFault: if there is no copy model of the language.
             MachineFault: if a worker process was lost.
         """
         jobs = [_Price(prompt, text, language) for prompt, text in zip(prompts, texts, strict=True)]
         return self._map(_price, jobs, 4)
 
     def knows(self, language: Language) -> bool:
-        """Return whether the package contains weights for a language."""
+        """Return whether ctxbench contains weights for a language."""
         return weights_path(language).is_file()
 
     def wake(self, language: Language) -> None:
         """Start the worker processes, and load a language's weights in each.
 
         Raises:
+            InputFault: if there is no copy model of the language.
             MachineFault: if a worker process was lost.
         """
         # Several jobs per worker: while one worker loads, idle workers take the next jobs.

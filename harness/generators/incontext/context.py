@@ -48,7 +48,7 @@ class CodeLayout:
 
 
 class Lexicon:
-    """A numbering of one language's tokens: first the prior's, then others as they appear. Callers must hold `lock`."""
+    """Numbers of one language's tokens: first the prior's, then others as they appear. Hold `lock` to add tokens."""
 
     def __init__(self, static: Mapping[str, int]) -> None:
         self.lock = threading.Lock()
@@ -137,7 +137,7 @@ class Lexicon:
 
 @functools.lru_cache(1 << 14)
 def content_words(text: str) -> frozenset[str]:
-    """Return the sub-words of at least two letters in a name or string, in lower case and without a plural s."""
+    """Return a name's or string's sub-words of two or more letters, in lower case and without final ``s``."""
     if not (text[:1].isalpha() or text[:1] in "_\"'"):
         return frozenset()
     return frozenset(word.lower().rstrip("s") or "s" for word in words(text[:80]) if len(word) > 1 and word.isalpha())
@@ -157,12 +157,12 @@ class TokenPoint:
     frame: Frame
     recent: tuple[Token, ...]
     exact: Ints
-    """Number of tokens before each source position that equal the last tokens before this point."""
+    """Number of tokens (up to `MATCH_LIMIT`) before each source position that equal the last ones before this point."""
     loose: Ints
     """Like `exact`, but names, numbers, strings and indentations are compared only by class."""
     used: tuple[int, ...]
     written: tuple[str, ...] = ()
-    """Names, numbers and strings generated after the cursor, which have no source position."""
+    """The latest names, numbers and strings generated after the cursor, which have no source position."""
 
 
 class TokenContext:

@@ -157,7 +157,7 @@ class BodyShape:
     """The open blocks and the current line of a Python body, which limit the next lines."""
 
     widths: tuple[int, ...] = ()
-    """Indentations of the open blocks, outermost first, without the block of the function itself."""
+    """Indentation in columns of each open block, outermost first."""
     opens: bool = False
     """Whether the last line ended with a colon, so a block must follow."""
     first: str = ""
@@ -166,7 +166,7 @@ class BodyShape:
     """Whether the current line has a colon outside brackets."""
 
     def indents(self, width: int, base: int) -> bool:
-        """Return whether a line may be indented by `width`. A width up to `base` ends the body."""
+        """Return whether the next line may be indented by `width` columns. A width up to `base` ends the body."""
         if self.opens:
             return width > self.widths[-1]
         return not self.widths or width <= base or width in self.widths
@@ -178,7 +178,7 @@ class BodyShape:
         return self.colon or self.first not in _BOUND
 
     def indented(self, width: int) -> BodyShape:
-        """Return the shape after a line is indented by `width`."""
+        """Return the shape after a line is indented by `width` columns."""
         return replace(self, widths=(*(outer for outer in self.widths if outer < width), width), opens=False)
 
     def grown(self, text: str, *, bracketed: bool) -> BodyShape:

@@ -1,4 +1,4 @@
-"""Features of the copy model's candidates. A feature assigns each source position a case. Each case has a weight."""
+"""Features of the copy model's candidates. Each gives every source position a case number, which has a weight."""
 
 from __future__ import annotations
 
@@ -58,29 +58,29 @@ def indentation_state(p: TokenPoint) -> object:
 
 
 def matched(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how many tokens before each position match those before the point, and the position's prompt region."""
+    """Classify positions by the exact match length with the point (binned) and by prompt region."""
     return MATCH[p.exact] * 4 + c.region
 
 
 def loose(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how many tokens before each position match those before the point, as in `TokenPoint.loose`."""
+    """Classify positions by loose match length with the point (binned), exact match length (up to 2), and region."""
     return (LOOSE[p.loose] * 3 + np.minimum(p.exact, 2)) * 4 + c.region
 
 
 def recent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return which of the three tokens before each position match those before the point."""
+    """Classify positions by which of 3 preceding tokens match the point's, and the class of the point's last token."""
     bits = sum((c.before[k + 1] == id_before(c, p, k)).astype(np.int32) << k for k in range(3))
     return bits + 8 * token_before(p, 0).kind
 
 
 def kinds(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the classes of each candidate and of the last token before the point."""
+    """Classify positions by token class, the point's last token class, and whether they follow an equal token."""
     same = (c.before[1] == id_before(c, p, 0)).astype(np.int32)
     return (c.kind * _KINDS + token_before(p, 0).kind) * 2 + same
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Return how each candidate's brackets compare with the point's. `same`: which candidates follow the same token."""
+    """Classify positions by how bracket and last token compare with the point's. A given `same` replaces the latter."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -93,36 +93,36 @@ def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
 
 
 def line(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how each candidate's line compares with the point's line: first token, kind and column."""
+    """Classify positions by how their column and their line's first token and kind compare with the point's."""
     first = c.number(p.frame.line[0]) if p.frame.line else 0
     offset = np.minimum(np.abs(c.column - len(p.frame.line)), 3)
     return (c.first == first) + 2 * (c.line_kind == p.frame.line_kind) + 4 * offset
 
 
 def recency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how far each candidate is from the cursor."""
+    """Classify positions by their distance from the cursor, in powers of two, and by prompt region."""
     return np.minimum(np.frexp(c.distance)[1] - 1, 12) * 4 + c.region
 
 
 def frequency(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return how often each candidate occurs in the prompt."""
+    """Classify positions by how often their token occurs in the prompt (binned) and by token type."""
     return _COUNT[np.minimum(c.count, 17)] * 4 + GROUP[c.kind]
 
 
 def latest(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return whether each position is the last one with its token."""
+    """Classify positions by whether they are the last with their token, by prompt region, and by token type."""
     return (c.latest * 4 + c.region) * 4 + GROUP[c.kind]
 
 
 def named(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how each candidate relates to the second last token before the point, as in ``cart = Cart``."""
+    """Classify positions by likeness to the second last token (as in ``cart = Cart``), the last one, and token type."""
     other = token_before(p, 1).text
     relation = c.shares(other)[c.id].astype(np.int32) + (c.id == c.number(other))
     return (AFTER.get(token_before(p, 0).text, 4) * 3 + relation) * 4 + GROUP[c.kind]
 
 
 def arguments(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether each candidate already occurs in the point's bracket, and whether it begins a keyword argument."""
+    """Classify positions by four facts: token already in the bracket, keyword argument, ``(`` bracket, name."""
     frame = p.frame
     flags = np.zeros(c.size, bool)
     if frame.stack:
@@ -133,19 +133,19 @@ def arguments(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def used(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether each candidate already occurs on the point's line."""
+    """Classify positions by whether their token is already on the point's line, and by token type."""
     flags = np.zeros(c.size, bool)
     flags[[n for n in p.used if n >= 0]] = True
     return flags[c.id] * 4 + GROUP[c.kind]
 
 
 def line_kinds(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the kinds of each candidate's line and of the point's line."""
+    """Classify positions by the kind of their line, the kind of the point's line, and token type."""
     return (c.line_kind * LINE_KINDS + p.frame.line_kind) * 4 + GROUP[c.kind]
 
 
 def indent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return how each candidate's indentation compares with that of the line above the point."""
+    """Classify indentations at the start of a line by comparison with the line above; all other cases are 0."""
     frame = p.frame
     if token_before(p, 0).kind is not TokenClass.NEWLINE:
         return np.zeros(len(c.id), np.int32)
@@ -160,13 +160,13 @@ def indent(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def scope(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether each position is in the same function as the point."""
+    """Classify positions by being in the point's function, being on a declaration's line, and token type."""
     same = (c.function == p.frame.function) & (c.region == 0)
     return (same + 2 * (c.line_kind == 2)) * 4 + GROUP[c.kind]
 
 
 def callee(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return whether each candidate shares a sub-word with the point's callee, and with the first token of the line."""
+    """Classify positions by sub-words shared with the callee and with the line's first token, and by the last token."""
     frame = p.frame
     callee = c.shares(frame.callee)[c.id] if frame.callee else np.zeros(len(c.id), bool)
     first = c.shares(frame.line[0])[c.id] if frame.line else np.zeros(len(c.id), bool)
@@ -174,7 +174,7 @@ def callee(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def dot(c: TokenContext, p: TokenPoint) -> Cases:
-    """For a point after a dot, return whether each candidate follows a dot and the same or a similar receiver."""
+    """For a point after a dot, classify positions: no dot before, or a different, similar or equal receiver."""
     if token_before(p, 0).text != ".":
         return np.zeros(len(c.id), np.int32)
     receiver = token_before(p, 1).text
@@ -183,23 +183,23 @@ def dot(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def following(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the class of the token after each candidate."""
+    """Classify positions by the class of the next token, the class of the point's last token, and token type."""
     return (NEXT[c.next_kind] * _KINDS + token_before(p, 0).kind) * 4 + GROUP[c.kind]
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Return whether each candidate occurs never, once or more often in the file up to the cursor."""
+    """Classify positions by their token's count in the file (up to 2), prompt region, token type, and next class."""
     return ((c.infile_count * 4 + c.region) * 4 + GROUP[c.kind]) * 4 + NEXT[c.next_kind]
 
 
 def regions(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the region of the prompt that contains each position, with the position's match length."""
+    """Classify positions by match length (up to 2), prompt region, token type, and the point's last token class."""
     after = token_before(p, 0).kind
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + GROUP[c.kind]) * _KINDS + after
 
 
 def contexts(c: TokenContext, p: TokenPoint) -> Cases:
-    """Return the classes of the tokens before each candidate and before the point."""
+    """Classify positions by the class of the preceding token, the class of the point's last token, and token type."""
     return (c.kind_before * _KINDS + token_before(p, 0).kind) * 4 + GROUP[c.kind]
 
 
@@ -235,7 +235,7 @@ SIZE = _GATES + 3 * sum(GATE_CASES)
 
 
 def indices(c: TokenContext, p: TokenPoint) -> Ints:
-    """Return the indices of the weights of every source position, one row per feature group."""
+    """Return the index of every source position's weight, one row per entry of `GROUPS`."""
     rows = np.empty((len(GROUPS), len(c.id)), np.int64)
     for row, ((group, _, depends), start) in enumerate(zip(GROUPS, _STARTS, strict=False)):
         if depends is None:
@@ -261,6 +261,6 @@ def gates(p: TokenPoint) -> npt.NDArray[np.int64]:
 
 
 def impossible(c: TokenContext) -> Bools:
-    """Return which positions cannot be copied: the edge tokens between code sections."""
+    """Return, for each position, whether it is an edge token before a code section, which cannot be copied."""
     edges: Bools = np.equal(c.kind, TokenClass.EDGE)
     return edges

@@ -1,7 +1,7 @@
 """Splits Python or Java text into tokens, joins them, and tracks brackets, lines and indentation.
 
-A token includes the whitespace before it on its line, so all tokens joined equal the text. No token spans lines:
-a triple quote is a separate token, so truncated code can be split too.
+A token includes the whitespace before it on its line, so the tokens and the final whitespace, joined, equal the text.
+No token spans lines: a triple quote can be a token by itself, so truncated code can be split too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TokenClass(IntEnum):
     NEWLINE = 1
     INDENT = 2
     NAME = 3
-    """An identifier whose first letter is in lower case."""
+    """An identifier that does not begin with a capital after its leading underscores."""
     TYPE = 4
     """An identifier that begins with a capital and has lower-case letters, or a single capital; usually a class."""
     CONSTANT = 5
@@ -173,7 +173,7 @@ class CodeLine:
 
 
 def is_bare(token: Token) -> bool:
-    """Return whether a token is only a triple quote."""
+    """Return whether a token is only a triple quote, with or without a prefix such as ``r``."""
     return token.kind is TokenClass.STRING and len(token.text) <= 5 and token.text[-3:] in ('"""', "'''")
 
 
@@ -252,7 +252,7 @@ class Bracket(NamedTuple):
     callee: str
     """The token before the bracket; empty if that token cannot be called."""
     slot: int
-    """Number of commas since the bracket was opened."""
+    """Number of commas directly inside the bracket so far."""
     tokens: tuple[str, ...]
     indent: str
 
@@ -262,15 +262,15 @@ class Frame(NamedTuple):
 
     stack: tuple[Bracket, ...] = ()
     line: tuple[str, ...] = ()
-    """Texts of the tokens so far on this physical line, without the indentation."""
+    """Texts of the tokens so far on this physical line, without the indentation; at most the last 61."""
     indent: str = ""
     ended: str = ""
     began: str = ""
     above: str = ""
-    """Indentation of the previous line."""
+    """Indentation of the previous line that is not blank."""
     last: str = ""
     function: int = 0
-    """Number of functions and classes that begin before the token."""
+    """Number of ``def``, ``class`` and Java lines with an access modifier that begin before the token."""
 
     @property
     def opener(self) -> str:

@@ -35,7 +35,7 @@ _OTHER_BITS = elementary.log2(0x110000)
 
 
 def token_key(token: Token | None, static: Mapping[str, int]) -> int:
-    """Return the number of a token as context: its own number if it is frequent, otherwise the number of its class."""
+    """Return a token's number as context: its own if it is frequent, otherwise that of its class; 0 without a token."""
     if token is None:
         return 0
     number = static.get(token.entry, 0)
@@ -45,7 +45,7 @@ def token_key(token: Token | None, static: Mapping[str, int]) -> int:
 
 
 def context_keys(recent: tuple[Token, ...], opener: str, static: Mapping[str, int]) -> tuple[int, int, int]:
-    """Return the keys of the three contexts before the next token, from the widest to the narrowest."""
+    """Return the keys of the next token's three contexts: bracket; bracket and last token; last two tokens."""
     number = OPENERS.get(opener, 0)
     last = token_key(recent[-1] if recent else None, static)
     earlier = token_key(recent[-2] if len(recent) > 1 else None, static)
@@ -53,7 +53,7 @@ def context_keys(recent: tuple[Token, ...], opener: str, static: Mapping[str, in
 
 
 def code(char: str) -> int:
-    """Return a character's index in the alphabet."""
+    """Return a character's index in the alphabet; `OTHER` if it is not printable ASCII."""
     number = ord(char) - 32
     return number if 0 <= number < END else OTHER
 
@@ -88,7 +88,7 @@ class Prior:
 
     @property
     def lexicon(self) -> Lexicon:
-        """The lexicon of this language's tokens that the process has seen."""
+        """The lexicon of this language's tokens that the process has seen; a full one is replaced by a new one."""
         if self._lexicon.full:
             self._lexicon = Lexicon(self.static)
         return self._lexicon
@@ -161,7 +161,7 @@ def _shares_in_bits(bits: Floats) -> Floats:
 
 
 def vocabulary(subwords: Iterable[tuple[str, ...]]) -> Counter[str]:
-    """Count the words of distinct tokens, and their lower-case forms. The count of the empty word is the total."""
+    """Count distinct tokens' words, and lower-case forms prefixed with a newline. The empty word counts all words."""
     texts = [word for of_token in subwords for word in of_token]
     counts = Counter(texts)
     counts.update(map(_fold, texts))
@@ -179,7 +179,7 @@ DECIMALS = 3
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The probability of each known token as the next token, and of any unseen token."""
+    """The probability of each known token as the next token, and of all unseen tokens together."""
 
     chances: Floats
     unseen: float
@@ -293,7 +293,7 @@ class CopyModel:
         return round(bits, DECIMALS)
 
     def token_bits(self, reading: PromptReading, point: TokenPoint, token: Token) -> float:
-        """Return minus log2 of the probability of one token, summed over all ways to get it."""
+        """Return minus log2 of a token's probability, which is the sum over all ways to produce the token."""
         copied, gates, whole = self._weights_of(reading.context, point)
         gated = gates / whole
         chance = total(copied[reading.context.positions(reading.context.number(token.entry))] / whole)

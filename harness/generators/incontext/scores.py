@@ -58,7 +58,7 @@ class ScoreTables:
         return flat
 
     def gates(self, p: TokenPoint) -> list[int]:
-        """Return the scores of the prior, of spelling a token, and of a repetition."""
+        """Return the scores of the prior, of spelling a token, and of a repetition, in steps of 1 / `QUANTUM`."""
         best = int(f.MATCH[int(p.exact.max(initial=0))])
         kind = p.recent[-1].kind if p.recent else TokenClass.EDGE
         cases = (kind * 9 + best, OPENERS.get(p.frame.opener, 0), p.frame.line_kind)

@@ -33,7 +33,7 @@ class PromptRegion(IntEnum):
 
 
 class Stretch(NamedTuple):
-    """Consecutive lines of code in the prompt, in one region."""
+    """A code section: consecutive lines from one region of the prompt."""
 
     region: PromptRegion
     lines: Sequence[CodeLine]
@@ -147,7 +147,7 @@ def clean(text: str, language: Language, *, whole: bool) -> list[Token]:
 
 
 def cleaned(text: str, language: Language, *, whole: bool) -> list[CodeLine]:
-    """Split code into lines without comments, blank lines and documentation. With `whole`, `text` ends in code."""
+    """Split code into lines without comments, blank lines and documentation. `whole`: `text` ends outside a string."""
     if not language.indented:
         text = _without_java_comments(text)
     lines = code_lines(text, language)
@@ -218,7 +218,7 @@ def _without_blank_lines(lines: Iterable[CodeLine]) -> Iterator[CodeLine]:
 
 
 def call_forms(tokens: Sequence[Token], language: Language) -> list[str]:
-    """Return calls of the functions that `tokens` declare, as whole lines: ``f(a, b)`` for ``def f(a, b)``."""
+    """Return calls of the functions that `tokens` declare, as lines: ``f(a)`` and ``f(a=a)`` for ``def f(a)``."""
     forms = _python(tokens) if language.indented else _java(tokens)
     texts: list[str] = []
     for receiver, name, arguments in forms:

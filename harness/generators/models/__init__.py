@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 
 def folder(name: str) -> Path:
-    """Return the folder of a model for transformers and vLLM. The first call converts the model's file.
+    """Return the folder of a model for transformers and vLLM. The first call converts a model that is a GGUF file.
 
     Raises:
         InputFault: if the model is unknown or not on this machine, transformers cannot read it, or packages are

@@ -31,13 +31,13 @@ def add(path: Path, *, name: str, license_name: str, chat: bool) -> tuple[NamedM
 
     Args:
         path: a GGUF file, a folder that transformers reads, or a TOML file of entries, for which the other arguments
-            are empty.
+            are ignored.
         name: name of the model; empty to derive it from the path.
-        license_name: licence of the weights; empty to read it from the file.
+        license_name: licence of the weights; empty to read it from the file or the folder's README.md.
         chat: whether prompts use the model's chat template.
 
     Raises:
-        InputFault: if the path contains no model, a name is taken, or the licence is unknown.
+        InputFault: if the path contains no model, an entry is invalid, a name is taken, or no licence is stated.
     """
     path, taken = path.expanduser().absolute(), table.names()
     if path.suffix == ".toml":

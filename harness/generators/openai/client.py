@@ -184,7 +184,7 @@ def _message_and_code(text: str) -> tuple[str, str]:
 
 
 def server_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds to wait according to ``retry-after``, which may be a number or a date; 0 without it."""
+    """Return the seconds to wait according to ``retry-after``, which may be a number or a date; 0 without either."""
     words = headers.get("retry-after", "").strip()
     try:
         seconds = float(words)
@@ -227,8 +227,8 @@ class Client:
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or fails permanently.
 
-        A try is repeated after status 429 or 5xx, a failed connection, a timeout, or an incomplete reply. The pauses
-        between tries double.
+        A try is repeated after a temporary status (such as 429 or 5xx), a failed connection, a timeout, or an
+        incomplete reply, at most `retries` times. The pauses between tries double, up to 30 s.
 
         Args:
             read: converts the reply into an answer.
@@ -236,7 +236,7 @@ class Client:
 
         Raises:
             InputFault: if every request would fail, because the key, the model, the address or a setting is wrong.
-            MachineFault: if this request failed, or the client was closed (within a second).
+            MachineFault: if this request failed, or the client was closed.
         """
         body = renamed(body) if self._long else body
         tries = 0

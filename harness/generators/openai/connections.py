@@ -21,11 +21,11 @@ _CONNECT = 10.0
 
 
 class NetworkClosed(Exception):
-    """Raised in every thread that uses the connections during or after `close`."""
+    """Raised by requests that `Connections.close` cancels, and by requests after it."""
 
 
 class TooLarge(Exception):
-    """Raised for a reply with more bytes than allowed."""
+    """Raised for a reply whose body has more bytes than allowed."""
 
 
 class _Loop(asyncio.SelectorEventLoop):
@@ -46,7 +46,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Connections:
-    """Connections to one address for the requests of many threads. An event loop in its own thread sends them."""
+    """Connections to one server for many threads. An event loop in a thread of its own sends the requests."""
 
     def __init__(self, url: str, headers: Mapping[str, str], *, secret: bool, where: str) -> None:
         """Start the loop without opening a connection. With `secret`, a proxy must not read the requests."""
@@ -72,12 +72,12 @@ class Connections:
         self._thread.start()
 
     def exchange(self, path: str, body: bytes, *, seconds: float, largest: int) -> tuple[int, dict[str, str], bytes]:
-        """Send a body, and return the reply's status, headers (names in lower case) and body.
+        """Post a body to a path of the server; return the reply's status, headers (names in lower case) and body.
 
         Raises:
             TimeoutError: if the whole reply takes longer than `seconds`.
             TooLarge: if the reply's body has more than `largest` bytes.
-            NetworkClosed: if the connections were closed.
+            NetworkClosed: if the connections are closed before the reply is complete.
             ValueError: if the reply's body is compressed.
             httpx.TransportError: if the connection or the reply is broken.
         """
@@ -93,7 +93,7 @@ class Connections:
             reply.cancel()
 
     def close(self) -> None:
-        """End all pending requests and close every connection at once, from any thread."""
+        """Cancel all pending requests and close every connection at once. Any thread may call this."""
         with self._lock:
             if self._closed:
                 return
@@ -153,7 +153,7 @@ async def _body(reply: httpx.Response, largest: int) -> bytes:
 
 
 def reason(error: httpx.TransportError) -> str:
-    """Return the operating system's message for an error, or httpx's message."""
+    """Return the operating system's message for an error; without one, httpx's message or the error's class."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno:
@@ -172,5 +172,5 @@ def _proxy(address: SplitResult, secret: bool) -> str | None:
         return None
     proxy = urlsplit(named if "://" in named else f"http://{named}")
     if not proxy.hostname or proxy.port == 0:
-        raise ValueError("the host or the port is missing")
+        raise ValueError("the host is missing, or the port is 0")
     return proxy.geturl()

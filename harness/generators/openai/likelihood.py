@@ -1,8 +1,8 @@
-"""Tokens of a served model: counts prompts with a copy of its tokenizer, and measures texts by log-probabilities.
+"""Counts a served model's tokens with a copy of its tokenizer, and measures texts by the server's log-probabilities.
 
 Prompt and text are sent as one text. The server repeats the tokens with log-probabilities, and those of the text's
-tokens are summed. A token that begins in the prompt (such as a blank before the text's first word) is counted
-completely. All prompts of a sample end equally, so this cancels out in a context gain.
+tokens are summed. A token that begins in the prompt and ends in the text (such as a blank with the text's first word)
+counts as the text's. All prompts of a sample end equally, so this cancels out in a context gain.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ LINE_AHEAD = "#\n"
 
 
 def ends(prompt: str, text: str) -> tuple[str, str]:
-    """Return prompt and text as they are measured. A newline is added to the text, and replaces an empty prompt.
+    """Return prompt and text as they are measured: the text with a final newline, and a newline for an empty prompt.
 
-    The first token has no probability in any model, so the prompt must not be empty.
+    The first token has no probability, so the prompt must not be empty.
     """
     return prompt or "\n", f"{text}\n"
 
 
 def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
-    """Return the body of a request for log-probabilities. The body asks for one new token, as some servers require."""
+    """Return the body of a request that measures a text. It asks for one new token, because some servers require it."""
     fields = {"model": settings.model, "prompt": prompt + text, "max_tokens": 1, "temperature": 0}
     return {**with_extra(fields, settings), "max_tokens": 1, "echo": True, "logprobs": 1}
 
 
 def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> float | None:
-    """Return minus log2 of the probability of the text in a reply.
+    """Return minus log2 of the probability of a text, from the reply to a request of `body`.
 
     Returns:
-        The bits, or None if the very first token, which has no probability in any model, reaches into the text.
+        The bits, or None if the reply's first token has no probability and reaches into the text.
 
     Raises:
         Garbled: if the parts of the reply are inconsistent.
@@ -200,7 +200,7 @@ _CURE = f"set tokenizer= to the {FILE} that was published with the model's weigh
 
 
 def least_tokens(text: str) -> int:
-    """Return a lower bound for a text's number of tokens under any tokenizer. Code usually has nearly twice as many."""
+    """Return a lower bound for a text's tokens under common tokenizers. Code usually has nearly twice as many."""
     return int(len(_PIECE.findall(text.strip())) * _SURE)
 
 
@@ -221,20 +221,23 @@ class Counter:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the tokenizer's hash. Another tokenizer would truncate prompts differently."""
+        """First eight hexadecimal digits of the tokenizer file's SHA-256, a part of the generator's version."""
         return sha256_file(self._file)[:8]
 
     def count(self, request: Request) -> int:
-        """Return the number of tokens of a request's prompt, including the start token and room for a chat template."""
+        """Return a prompt's number of tokens, with special tokens and, for a chat model, 128 for the chat template."""
         encoding = self._tokenizer.encode(utf8(wire.message(request, self._settings)), add_special_tokens=True)
         return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 
     def least(self, text: str) -> int:
-        """Return the minimum number of the text's tokens that the model must read. Templates may strip blanks."""
+        """Return a lower bound for the server's count of a text's tokens. Chat templates may strip blanks."""
         return max(0, len(self._tokenizer.encode(utf8(text), add_special_tokens=False).ids) - _SLACK)
 
     def windows(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:
-        """Yield what the server reads to measure a text, as (prompt, measured text); see `rolling_windows`."""
+        """Yield pairs (prompt, part of the text) that fit the window and together measure the text.
+
+        If prompt and text fit together, this is one pair; see `rolling_windows`.
+        """
         whole = prompt + text
         encoding = self._tokenizer.encode(utf8(whole), add_special_tokens=False)
         # The server adds its special tokens, and generates one token.

@@ -44,19 +44,19 @@ class OpenAISettings:
     timeout: float
     retries: int
     backoff: float
-    """Seconds to wait before the second try. The wait doubles with every further try."""
+    """Maximum seconds to wait before the second try, doubled for each further try; a server may ask for more."""
     window: int
-    """Maximum tokens of prompt and answer; 0 to let the server refuse longer requests."""
+    """Maximum tokens of prompt and answer together; 0 to leave the limit to the server."""
     fim: str
     """Family of the fill-in-the-middle tokens. `AUTO` chooses the family by the model's name."""
     key_env: str
-    """Environment variable that contains the key; empty for no key, or for the default of OpenAI's own service."""
+    """Name of the environment variable with the key; if empty, OpenAI's service uses `OFFICIAL_KEY`, others no key."""
     extra: Mapping[str, Any]
-    """Additional fields of every request's body. None removes a field."""
+    """Additional fields of every request's body. A value of None removes the field."""
     thinking: int = 0
     """Tokens requested for thinking, in addition to those of the answer."""
     whole: bool = True
-    """Whether to accept an answer only if the server's token count shows that the whole prompt was read."""
+    """Whether to refuse an answer if the server's token count is too low for the whole prompt."""
     headers: Mapping[str, str] = field(default_factory=dict)
     tools: bool = False
     """Whether the server accepts ``tools`` with a chat, and answers with ``tool_calls``."""
@@ -65,26 +65,26 @@ class OpenAISettings:
         if self.fim != AUTO:
             family(self.fim, where=_WHERE)
         if self.tools and not self.chat:
-            raise InputFault("tools=on needs a chat model", where=_WHERE, cure="set endpoint=chat")
+            raise InputFault("tools=on needs a chat model", where=_WHERE, cure="set endpoint=chat (for serve: chat=on)")
 
     @property
     def where(self) -> str:
-        """The model and its server, for messages."""
+        """The model's name and its server's address, for error messages."""
         return f"{self.model} at {self.url}"
 
     @property
     def is_openai(self) -> bool:
-        """Whether this is OpenAI's own service."""
+        """Whether the server is OpenAI's own service."""
         return urlsplit(self.url).hostname == _OFFICIAL_HOST
 
     @property
     def key_variable(self) -> str:
-        """Environment variable with the key to send; empty for no key."""
+        """Name of the environment variable with the key to send; empty for no key."""
         return self.key_env or (OFFICIAL_KEY if self.is_openai else "")
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Environment variables whose values are sent and must never be stored or displayed."""
+        """Names of the environment variables whose values are sent and must never be stored or displayed."""
         named = filter(None, map(secrets.reference, self.headers.values()))
         return tuple(dict.fromkeys([*filter(None, [self.key_variable]), *named]))
 
@@ -100,10 +100,11 @@ def is_chat(endpoint: str, model: str) -> bool:
 
 
 def base_url(url: str) -> str:
-    """Check and normalise a server's address.
+    """Check a server's address; return it without a final slash, and with ``/v1`` if it has no path.
 
     Raises:
-        InputFault: if `url` is not an address, or could contain a secret. The message does not repeat the address.
+        InputFault: if `url` is not one http(s) address, could contain a secret, or is OpenAI's without https. The
+            message does not repeat the address.
     """
     try:
         parts = urlsplit(url.strip())
@@ -139,7 +140,7 @@ def see_private(settings: OpenAISettings) -> None:
     """Check that no secret is sent to another machine over plain http.
 
     Raises:
-        InputFault: if a secret would be sent.
+        InputFault: if a secret would be sent in this way.
     """
     address = urlsplit(settings.url)
     if address.scheme == "http" and not is_loopback(address.hostname or "") and settings.variables:
@@ -166,10 +167,10 @@ def key_variable(name: str) -> str:
 
 
 def word(name: str, value: str) -> str:
-    """Check that a text is one word, and return it.
+    """Check that the value of the setting `name` is one word, and return it.
 
     Raises:
-        InputFault: if the text is empty or has blanks.
+        InputFault: if the value is empty or has blanks.
     """
     if not _WORD.fullmatch(value):
         raise InputFault(f"{name}={value!r} is not one word", where=_WHERE, cure=f"write {name}=NAME without blanks")
@@ -180,8 +181,8 @@ def name_of(model: str, url: str) -> str:
     """Check a model's name, and return it.
 
     Raises:
-        InputFault: if the name is not one word, or contains an address. Requests for that address must not go to
-            OpenAI. The message does not repeat the address, which may contain a secret.
+        InputFault: if the name is not one word, or contains an address, because requests would go to `url` instead.
+            The message does not repeat the address, which may contain a secret.
     """
     if "://" in model or ("@" in model and urlsplit(url).hostname == urlsplit(OFFICIAL).hostname):
         raise InputFault(
@@ -194,7 +195,7 @@ def extra_fields(text: str) -> dict[str, Any]:
     """Parse the parameter ``extra``: additional request fields as a JSON object; may be empty.
 
     Raises:
-        InputFault: if the text is not a JSON object, has fields that ctxbench sets, or could contain a secret.
+        InputFault: if the text is not a JSON object, has fields that only ctxbench may set, or could contain a secret.
     """
     if not text.strip():
         return {}
@@ -207,14 +208,14 @@ def extra_fields(text: str) -> dict[str, Any]:
     reserved = [key for key in _OURS if key in fields]
     if reserved:
         raise InputFault(
-            f"extra contains the field {reserved[0]!r}", where=_WHERE, cure="leave it out: ctxbench sets it"
+            f"extra contains the field {reserved[0]!r}", where=_WHERE, cure="leave it out: only ctxbench may set it"
         )
     _see_no_secret("extra", fields)
     return fields
 
 
 def header_fields(text: str) -> dict[str, str]:
-    """Parse the parameter ``headers``: a JSON object of texts; may be empty.
+    """Parse the parameter ``headers``: HTTP headers as a JSON object with string values; may be empty.
 
     Raises:
         InputFault: if the text is not such an object, or could contain a secret. The message does not repeat values.
@@ -229,7 +230,7 @@ def header_fields(text: str) -> dict[str, str]:
     )
     if not isinstance(fields, dict) or not sound:
         raise InputFault(
-            "headers is not a JSON object with string values",
+            "headers is not a JSON object with header names and ASCII values",
             where=_WHERE,
             cure="""write headers='{"X-Title": "ctxbench"}'""",
         )
@@ -259,10 +260,10 @@ _CHARACTERS = r"[A-Za-z0-9._~+/=%-]*"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The secrets of requests to one server."""
+    """The headers of requests to one server, and a pattern that finds their secrets in texts."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Headers of every request, with the values of the variables that the spec names."""
+    """Headers of every request, in which the values of environment variables replace their names."""
     secrets: re.Pattern[str] | None = field(default=None, repr=False)
 
     @classmethod
@@ -270,7 +271,8 @@ class Credentials:
         """Read the secrets for these settings from the environment.
 
         Raises:
-            InputFault: if a variable is not set, or is not a valid key. The message does not repeat the value.
+            InputFault: if a variable is not set, or its value is not a valid key. The message does not repeat the
+                value.
         """
         variables = {name: _value(name, environment, settings) for name in settings.variables}
         headers = dict(settings.headers)
@@ -283,7 +285,10 @@ class Credentials:
         return cls(headers, re.compile("|".join(patterns), re.I) if patterns else None)
 
     def scrub(self, text: str) -> str:
-        """Remove the secrets and their halves from a text, in plain, URL-encoded and base64 form."""
+        """Hide the secrets in a text: plain, URL-encoded or in base64, and plain halves of long secrets.
+
+        Secrets that are short, or have only letters, stay: they are usually placeholders for a local server.
+        """
         return self.secrets.sub(secrets.HIDDEN, text) if self.secrets else text
 
 
@@ -306,6 +311,6 @@ def _value(name: str, environment: Mapping[str, str], settings: OpenAISettings) 
         )
     if not (value.isascii() and value.isprintable() and " " not in value):
         raise InputFault(
-            f"{name} contains no valid key", where=settings.where, cure="remove blanks and line ends from the key"
+            f"{name} does not contain a valid key", where=settings.where, cure="use a key in ASCII, without blanks"
         )
     return value

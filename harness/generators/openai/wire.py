@@ -32,8 +32,8 @@ _CODE = re.compile(
 def answer_after_thoughts(text: str) -> str | None:
     """Return a model's text after its thoughts; empty if the thoughts do not end; None without thoughts.
 
-    Some chat templates write the start tag, so the text may contain only the end tag. The end tag can also be part of
-    code.
+    Some chat templates write the start tag, so the text may contain only the end tag. An end tag inside code counts
+    only if the text has the start tag and no other end tag.
     """
     begun = text.lstrip().startswith(_BEGIN)
     if _END not in text:
@@ -67,7 +67,7 @@ SHORTER = (
     "smaller window or limit for the strategy, or serve the model with a longer context"
 )
 
-ROOM = "reserve tokens for the model's thoughts, for example thinking=8000, or switch them off with extra="
+ROOM = "reserve tokens for thinking, for example thinking=8000, or switch it off with extra= (see docs/generator.md)"
 
 
 def path(settings: OpenAISettings) -> str:
@@ -79,7 +79,7 @@ def ends_with_line(request: Request, settings: OpenAISettings) -> bool:
     """Return whether to ask the server to end the answer at a newline, which saves tokens if only one line counts.
 
     An answer that begins with a blank line is requested again. For sampled answers, this would change the distribution,
-    so only greedy requests end at a newline. Chat models do not, because their code is between tags.
+    so only greedy requests end at a newline. Requests to chat models do not, because their code is between tags.
     """
     greedy = settings.extra.get("temperature", request.sampling.temperature) == 0
     return request.one_line and not settings.chat and greedy and "stop" not in settings.extra
@@ -118,14 +118,14 @@ def message(request: Request, settings: OpenAISettings) -> str:
 
 
 def sent(request: Request, settings: OpenAISettings) -> str:
-    """Return the text in a request that the model must read. For a chat, this is the text of its messages."""
+    """Return a request's text without its system prompt: all messages of a chat, or the only message or prompt."""
     if request.chat is None:
         return message(request, settings)
     return "\n".join(entry.text for entry in request.chat.messages)
 
 
 def chat_fields(chat: Chat) -> Body:
-    """Return a chat's messages and tools as fields of a body. Results refer to numbered tool calls."""
+    """Return a chat's messages and tools as fields of a request's body. Tool results refer to calls by number."""
     messages: list[Body] = []
     numbers = range(0)
     last = 0
@@ -160,17 +160,17 @@ def _call_id(number: int) -> str:
 
 
 def renamed(fields: Body) -> Body:
-    """Return a body with the long name of its token limit instead of the short name."""
+    """Return a request's body with its field ``max_tokens`` renamed to ``max_completion_tokens``."""
     return {LONG if key == SHORT else key: value for key, value in fields.items()}
 
 
 def with_extra(fields: Body, settings: OpenAISettings) -> Body:
-    """Return a body with the spec's extra fields. A null removes a field."""
+    """Return a request's body with the spec's extra fields. A value of None removes the field."""
     return {key: value for key, value in {**fields, **settings.extra}.items() if value is not None}
 
 
 class Garbled(Exception):
-    """Raised for a reply with status 200 but without an answer: it is incomplete, or from another program."""
+    """Raised for a reply with status 200 that is unusable: incomplete, inconsistent, or from another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class _Words:
 
 
 def failure(reply: Any) -> dict[str, Any] | None:
-    """Return the error in a reply with status 200, or None.
+    """Return the error in a reply with status 200, as ``{"error": …}``; None without an error.
 
     Services that forward requests, such as OpenRouter, answer 200 before they know the outcome.
     """
@@ -215,8 +215,9 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
     """Return the answer in a reply.
 
     Raises:
-        Garbled: if the reply contains no answer.
-        MachineFault: if the service withheld the answer, or the model read fewer than `least` tokens of the prompt.
+        Garbled: if the reply contains no usable answer.
+        MachineFault: if the service withheld the answer, the model read fewer than `least` tokens of the prompt, the
+            reply has only thoughts, or prompt and answer exceed the window.
         InputFault: if the model's thoughts used up the tokens of the answer.
     """
     finish = dig(choice(reply), "finish_reason")
@@ -264,7 +265,7 @@ def response(reply: Any, request: Request, settings: OpenAISettings, seconds: fl
 
 
 def served(reply: Any, settings: OpenAISettings) -> Served:
-    """Return the model behind a reply, as the reply names it."""
+    """Return the model behind a reply, with the reply's name for it, or the spec's if the reply names none."""
     model, fingerprint, provider = (dig(reply, key) for key in ("model", "system_fingerprint", "provider"))
     return Served(
         model=_label(model) or settings.model,
@@ -290,7 +291,7 @@ def choice(reply: Any) -> Any:
     """Return the only answer of a reply.
 
     Raises:
-        Garbled: if the reply has no answer, several answers, or an answer with another index.
+        Garbled: if the reply has no answer, several answers, or an answer with an index other than 0.
     """
     choices = dig(reply, "choices")
     if not isinstance(choices, list) or not choices:
@@ -356,12 +357,12 @@ def _see_answer(words: _Words, cut: bool, request: Request, settings: OpenAISett
         raise MachineFault(
             "the reply contains thoughts, but no answer",
             where=settings.where,
-            cure="set the server's reasoning parser to the model's; the sample stays missing",
+            cure="start the server with the reasoning parser for this model; the sample stays missing",
         )
 
 
 def see_whole(reply: Any, read: int, least: int, settings: OpenAISettings) -> None:
-    """Check by the server's own count that the model read at least `least` tokens.
+    """Check by the server's own count that the model read at least `least` tokens, including cached ones.
 
     Raises:
         CutShort: if the model read fewer tokens, or the server reports that it truncated the prompt.

@@ -98,7 +98,7 @@ BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
     ),
     "a small line of many values": ("t.jsonl", b'{"a": [' + b"{}," * 3_000_000 + b"{}]}", (":1", "MiB of memory")),
     "no gzip": ("t.jsonl.gz", LINES, ("t.jsonl.gz", "not valid gzip")),
-    "gzip cut": ("t.jsonl.gz", gzip.compress(LINES)[:-9], ("t.jsonl.gz", "gzip file is cut off")),
+    "gzip cut": ("t.jsonl.gz", gzip.compress(LINES)[:-9], ("t.jsonl.gz", "gzip data ends too early")),
     "gzip damaged": ("t.jsonl.gz", gzip.compress(LINES)[:10] + b"\xff" * 60, ("t.jsonl.gz", "not valid gzip")),
     "no parquet": ("t.parquet", LINES, ("t.parquet", "not valid Parquet")),
 }

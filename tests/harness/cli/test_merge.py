@@ -262,7 +262,7 @@ def test_a_shard_that_was_changed_or_cut_off_is_refused(home: Home) -> None:
     file.write_bytes(gzip.compress(gzip.decompress(whole).replace(b"cart_", b"card_")))
     assert_fault(merge(home, file), "was changed or damaged")
     file.write_bytes(whole[:-100])
-    assert_fault(merge(home, file), "gzip file is cut off")
+    assert_fault(merge(home, file), "gzip data ends too early")
 
 
 @pytest.mark.slow

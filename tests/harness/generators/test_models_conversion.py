@@ -72,7 +72,10 @@ def test_a_file_is_converted_once(fetched: models.NamedModel, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("library", "message"),
     [
-        (Library(missing=["a.weight"]), r"1 tensors are missing \(a.weight\); run the file with llama.cpp: --generator serve"),
+        (
+            Library(missing=["a.weight"]),
+            r"1 tensors are missing \(a.weight\); run the file with llama.cpp: --generator serve",
+        ),
         (
             Library(error=ValueError("no such architecture\nmore")),
             r"cannot convert the file \(ValueError: no such architec",

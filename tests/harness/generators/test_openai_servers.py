@@ -376,9 +376,9 @@ def test_an_empty_account_is_said(status: int, text: str) -> None:
     [
         ({"headers": '{"Authorization": "5Zq8"}'}, 'headers=\'{"X-Api-Key": "$NAME"}\''),
         ({"headers": '{"x-api-key": "5Zq8"}'}, "may be a secret"),
-        ({"headers": '{"X-Title": 3}'}, "not a JSON object with string values"),
-        ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "not a JSON object with string values"),
-        ({"headers": "5Zq8"}, "not a JSON object with string values"),
+        ({"headers": '{"X-Title": 3}'}, "not a JSON object with header names and ASCII values"),
+        ({"headers": '{"X-Title": "5Zq8\\nA: b"}'}, "not a JSON object with header names and ASCII values"),
+        ({"headers": "5Zq8"}, "not a JSON object with header names and ASCII values"),
     ],
 )
 def test_no_secret_comes_in_by_another_door(changes: dict[str, Any], words: str) -> None:

@@ -22,7 +22,7 @@ def measure_coverage(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def judge(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run tests on one changed file (see `judging.judge`)."""
+    """Compile one changed file, and run tests against it (see `judging.judge`)."""
     return _answered(judging.judge, arguments)
 
 

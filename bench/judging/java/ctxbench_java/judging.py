@@ -38,7 +38,7 @@ def test_id(owner: str, name: str) -> str:
 
 
 def entry_of_test(reports: Mapping[str, T], test: str) -> T | None:
-    """Return a test's entry in `reports`, found by the test's id, with or without `WHOLE`."""
+    """Return a test's entry in `reports` under its id, with or without `WHOLE`; None if there is none."""
     return reports.get(test, reports.get(test.removesuffix(WHOLE)))
 
 

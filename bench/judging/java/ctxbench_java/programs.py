@@ -60,14 +60,14 @@ def settle() -> None:
 
 
 def program(name: str) -> str:
-    """Return the path of a JDK program."""
+    """Return the path of a JDK program. Raise `MissingProgram` if the box lacks it."""
     for candidate in sorted(_JDKS.glob(f"{_JDK}/bin/{name}")):
         return str(candidate)
     raise MissingProgram(f"{_JDKS}/{_JDK}/bin/{name} is missing")
 
 
 def class_path(*places: Path | str, jars: Sequence[str] = JARS) -> str:
-    """Return a class path: `places`, then system jars."""
+    """Return a class path: `places`, then system jars. Raise `MissingProgram` if the box lacks a jar."""
     paths = [_SHARE / name for name in jars]
     missing = [str(jar) for jar in paths if not jar.is_file()]
     if missing:
@@ -174,7 +174,7 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
 def compile_tests(
     files: Sequence[str], to: Path, *, on: str, encoding: str, release: str
 ) -> tuple[bool, list[str], str]:
-    """Compile as many files as possible. Return whether any compiled, the files left out, and javac's messages."""
+    """Compile files without those that have errors. Return whether that succeeded, the files left out, and messages."""
     remaining, messages = list(files), ""
     dropped: list[str] = []
     for _ in range(_ROUNDS):

@@ -25,7 +25,7 @@ def run_tests(arguments: dict[str, Any]) -> dict[str, Any]:
             test's phase, and seconds of waiting, by SIGKILL; 0 for none).
 
     Returns:
-        ``nonce``, ``exit`` or ``signal`` of the child, ``changed`` (files that it wrote) and ``events``, lines of JSON
+        ``nonce``, ``exit`` or ``signal`` of the child, ``changed`` (at most 5 files) and ``events``, lines of JSON
         that `bench.judging.python.reports` reads: ``["collected", [indexes in tests]]``, ``["broken", where,
         message]``, ``["phase", index, phase, outcome, raised, ran, message]`` (canaries have the indexes -1, -2, ...;
         `ran`: whether the test's function returned, null if unknown), ``["loaded", bool]``, ``["altered", [names]]``,
@@ -53,7 +53,7 @@ def compiled(arguments: dict[str, Any]) -> dict[str, str]:
     """Import tests of a trusted repository, and compile the modules that they import.
 
     Args:
-        arguments: ``paths`` (test ids), ``arguments`` (of pytest).
+        arguments: ``paths`` (of test files), ``arguments`` (of pytest).
 
     Returns:
         Contents of bytecode files by path, compressed, in base64.

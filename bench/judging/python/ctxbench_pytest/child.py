@@ -1,8 +1,8 @@
 """Runs in the box: runs the tests in the same process as the code under test, whose reports cannot be trusted.
 
 To make false reports difficult, it writes each phase of a test immediately, compares pytest's reports with its own
-observations, and checks after each test the functions that report. Canaries, tests that must fail, are created in
-memory in the modules of real tests. If one passes, the report is false.
+observations, and checks after each test whether reporting functions have changed. Canaries, tests that must fail, are
+created in memory in the modules of real tests. If one passes, the report is false.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run(channel: int, arguments: dict[str, Any]) -> int:
 
 
 class EarlyCheck:
-    """A plugin that checks pytest before other plugins can change it."""
+    """A plugin that checks pytest for changes before any other plugin is configured."""
 
     __slots__ = ("_watcher",)
 
@@ -97,7 +97,7 @@ class Watcher:
             self._say("altered", [event])
 
     def check(self) -> None:
-        """Report the functions and classes that have changed since the seal was created."""
+        """Report changes since the seal (a snapshot of functions and classes) was created, at most five."""
         altered = self._seal.broken() if self._seal else ["nothing was watched"]
         if altered:
             self._say("altered", altered[:5])
@@ -151,7 +151,7 @@ class Watcher:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Record whether a TestCase's method returns. unittest calls the method, not pytest."""
+        """Record whether a TestCase's method returns. unittest, not pytest, calls such methods."""
         if isinstance(item, TestCaseFunction) and not inspect.iscoroutinefunction(item.obj):
             item.obj = self._watched(item.nodeid, item.obj)
 
@@ -236,7 +236,7 @@ def {name}({me}):
 def place_canaries(
     canaries: Sequence[dict[str, Any]], items: Sequence[pytest.Item]
 ) -> Iterator[tuple[int, pytest.Item]]:
-    """Yield the canaries, each with its index in the order. They include TestCase methods only if `items` do."""
+    """Yield (index in the test order, canary). A canary is a TestCase method only if `items` contain such methods."""
     cased = any(isinstance(item, TestCaseFunction) for item in items)
     modules = [item.getparent(pytest.Module) for item in items]
     for number, description in enumerate(canaries):

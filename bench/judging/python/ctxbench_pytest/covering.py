@@ -53,7 +53,7 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 class Log:
-    """A plugin that sets coverage's context to the running test's position, and records outcomes."""
+    """A plugin that sets coverage's context to the running test's index, and records outcomes."""
 
     def __init__(self, measured: Any) -> None:
         self._measured = measured
@@ -65,7 +65,7 @@ class Log:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Any:
-        """Assign the lines that run when a test module is imported and collected to the module's position."""
+        """Record the lines that run while a test module is imported and collected, under the module's index."""
         module = collector.getparent(pytest.Module)
         place = self.modules.setdefault(module.nodeid, len(self.modules)) if module else 0
         self._measured.switch_context(_IMPORT + str(place))
@@ -80,7 +80,7 @@ class Log:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        """Assign the lines that a test and its fixtures run to the test's position."""
+        """Record the lines that a test and its fixtures run, under the test's index, and the test's processor time."""
         place = len(self.tests)
         threads, start = set(threading.enumerate()), _used()
         settle()
@@ -154,7 +154,7 @@ def _ranges(numbers: Iterable[int]) -> str:
 # Bytecode of test imports, with rewritten assertions. It is compiled once for all judgements.
 
 MAX_BYTES = 900 * 1024
-"""Largest size of all files together. Other modules are compiled on import."""
+"""Bytes of encoded bytecode after which no more files are returned. Other modules are compiled on import."""
 _CHECKED = b"\x03\0\0\0"
 """Flags of a bytecode file that is valid for one source text, whatever its date."""
 

@@ -41,7 +41,7 @@ class Seal:
     """A snapshot of functions and classes, compared by identity because equality could run foreign code."""
 
     def __init__(self) -> None:
-        """Record all modules of pytest and ctxbench, and the built-ins."""
+        """Record the built-ins, and the modules (pytest's, ctxbench's and others) that run and report tests."""
         modules = {name: module for name, module in list(sys.modules.items()) if _watched(name)}
         self._places: list[tuple[Mapping[str, Any], str, Any, str]] = [
             (sys.modules, name, module, f"sys.modules[{name!r}]") for name, module in modules.items()
@@ -75,7 +75,7 @@ class Seal:
                     self._places.append((vars(owner), name, value, f"{owner.__name__}.{name}"))
 
     def broken(self) -> list[str]:
-        """Return the labels of everything that changed."""
+        """Return the labels of all recorded objects that changed, and of active trace or profile functions."""
         changes = [label for space, name, value, label in self._places if space.get(name, _MISSING) is not value]
         changes += [
             label

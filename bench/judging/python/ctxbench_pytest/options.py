@@ -40,7 +40,7 @@ OPTIONS = (
 
 
 class Warnings:
-    """Filters tests' warnings like pytest's own plugin, which is disabled because it runs tested code between tests."""
+    """A plugin that filters tests' warnings. It replaces pytest's own, which runs tested code between tests."""
 
     @pytest.hookimpl
     def pytest_configure(self, config: pytest.Config) -> None:

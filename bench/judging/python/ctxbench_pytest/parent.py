@@ -91,7 +91,7 @@ def _alone(write: int) -> int:
 
 
 class Patience:
-    """Limits the child's processor time and its waiting time between events."""
+    """Limits of the child's processor time and waiting time between two events."""
 
     def __init__(self, pid: int, phase_seconds: float, idle: float) -> None:
         """Allow `phase_seconds` of processor time, and `idle` seconds of waiting."""

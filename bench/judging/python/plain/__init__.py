@@ -43,7 +43,7 @@ _CONSTANTS = frozenset(("None", "True", "False", "Ellipsis", "__debug__", "__nam
 
 
 class Remark(NamedTuple):
-    """Why a part of a completion is outside the allow-list."""
+    """A reason why part of a completion is outside the allow-list, and the line of that part."""
 
     line: int
     reason: str
@@ -53,7 +53,7 @@ class Remark(NamedTuple):
 
 
 class CompletionReader:
-    """Checks one completion against the allow-list."""
+    """A check of one completion against the allow-list."""
 
     def __init__(
         self,

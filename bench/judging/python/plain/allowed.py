@@ -57,7 +57,7 @@ ATTRIBUTES: Final = VALUES.union(
     *map(_public, (Counter, OrderedDict, defaultdict, deque, date, datetime, time, timedelta, Decimal, Fraction)),
     *map(_public, (BytesIO, StringIO, Logger, Match, Pattern, ParseResult, Path, UUID, StopIteration, OSError)),
 )
-"""Attributes of built-in values and of values from pure modules of the standard library."""
+"""Public attributes of built-in types, and of those types of the standard library that completions may use."""
 _MODULES: Final = {name: frozenset(names.split()) for name, names in _LISTS["modules"].items()}
 
 

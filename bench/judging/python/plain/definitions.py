@@ -11,12 +11,12 @@ from ctxbench.bench.languages.python import asts
 
 
 def decorators(node: ast.AST) -> list[ast.expr]:
-    """Return a function's or class's decorators."""
+    """Return a function's or class's decorators; an empty list for other nodes."""
     return node.decorator_list if isinstance(node, asts.FunctionNode | ast.ClassDef) else []
 
 
 def dropped(tree: ast.Module, own: str) -> Iterator[ast.AST]:
-    """Yield code without effect: the function's own decorators, which `splice` removes, and docstrings."""
+    """Yield code without effect: the function's decorators, which `splice` drops, and constants such as docstrings."""
     for node in tree.body:
         if isinstance(node, asts.FunctionNode) and node.name == own.rpartition(".")[2]:
             yield from node.decorator_list
@@ -58,7 +58,7 @@ def written_annotations(node: ast.AST) -> Iterator[ast.Constant]:
 
 
 def shown(node: ast.expr) -> str:
-    """Return the beginning of an expression, on one line."""
+    """Return the first 60 characters of an expression, on one line."""
     return " ".join(ast.unparse(node).split())[:60]
 
 
@@ -69,7 +69,7 @@ Findings = Iterator[tuple[ast.AST, str]]
 
 
 def faults_outside_function(tree: ast.Module, file: BoundNames, own: str, repository: RepositoryWords) -> Findings:
-    """Yield faults outside the function: names that hide others, and code that runs on import."""
+    """Yield faults: names that hide others, code that runs on import, and a function that is not defined just once."""
     leaf = own.rpartition(".")[2]
     found = 0
     for node in tree.body:

@@ -22,7 +22,7 @@ _TEST_MODULE = re.compile(r"_?pytest|pluggy|unittest|mock|doctest|conftest|tests
 
 @dataclass(frozen=True, slots=True)
 class RepositoryWords:
-    """The words in a repository's Python files."""
+    """The words in a repository's Python files, with separate sets for sources and tests."""
 
     sources: frozenset[str]
     tests: frozenset[str]
@@ -48,7 +48,7 @@ class BoundNames:
 
     modules: dict[str, str] = field(default_factory=dict)
     members: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Module of each imported name, and the name in that module."""
+    """Module and original name of each imported name, by the name that the code uses."""
     imports: set[str] = field(default_factory=set)
     defined: dict[str, str] = field(default_factory=dict)
     """Dump of the syntax tree of each function or class, by name; empty for other values."""
@@ -88,7 +88,7 @@ class BoundNames:
         return ""
 
     def path(self, node: ast.expr) -> str:
-        """Return the dotted path of a name or of a module's attribute; otherwise empty."""
+        """Return the dotted path of a name, or of a module's attribute; empty for other expressions."""
         if isinstance(node, ast.Name):
             if node.id in self.members:
                 return ".".join(self.members[node.id])

@@ -23,7 +23,7 @@ _NEW_SHELL = ast.Call(ast.Name("list", ast.Load()), [_UNKNOWN], [])
 
 
 class Ownership:
-    """The values that a completion binds to each name or puts into the name's object."""
+    """A lookup of the objects that a completion created and may change, by the values that it binds to names."""
 
     def __init__(self, tree: ast.Module, names: BoundNames, own: str) -> None:
         """Read a completion. The completion or its file binds `names`; `own` is the function's name."""
@@ -74,7 +74,7 @@ class Ownership:
         return isinstance(node, _DISPLAYS | _VALUES)
 
     def may_change(self, node: ast.expr) -> bool:
-        """Return whether the completion may change an object's contents."""
+        """Return whether the completion may change the contents of the object that an expression refers to."""
         if self.is_new(node) or self.is_self(node):
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setdefault":
