@@ -215,7 +215,7 @@ def repository_path(field: str, parts: Sequence[str]) -> tuple[str, str]:
     """Split path parts into the repository's name, which is the first part, and the path inside the repository.
 
     Raises:
-        FieldError: if there are fewer than two parts, or a part is empty, ``.``, ``..`` or contains a slash or backslash.
+        FieldError: if a part is missing, empty, ``.``, ``..`` or contains a slash or backslash.
     """
     if len(parts) < 2 or any("/" in part for part in parts):
         raise FieldError(field, f"{parts} are not the parts of a path inside a repository")
