@@ -72,7 +72,7 @@ def html(report: Report) -> str:
 
 
 def page(template: str, *, css: str = "", script: str = "", **values: object) -> str:
-    """Return an HTML page whose security policy allows only the given style sheet and script, and style attributes.
+    """Return an HTML page. Its security policy allows only the page's own styles and script.
 
     Args:
         template: name of the template.

@@ -115,7 +115,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Load:
-    """How many tasks an attempt at a run handled in parallel. Seconds under different loads cannot be compared."""
+    """Parallel work of an attempt at a run, and processor cores. Seconds under different loads cannot be compared."""
 
     workers: int
     """Maximum number of strategies in parallel, and of function tests in parallel."""

@@ -99,7 +99,7 @@ class Link:
         return str(self._receive(frames.END, time.monotonic() + GRACE_SECONDS)[0].get("trouble", "no reason given"))
 
     def end(self) -> str:
-        """End the box, and return the result of its `sandbox.types.Box.end`."""
+        """End the box. Return why it had already ended or cannot be removed; otherwise an empty text."""
         return self._box.end()
 
     def _receive(self, kind: bytes, deadline: float) -> tuple[dict[str, Any], memoryview]:

@@ -265,7 +265,7 @@ def strategy(name: str, *, kinds: tuple[Kind, ...] = (Kind.LINE,), languages: tu
 
     Args:
         name: name in specs; by convention ``family.name``.
-        kinds: accepted task kinds. A returned `Context` is laid out for line samples.
+        kinds: accepted task kinds. A strategy for functions should return a `Prompt`: `Context` has a layout for lines.
         languages: accepted languages, such as ``python``; empty for all.
 
     Raises:

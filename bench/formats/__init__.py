@@ -70,8 +70,8 @@ class SampleFiles:
     """Converts samples and their references to records that `read` converts back. None if the format cannot be
     exported."""
     in_repository: Callable[[Task, str], Task | None] | None = None
-    """Rebuilds a task from its file's text; returns None if prompt or answer differ from that text. Unset if the format
-    uses `in_snapshot` or has no repositories."""
+    """Function that rebuilds a task from its file's text, or returns None if they differ. None
+    if the format uses `in_snapshot` or has no repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
     """Like `in_repository`, but receives all files (path -> text), because a record's file may be wrong or missing."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
@@ -103,7 +103,7 @@ class RecordedSample:
     strategy: str = ""
     generator: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """The record's ``metadata``, in the format that `PredictionFiles.tasks` names; empty without such a field."""
+    """Content of the record's ``metadata`` field, in the format whose name `PredictionFiles.tasks` returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,7 +100,9 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
 def _check_repositories(format_name: str, repos: Path | None, *, hygiene: bool, packages: bool) -> None:
     form = formats.samples(format_name)
     if repos is not None and form.in_repository is None and form.in_snapshot is None:
-        raise InputFault(f"{format_name} contains no repositories", where=str(repos), cure="leave --repos out")
+        raise InputFault(
+            f"{format_name} samples cannot be built from repositories", where=str(repos), cure="leave --repos out"
+        )
     if (packages or not hygiene) and repos is None:
         option = "--packages" if packages else "--hygiene off"
         raise InputFault(f"{option} needs repositories", cure="add --repos FOLDER")

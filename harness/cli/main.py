@@ -73,7 +73,8 @@ def commands() -> Mapping[str, tuple[str, str]]:
         try:
             registered: Mapping[str, tuple[str, str]] = point.load()
         except Exception as error:  # noqa: BLE001 - a broken package must not break the other commands
-            click.echo(f"the commands of {point.value} are left out ({type(error).__name__}: {error})", err=True)
+            what = f"the commands of {point.value} cannot be loaded ({type(error).__name__}: {error})"
+            click.echo(f"{what}; repair or uninstall the package that provides them", err=True)
             continue
         for name, command in registered.items():
             table.setdefault(name, command)

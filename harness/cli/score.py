@@ -249,7 +249,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     if unread:
         first = next(iter(unread.values()))
         raise InputFault(
-            f"cannot rescore {', '.join([*unread, *unmeasured])}: {first.what}",
+            f"cannot rescore {', '.join([*unread, *unmeasured])}; the first: {first.what}",
             where=first.where,
             cure=f"{first.cure}; then run the same command again",
         )

@@ -94,7 +94,7 @@ class _Programs:
 
 
 class Asker:
-    """Completes samples; thread-safe. Of its components, only the function `ahead` sees references."""
+    """The thread-safe call path from a sample to its completions. Its strategies' cells receive no references."""
 
     def __init__(  # noqa: PLR0913 - the components between a sample and its completions
         self,

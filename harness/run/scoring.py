@@ -322,7 +322,7 @@ class Bits:
         return self._costs([self._pairs(sample, prompt) for sample, prompt in prompts])
 
     def can_measure(self, languages: Iterable[Language], after: MachineFault) -> bool:
-        """Return whether the coder can still measure one of the languages after a fault."""
+        """Return whether the model that measures bits still works after a fault, for at least one of the languages."""
         with self._asker(), self._measuring:
             return self._likelihood.can_measure(languages, after)
 

@@ -175,8 +175,12 @@ def _check(package: Submission, where: str) -> None:
 def _entry(folder: Path) -> Entry:
     package = read(folder)
     withdrawn = package.manifest.withdrawn
-    if max(package.manifest.date, withdrawn.date if withdrawn else "") > datetime.now(UTC).date().isoformat():
-        raise InputFault("a date in the package is in the future", where=str(folder), cure=_CURE)
+    today = datetime.now(UTC).date().isoformat()
+    if package.manifest.date > today:
+        raise InputFault("the package's date is in the future", where=str(folder), cure=_CURE)
+    if withdrawn and withdrawn.date > today:
+        cure = "correct the date under [withdrawn] in submission.toml"
+        raise InputFault("the withdrawal's date is in the future", where=str(folder), cure=cure)
     with open_in_database(package, where=str(folder)) as (url, _), open_reader(url) as store:
         return Entry(
             package=package,

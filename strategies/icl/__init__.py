@@ -60,7 +60,7 @@ class IclRecipe:
     documents: Literal["no", "shown", "planned"] = "no"
     """Use of model-written documentation: ``no``, ``shown`` instead of code, or ``planned`` (only for the plan)."""
     extra_files: int = 0
-    """Default number of documented files besides the current file."""
+    """Default number of files, besides the current one, for which the model writes documentation."""
 
     @property
     def instruction(self) -> str:

@@ -1,4 +1,4 @@
-"""The command line's edges: exit codes, one-line faults, cheap imports, and options that many commands share."""
+"""Edge cases of the command line: exit codes, one-line faults, cheap imports and shared options."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert "quickstart" in done.stdout
 
 
-def test_packages_register_commands_and_a_broken_table_takes_none_along(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_register_commands_and_a_broken_table_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = {
         "dashboard": "ctxbench.dashboard.cli:COMMANDS",
         "broken": "no_such_package:COMMANDS",
@@ -59,7 +59,7 @@ def test_packages_register_commands_and_a_broken_table_takes_none_along(monkeypa
     try:
         result = run_cli("--help")
         assert result.code == 0 and "Show the stored runs as web pages." in result.out
-        assert "the commands of no_such_package:COMMANDS are left out (ModuleNotFoundError" in result.err
+        assert "the commands of no_such_package:COMMANDS cannot be loaded (ModuleNotFoundError" in result.err
         assert "another doctor" not in result.out and "a command from elsewhere" in result.out
         assert run_cli("elsewhere", "--help").code == 0
     finally:
@@ -77,7 +77,7 @@ def test_packages_register_commands_and_a_broken_table_takes_none_along(monkeypa
     ],
     ids=["a fault", "a terminal's codes", "an interrupt", "a bug, with a log", "a full disk anywhere"],
 )
-def test_however_a_command_ends_it_says_so_in_one_line(
+def test_every_failure_of_a_command_prints_one_line(
     error: BaseException, code: int, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @click.command()
@@ -123,7 +123,9 @@ def other(query, repo): ...
         ("generator check openai:", "write it as openai:MODEL@URL"),
     ],
 )
-def test_a_cure_cures(command: str, cure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_suggest_the_right_cure(
+    command: str, cure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "here.py").write_text(HERE)
@@ -134,7 +136,7 @@ def test_a_cure_cures(command: str, cure: str, tmp_path: Path, monkeypatch: pyte
 
 
 def sandbox(name: str | None, *beside: str) -> object:
-    """Return what a command receives of ``--sandbox``."""
+    """Return the value that a command receives for ``--sandbox``."""
     command = click.command()(sandbox_choice("Where.", *beside)(lambda sandbox: sandbox))
     return command.main([] if name is None else ["--sandbox", name], standalone_mode=False)
 
@@ -153,23 +155,23 @@ def sandbox(name: str | None, *beside: str) -> object:
         (["exec", "--samples", "x"], "give either --completions or --run (see `ctxbench exec --help`)"),
     ],
 )
-def test_a_wrong_call_is_one_line_that_says_where_the_right_one_stands(call: list[str], said: str) -> None:
+def test_a_usage_error_is_one_line_that_names_the_help_command(call: list[str], said: str) -> None:
     result = run_cli(*call)
     assert (result.code, result.out, result.err) == (2, "", f"ctxbench: {said}\n")
 
 
-def test_a_group_without_a_command_says_what_it_has() -> None:
+def test_a_group_without_a_command_lists_its_commands() -> None:
     result = run_cli("samples")
     assert result.code == 2 and "Commands:" in result.err and not result.err.startswith("ctxbench:")
 
 
 @pytest.mark.parametrize("name", ["docker", "bubblewrap", "docker(runtime=runsc)", "none", None])
-def test_a_back_end_is_named_with_its_runtime(name: str | None) -> None:
+def test_a_sandbox_name_may_contain_a_runtime(name: str | None) -> None:
     assert sandbox(name, "none") == name
 
 
 @pytest.mark.parametrize("name", ["podman", "", "docker(runsc)", "docker(runtime=)", "docker(runtime=a;b)", "none"])
-def test_another_name_is_refused_with_those_that_are_known(name: str) -> None:
+def test_an_unknown_sandbox_is_refused_with_the_known_names(name: str) -> None:
     with pytest.raises(click.BadParameter, match=r"docker, docker\(runtime=NAME\), bubblewrap"):
         sandbox(name)
 
@@ -187,7 +189,7 @@ ENDINGS = {"html": ".html", "latex": ".tex", "csv": ".csv"}
         (None, "csv", "csv"),
     ],
 )
-def test_a_file_is_written_as_its_ending_says_unless_a_format_is_asked_for(
+def test_the_file_ending_selects_the_format_unless_one_is_given(
     name: str | None, form: str | None, expected: str
 ) -> None:
     assert format_by_ending(Path(name) if name else None, form, ENDINGS) == expected
@@ -196,6 +198,6 @@ def test_a_file_is_written_as_its_ending_says_unless_a_format_is_asked_for(
 @pytest.mark.parametrize(
     ("name", "words"), [("a.xyz", "the ending '.xyz' is not a known format"), ("answer", "has no ending")]
 )
-def test_an_ending_that_says_no_format_is_refused(name: str, words: str) -> None:
+def test_a_file_ending_without_a_format_is_refused(name: str, words: str) -> None:
     with pytest.raises(InputFault, match=rf"{words}.*use one of \.html, \.tex, \.csv, or give --format"):
         format_by_ending(Path(name), None, ENDINGS)

@@ -149,7 +149,7 @@ class PythonSuite:
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return remarks on code outside the allow-list. Remarks that also apply to the reference are left out."""
+        """Return remarks on code that `plain/allowed.toml` does not list, except those on the reference too."""
         if self._repository is None:
             self._repository = RepositoryWords.of(self.environment.tree)
         source = self.environment.tree[sample.path]

@@ -91,5 +91,5 @@ def test_parquet_gives_what_json_lines_give(tmp_path: Path) -> None:
 def test_there_are_no_repositories(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text(json.dumps(record()) + "\n")
-    with pytest.raises(InputFault, match="contains no repositories.*leave --repos out"):
+    with pytest.raises(InputFault, match="cannot be built from repositories.*leave --repos out"):
         import_set("repobench", [str(path)], Home(tmp_path / "home"), "x", repos=tmp_path)
