@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, settings
 from tests.helpers.databases import close_all, made_once
 from tests.helpers.extras import absent
 
-# As the command line does. On a busy machine, threads of BLAS wait for each other longer than they work.
+# The command line sets this too. On a busy machine, BLAS threads wait for each other longer than they work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# A busy machine draws and tries examples slowly.
+# Hypothesis draws and runs examples slowly on a busy machine.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
@@ -125,9 +125,9 @@ def _made_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _model_in_this_process() -> Iterator[None]:
-    """Run the built-in model in this process: starting others takes longer than most tests.
+    """Run the built-in model in this process, because starting worker processes takes longer than most tests.
 
-    Tests of those processes set their number.
+    Tests of the worker processes set their number.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.import_module("ctxbench.harness.generators.incontext"), "cores", lambda: 1)

@@ -1,4 +1,4 @@
-"""`import ctxbench`: what the commands do, as functions that return frames."""
+"""`import ctxbench`: the commands as functions that return data frames."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ STRATEGIES = ("lc.infile", "lc.random_windows")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home with a run of two strategies over eight samples."""
+    """Return a home with a run of two strategies on eight samples."""
     home = tmp_path_factory.mktemp("api") / "home"
     make_set(Home(home), repos=2, per_repo=4)
     frame = ctxbench.run("demo", "lc.{infile,random_windows}", "scripted(text=apply_tax)", home=home)
@@ -36,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_equal_numbers_are_one_run_however_they_are_spelled(home: Path) -> None:
+def test_equal_numbers_of_different_types_are_one_run(home: Path) -> None:
     frame = ctxbench.run(
         "demo",
         STRATEGIES,
@@ -50,21 +50,21 @@ def test_equal_numbers_are_one_run_however_they_are_spelled(home: Path) -> None:
     assert list(frame["new"]) == [0, 0] and list(frame["scored"]) == [8, 8]
 
 
-def test_samples(home: Path) -> None:
+def test_samples_lists_the_sets_or_the_samples_of_a_set(home: Path) -> None:
     assert list(ctxbench.samples(home=home)["name"]) == ["demo"]
     frame = ctxbench.samples("demo", home=home)
     assert len(frame) == 8 and set(frame["repository"]) == {"shop0", "shop1"}
     assert all(reference.startswith("apply_tax(") for reference in frame["reference"])
 
 
-def test_scores_are_those_of_the_board(home: Path) -> None:
+def test_mean_scores_equal_the_board(home: Path) -> None:
     scores, board = ctxbench.scores("demo", home=home), ctxbench.board("demo", home=home)
     assert len(scores) == 16 and set(scores["status"]) == {"scored"}
     means = scores.groupby("strategy")["es"].mean() * 100
     assert board.set_index("strategy")["es"].to_dict() == pytest.approx(means.to_dict())
 
 
-def test_the_board_is_the_command_s(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_board_equals_the_leaderboard_command(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXBENCH_HOME", str(home))
     board = ctxbench.board("demo", baseline="lc.random_windows", columns="all")
     options = ("--samples", "demo", "--baseline", "lc.random_windows", "--published", "none")
@@ -79,7 +79,7 @@ def test_the_board_is_the_command_s(home: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows with None where there is no value."""
+    """Return the rows, with None for missing values."""
     cells = frame.astype(object)
     rows: list[dict[str, Any]] = cells.where(frame.notna(), None).to_dict("records")
     return rows
@@ -94,7 +94,7 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
         ("compare", STRATEGIES, "run baseline strategy baseline_strategy language metric mean low high"),
     ],
 )
-def test_columns(home: Path, name: str, arguments: tuple[str, ...], first: str) -> None:
+def test_columns_can_be_selected_by_name(home: Path, name: str, arguments: tuple[str, ...], first: str) -> None:
     called = partial(getattr(ctxbench, name), *arguments, home=home)
     usual, every = called(), called(columns=("all",))
     assert list(usual)[: len(first.split())] == first.split() and len(usual.columns) <= 20 < len(every.columns)
@@ -105,17 +105,17 @@ def test_columns(home: Path, name: str, arguments: tuple[str, ...], first: str) 
             called(columns=wrong)
 
 
-def test_levels_are_told_apart_where_there_are_some(home: Path) -> None:
+def test_by_level_adds_a_row_for_each_level(home: Path) -> None:
     board = ctxbench.board(home=home, by_level=True)
     assert len(board.columns) == 20 and set(board["level"]) > {"all"} and "origin" not in board
 
 
-def test_every_column_of_the_table_is_one_by_its_name(home: Path) -> None:
+def test_every_table_column_can_be_selected_by_name(home: Path) -> None:
     names = [key for key, column in COLUMNS.items() if column.heading]
     assert list(ctxbench.board(home=home, columns=names)) == names
 
 
-def test_runs_are_those_of_the_command(home: Path) -> None:
+def test_runs_equal_the_runs_command(home: Path) -> None:
     frame = ctxbench.runs("demo", home=home, columns="all")
     listed = json.loads(run_cli("runs", "--home", str(home), "--format", "json").out)
     for name in ("run", "state", "finished", "command", "strategy", "seed"):
@@ -123,7 +123,7 @@ def test_runs_are_those_of_the_command(home: Path) -> None:
     assert str(frame["last_began"].dtype).endswith("UTC]") and frame["last_began"].is_monotonic_decreasing
 
 
-def test_a_comparison_is_the_command_s(home: Path) -> None:
+def test_a_comparison_equals_the_compare_command(home: Path) -> None:
     frame = ctxbench.compare("lc.infile", "lc.random_windows", home=home)
     printed = json.loads(run_cli("compare", *STRATEGIES, "--home", str(home), "--format", "json").out)
     names = ["mean", "low", "high", "p", "pairs", "wins"]
@@ -149,7 +149,7 @@ def test_results_are_imported(home: Path, tmp_path: Path) -> None:
         call(home=home)
 
 
-def test_names_are_those_that_a_user_needs() -> None:
+def test_the_package_exports_only_public_names() -> None:
     names = dir(ctxbench)
     functions = ("board", "build", "compare", "import_results", "run", "runs", "samples", "scores")
     assert {*functions, "strategy", "Context"} <= set(names)
@@ -157,7 +157,7 @@ def test_names_are_those_that_a_user_needs() -> None:
     assert issubclass(ctxbench.UnknownName, ctxbench.InputFault) and CtxbenchError is ctxbench.CtxbenchError
 
 
-def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
+def test_the_scores_command_equals_the_function(home: Path, tmp_path: Path) -> None:
     place = ("--home", str(home), "--samples", "demo")
     rows = list(csv.DictReader(io.StringIO(run_cli("scores", *place).out)))
     records = [json.loads(line) for line in run_cli("scores", *place, "--format", "jsonl").out.splitlines()]
@@ -200,7 +200,7 @@ def test_scores_on_the_command_line(home: Path, tmp_path: Path) -> None:
         ("import_results", {"reference": 3}, "no set with reference results is called '3'"),
     ],
 )
-def test_what_the_command_refuses_is_a_fault_of_ours(home: Path, name: str, wrong: dict[str, Any], said: str) -> None:
+def test_invalid_arguments_raise_a_ctxbench_error(home: Path, name: str, wrong: dict[str, Any], said: str) -> None:
     run = {"samples": "demo", "strategies": "lc.infile", "generator": "scripted(text=x)"} if name == "run" else {}
     before = len(ctxbench.runs(home=home))
     with pytest.raises(CtxbenchError, match=re.escape(said)):
@@ -209,7 +209,7 @@ def test_what_the_command_refuses_is_a_fault_of_ours(home: Path, name: str, wron
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SandboxUnavailable("no engine")])
-def test_a_machine_s_fault_is_ours_too(home: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_machine_errors_raise_a_machine_fault(home: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*_: object) -> None:
         raise error
 
@@ -219,8 +219,8 @@ def test_a_machine_s_fault_is_ours_too(home: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_a_script_needs_no_guard(tmp_path: Path) -> None:
-    """The generator's processes run it no second time: such a copy waited for the samples that the first one had."""
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    """The generator's processes must not run the script again: such a copy would wait for the first one's samples."""
     make_set(Home(tmp_path / "home"), repos=1, per_repo=2)
     script = tmp_path / "script.py"
     run = f"ctxbench.run('demo', 'lc.infile', 'incontext(workers=2)', home={str(tmp_path / 'home')!r})"
@@ -231,7 +231,7 @@ def test_a_script_needs_no_guard(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_folders_beside_a_notebook_do_not_disturb_it(home: Path, tmp_path: Path) -> None:
+def test_folders_named_like_packages_beside_a_notebook_are_ignored(home: Path, tmp_path: Path) -> None:
     for room in ("strategies", "bench", "sandbox", "harness", "dashboard"):
         (tmp_path / room).mkdir()
         (tmp_path / room / "__init__.py").write_text("raise RuntimeError('not this one')\n")
@@ -240,7 +240,7 @@ def test_folders_beside_a_notebook_do_not_disturb_it(home: Path, tmp_path: Path)
     assert done.returncode == 0 and all(name in done.stdout for name in STRATEGIES), done.stderr
 
 
-def test_an_author_s_import_stays_light() -> None:
+def test_importing_strategy_loads_no_heavy_packages() -> None:
     code = (
         "import sys; from ctxbench import Context, strategy; print('sqlalchemy' in sys.modules, 'click' in sys.modules)"
     )

@@ -1,4 +1,4 @@
-"""The documentation is tested: commands have help and a place in the docs, links lead somewhere."""
+"""Checks of the documentation: commands have help, commands and links on pages are valid."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ def test_every_command_and_option_has_help(path: str, command: click.Command) ->
 @pytest.mark.parametrize(
     ("name", "installed"), [("benchmark.md", formats.sample_names), ("results.md", formats.prediction_names)]
 )
-def test_the_tables_of_formats_name_every_one(name: str, installed: Callable[[], tuple[str, ...]]) -> None:
+def test_the_tables_of_formats_list_every_format(name: str, installed: Callable[[], tuple[str, ...]]) -> None:
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     tables = re.findall(r"^\| `--format` \|.*?\n\|[-|]+\n(.*?)\n\n", text, re.S | re.M)
     for table in tables:
@@ -40,7 +40,7 @@ def test_the_tables_of_formats_name_every_one(name: str, installed: Callable[[],
     assert tables
 
 
-def test_the_row_that_is_explained_is_the_tutorials() -> None:
+def test_the_explained_row_comes_from_the_tutorial() -> None:
     tutorial, board = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("tutorial.md", "board.md"))
     assert all(f"\n{line}\n" in tutorial for line in blocks("text", board)[0].splitlines())
 
@@ -65,7 +65,7 @@ def test_every_make_target_that_the_docs_name_exists() -> None:
 
 
 def named_commands() -> list[tuple[str, str, bool]]:
-    """Return every command that a page writes: the page, the command's words, and whether it is whole, to be copied."""
+    """Return every command on the pages: the page, the command line, and whether the command is complete."""
     written: list[tuple[str, str, bool]] = []
     for file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]:
         text = file.read_text(encoding="utf-8")
@@ -77,14 +77,14 @@ def named_commands() -> list[tuple[str, str, bool]]:
     return written
 
 
-def test_every_command_that_the_docs_write_is_one() -> None:
+def test_every_command_in_the_docs_is_valid() -> None:
     known = dict(commands())
     wrong = []
     for file, line, whole in named_commands():
         words = shlex.split(line, comments=True)
         path = max((" ".join(words[:n]) for n in (2, 3) if " ".join(words[:n]) in known), key=len, default="")
         if path == "ctxbench runs":
-            path += " show"  # it may be left out
+            path += " show"  # `show` may be left out
         command = known.get(path)
         if command is None:
             wrong += [] if words[1].startswith("-") or words[1] in "…" else [(file, line, "no command")]
@@ -101,7 +101,7 @@ def test_every_command_that_the_docs_write_is_one() -> None:
     assert len(named_commands()) > 100
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_are_not_broken() -> None:
     for page_file in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page_file.read_text(encoding="utf-8")):
             assert (page_file.parent / target).exists(), f"{page_file.name}: {target}"

@@ -1,4 +1,4 @@
-"""The two programs that say how the code stands: names, and the files on a sample's way."""
+"""Checks of the code itself: names, test selection, layers, and the files on a sample's call path."""
 
 import ast
 import itertools
@@ -19,7 +19,7 @@ from tests.helpers.sets import make_set
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_names_are_those_that_something_is_bound_to() -> None:
+def test_vague_names_are_found_where_they_are_bound() -> None:
     tree = ast.parse(
         "class Found:\n    def one(self, told=1):\n        kept = x.asked = 2\n        return [_made for _made in y]"
     )
@@ -32,7 +32,7 @@ def test_names_are_those_that_something_is_bound_to() -> None:
     }
 
 
-def test_a_room_over_the_limit_and_a_class_that_stands_twice_are_named(
+def test_packages_over_the_limit_and_duplicate_classes_are_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for room in names.PACKAGES:
@@ -51,14 +51,14 @@ def test_a_room_over_the_limit_and_a_class_that_stands_twice_are_named(
     assert "_Own" not in printed
 
 
-def test_the_files_that_are_collected_otherwise_are_there() -> None:
+def test_files_with_special_collection_rules_exist() -> None:
     assert [file for file in conftest.LONGEST if not (ROOT / file).is_file()] == []
     for name in conftest.WITH_MODELS:
         (file,) = (ROOT / "tests").rglob(name)
         assert "\npytestmark = [\n    pytest.mark.slow,\n" in file.read_text(encoding="utf-8"), "all of it is slow"
 
 
-def test_files_are_left_out_only_where_none_of_their_tests_would_be_run(tmp_path: Path) -> None:
+def test_files_are_skipped_only_if_none_of_their_tests_is_selected(tmp_path: Path) -> None:
     texts = {
         "unit": "def test_a(): ...\n",
         "some": "@pytest.mark.slow\ndef test_a(): ...\n\ndef test_b(): ...\n",
@@ -79,17 +79,17 @@ def test_files_are_left_out_only_where_none_of_their_tests_would_be_run(tmp_path
     assert left_out("") == left_out("slow") == set()
 
 
-def test_the_makefiles_selections_are_those_and_leave_no_test_out() -> None:
+def test_the_makefiles_selections_cover_every_test_once() -> None:
     selections = re.findall(r'-m "([^"]+)"', (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert sorted(selections) == sorted(conftest.LEAVES_OUT)
     for slow, network, long in itertools.product((False, True), repeat=3):
         if long and not slow:
-            continue  # the test below
+            continue  # see the test below
         marks = {"slow": slow, "network": network, "long": long}
         assert sum(eval(selection, {}, marks) for selection in conftest.LEAVES_OUT) == 1, marks
 
 
-def test_what_is_long_is_slow() -> None:
+def test_long_tests_are_also_slow() -> None:
     for file in (ROOT / "tests").rglob("test_*.py"):
         text = file.read_text(encoding="utf-8")
         if file.name != Path(__file__).name and "mark.long" in text:
@@ -97,7 +97,7 @@ def test_what_is_long_is_slow() -> None:
             assert "\npytestmark = " in text or all("mark.slow" in decorators for decorators in long), file
 
 
-def test_files_that_share_what_takes_long_to_make_have_one_worker() -> None:
+def test_files_that_share_expensive_fixtures_run_in_one_worker() -> None:
     for files in conftest.GROUPS.values():
         paths = [path.relative_to(ROOT).as_posix() for name in files for path in (ROOT / "tests").rglob(name)]
         assert len(paths) == len(files)
@@ -109,7 +109,7 @@ def test_files_that_share_what_takes_long_to_make_have_one_worker() -> None:
     assert conftest.pytest_xdist_make_scheduler(SimpleNamespace(getvalue={"dist": "worksteal"}.get), None) is None
 
 
-def test_no_room_names_one_above_it_in_its_strings() -> None:
+def test_strings_do_not_name_packages_of_a_higher_layer() -> None:
     rooms = ("dashboard", "harness", "strategies", "bench", "sandbox")
     for number, room in enumerate(rooms[1:], 1):
         above = re.compile(rf"ctxbench\.({'|'.join(rooms[:number])})\b")
@@ -125,7 +125,7 @@ def test_no_room_names_one_above_it_in_its_strings() -> None:
 
 
 @pytest.mark.slow
-def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Path) -> None:
+def test_the_trace_lists_the_files_from_run_to_metrics_in_order(tmp_path: Path) -> None:
     home = Home(tmp_path)
     make_set(home)
     command = [sys.executable, "-m", "scripts.trace_sample", "demo", "--home", str(home.root)]
@@ -135,7 +135,7 @@ def test_the_trace_goes_from_the_run_over_the_strategy_to_the_store(tmp_path: Pa
     way = ["harness/run/runner.py", "harness/run/attempt.py", "strategies/repocoder.py", "harness/metrics/__init__.py"]
     assert [file for file in files if file in way] == way
     assert len(files) == len(set(files)) > 30
-    # What only the end of a run needs is no part of a sample's way.
+    # Code that only the end of a run needs is not on a sample's call path.
     assert "harness/store/runs.py" not in files and "bench/errors.py" not in files
     assert not (tmp_path / "results.db").exists()
     command[3] = "dmo"
@@ -176,7 +176,7 @@ _NAMING = {
 }
 
 
-def test_languages_are_named_in_their_folders_and_where_something_is_about_one_by_nature() -> None:
+def test_languages_are_named_only_in_their_folders_and_in_listed_files() -> None:
     rooms = ("bench", "dashboard", "harness", "sandbox", "strategies")
     paths = {path.relative_to(ROOT).as_posix(): path for room in rooms for path in (ROOT / room).rglob("*.py")}
     naming = {

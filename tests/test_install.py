@@ -1,4 +1,4 @@
-"""The core install stays small, and everything we pin is what the constraint file says."""
+"""The core install is small, and every dependency is pinned in the constraint file."""
 
 import ast
 import json
@@ -20,7 +20,7 @@ LIMIT_MB = 160
 
 
 def core() -> dict[str, Distribution]:
-    """Return the distributions that `pip install ctxbench` brings, by name."""
+    """Return the distributions that `pip install ctxbench` installs, by name."""
     found: dict[str, Distribution] = {}
     wanted = ["ctxbench"]
     while wanted:
@@ -43,11 +43,11 @@ def test_core_install_is_under_its_limit() -> None:
     assert size / 1e6 < LIMIT_MB
 
 
-def test_core_holds_nothing_heavy() -> None:
+def test_core_install_has_no_heavy_packages() -> None:
     assert not {"torch", "scipy", "pandas", "transformers", "streamlit"} & set(core())
 
 
-def test_every_direct_dependency_is_pinned_to_what_was_tested() -> None:
+def test_every_direct_dependency_is_pinned_to_a_tested_version() -> None:
     pins = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints" / "cpu.txt").read_text(), re.M))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
@@ -57,14 +57,14 @@ def test_every_direct_dependency_is_pinned_to_what_was_tested() -> None:
         assert need.specifier.contains(pins[need.name]), text
 
 
-def test_nothing_but_ctxbench_lies_beside_other_packages() -> None:
+def test_ctxbench_is_the_only_installed_top_level_package() -> None:
     assert (distribution("ctxbench").read_text("top_level.txt") or "").split() == ["ctxbench"]
     for room in ("bench", "harness", "sandbox", "strategies", "dashboard"):
         assert (ROOT / "ctxbench" / room).resolve() == ROOT / room
         assert not any(path.is_symlink() for path in (ROOT / room).rglob("*"))
 
 
-def test_every_extra_that_a_cure_or_a_page_names_is_there() -> None:
+def test_every_extra_named_in_messages_or_pages_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     code = [path for room in ("bench", "harness", "strategies", "dashboard") for path in (ROOT / room).rglob("*.py")]
@@ -79,7 +79,7 @@ def test_every_extra_that_a_cure_or_a_page_names_is_there() -> None:
 
 
 def messages(file: Path) -> Iterator[str]:
-    """Yield the texts of a file that a user can get to see: all but docstrings."""
+    """Yield the strings in a file that a user may see: all but docstrings."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -88,7 +88,7 @@ def messages(file: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_no_message_names_what_only_a_checkout_has() -> None:
+def test_messages_do_not_name_files_or_commands_of_a_checkout() -> None:
     files = [
         path
         for room in ("bench", "harness", "sandbox", "strategies", "dashboard")
@@ -97,7 +97,7 @@ def test_no_message_names_what_only_a_checkout_has() -> None:
     only_here = re.compile(
         r"\bmake (dashboard|setup|engine|docs|test|unit)\b|\bscripts/|constraints/|pip install -e '|own: README"
     )
-    # What the guest in a box or a suite's tests are told is no message to a user.
+    # Messages to the guest in a box or to a suite's tests do not reach a user.
     quoted = [
         f"{file.relative_to(ROOT)}: {text}"
         for file in files
@@ -110,7 +110,7 @@ def test_no_message_names_what_only_a_checkout_has() -> None:
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel that the sdist gives into an empty environment; return a folder of the user's own beside it."""
+    """Build a wheel from the sdist and install it in an empty environment; return a user's folder beside it."""
     folder = tmp_path_factory.mktemp("wheel")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
     for name in filter(None, tracked.split("\0")):
@@ -128,7 +128,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [sdist] = (folder / "source" / "dist").iterdir()
     call(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(sdist))
     [wheel] = folder.glob("*.whl")
-    # What is imported is compiled then; most of it never is.
+    # Modules are compiled when they are imported, and most never are.
     call(python, "-m", "pip", "install", "-q", "--no-compile", "-c", "constraints/cpu.txt", str(wheel))
     shutil.rmtree(folder / "source")
     for name in ("strategies", "bench", "harness", "sandbox", "dashboard"):
@@ -148,7 +148,7 @@ def installed(outside: Path, *arguments: str, code: int = 0) -> str:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_the_wheel_works_beside_folders_that_are_named_like_ours(outside: Path) -> None:
+def test_the_wheel_works_beside_folders_named_like_its_packages(outside: Path) -> None:
     (outside / "strategies" / "mine.py").write_text(
         "from ctxbench import Context, strategy\n\n\n@strategy('mine')\ndef mine(query, repo):\n"
         '    """Show nothing."""\n    return Context.ranked([])\n'
@@ -164,7 +164,7 @@ def test_the_wheel_works_beside_folders_that_are_named_like_ours(outside: Path) 
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_doctor_gives_a_line_to_copy_for_each_gap(outside: Path) -> None:
+def test_doctor_prints_a_command_for_each_missing_item(outside: Path) -> None:
     found = subprocess.run(
         [str(outside.parent / "venv" / "bin" / "ctxbench"), "doctor"],
         cwd=outside,
@@ -180,7 +180,7 @@ def test_doctor_gives_a_line_to_copy_for_each_gap(outside: Path) -> None:
     ]
     assert cures and not gaps
     for cure in cures:
-        # A shell reads it: the command, and behind it what is said of it.
+        # A shell can parse the line: a command, followed by an explanation.
         subprocess.run(["sh", "-n", "-c", cure], check=True)
         program = cure.split()[0]
         assert (

@@ -1,4 +1,4 @@
-"""A language in somebody else's package, as the docs show it: installed, lines built, a strategy run and scored."""
+"""The docs' example package with a language is installed. Line samples in it are built, run and scored."""
 
 import json
 import os
@@ -53,7 +53,7 @@ export function count(Cart: string[]): number {
 """
 
 
-def test_the_page_shows_a_package_that_is_short() -> None:
+def test_the_repository_page_shows_a_short_package() -> None:
     files = files_of_the_page("repository.md")
     assert set(files) == set(PACKAGE)
     assert len([line for line in files[PACKAGE[0]].splitlines() if line.strip()]) <= 50
@@ -61,7 +61,7 @@ def test_the_page_shows_a_package_that_is_short() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the page's package into a folder of its own."""
+    """Install the page's package in a separate folder."""
     folder = tmp_path_factory.mktemp("outside")
     for name, content in files_of_the_page("repository.md").items():
         (folder / name).write_text(content, encoding="utf-8")
@@ -72,7 +72,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ctxbench(site: Path, *arguments: str, code: int = 0) -> str:
-    """Run `ctxbench` where the package is installed beside it; return what it prints."""
+    """Run `ctxbench` with the package on its path; return what it prints."""
     command = [sys.executable, "-c", "from ctxbench.harness.cli.main import main; main()", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
@@ -82,7 +82,7 @@ def ctxbench(site: Path, *arguments: str, code: int = 0) -> str:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_lines_are_built_masked_run_and_scored(site: Path, tmp_path: Path) -> None:
+def test_typescript_lines_are_built_masked_run_and_scored(site: Path, tmp_path: Path) -> None:
     shop, home = tmp_path / "shop", Home(tmp_path / "home")
     (shop / "src").mkdir(parents=True)
     for name, text in {"cart": CART, "checkout": CHECKOUT, "shadowed": SHADOWED}.items():
@@ -98,7 +98,7 @@ def test_lines_are_built_masked_run_and_scored(site: Path, tmp_path: Path) -> No
     records = [json.loads(line) for line in (home.samples / "ts" / sets.SAMPLES).read_text().splitlines()]
     lines = {record["cursor"]["line"]: record for record in records}
     assert {record["language"] for record in records} == {"typescript"}
-    # Line 5 uses both names first, line 10 one of them again: the import is hidden for the first only.
+    # Line 5 is the first to use both names, so the import is hidden for it. Line 10 uses one of them again.
     assert {(record["path"], line) for line, record in lines.items()} == {
         ("src/checkout.ts", 5),
         ("src/checkout.ts", 10),

@@ -1,4 +1,4 @@
-"""The notebook of the docs runs, and shows what the page says that it shows."""
+"""The notebook of the docs runs and shows the same tables as its page."""
 
 from pathlib import Path
 

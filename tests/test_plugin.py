@@ -1,4 +1,4 @@
-"""A strategy, a metric, a generator and a format in others' packages, as the docs show them: installed, run, ranked."""
+"""The docs' example packages with a strategy, a metric, a generator and a format are installed, run and ranked."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.helpers.cli import run_cli
 from tests.helpers.sets import make_set
 
 PACKAGE, ALONE = ("nearest_functions.py", "pyproject.toml"), "guess_first.py"
-"""What the page makes a package of, and the file that needs none."""
+"""The files of the page's package, and the page's file that needs no package."""
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
@@ -30,7 +30,7 @@ def files_of_the_page(name: str = "strategy.md") -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a fresh environment that sees ours, pip-install the packages into it; return its folder of programs."""
+    """Create an environment that includes this one, install the packages in it and return its folder of programs."""
     folder = tmp_path_factory.mktemp("outside")
     place = folder / "venv"
     strategy = {name: files_of_the_page()[name] for name in PACKAGE}
@@ -40,15 +40,15 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / package).mkdir()
         for name, content in files.items():
             (folder / package / name).write_text(content, encoding="utf-8")
-    # The path file below brings pip too.
+    # The path file below also provides pip.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True, capture_output=True)
     python = place / "bin" / "python"
-    # Ours comes in by a path file, so that only what builds the package is downloaded; addsitedir reads our own ones.
+    # A path file adds this environment, with its own path files. Only build requirements are then downloaded.
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
     theirs = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.strip()
     ours = sysconfig.get_path("purelib")
     Path(theirs, "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n", encoding="utf-8")
-    # One package is built with what it says that it needs. The others say the same and use what is there by then.
+    # The first package is installed with its build requirements. The others have the same ones and reuse them.
     needs = [tomllib.loads(files["pyproject.toml"])["build-system"]["requires"] for files in packages.values()]
     assert all(each == needs[0] for each in needs)
     first, *others = (str(folder / name) for name in packages)
@@ -68,7 +68,7 @@ def ctxbench(scripts: Path, *arguments: str, home: Path | None = None) -> str:
     return done.stdout
 
 
-def test_the_page_shows_a_package_whose_strategy_is_short() -> None:
+def test_the_strategy_page_shows_a_short_package() -> None:
     files = files_of_the_page()
     assert set(files) == {*PACKAGE, ALONE}
     code = [line for line in files["nearest_functions.py"].splitlines() if line.strip()]
@@ -76,7 +76,7 @@ def test_the_page_shows_a_package_whose_strategy_is_short() -> None:
 
 
 @pytest.mark.slow
-def test_the_strategy_that_asks_the_model_is_checked_and_run_as_it_stands_on_the_page(tmp_path: Path) -> None:
+def test_the_pages_strategy_that_asks_the_model_can_be_checked_and_run(tmp_path: Path) -> None:
     file, home = tmp_path / ALONE, Home(tmp_path / "home")
     file.write_text(files_of_the_page()[ALONE], encoding="utf-8")
     checked = run_cli("strategy", "check", f"{file}@demo.guess", "--home", str(home.root))
@@ -92,7 +92,7 @@ def test_the_strategy_that_asks_the_model_is_checked_and_run_as_it_stands_on_the
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_it_is_listed_shown_and_passes_the_check(scripts: Path) -> None:
+def test_an_installed_strategy_is_listed_shown_and_passes_the_check(scripts: Path) -> None:
     listed = ctxbench(scripts, "strategy", "list", "demo.nearest")
     assert re.search(r"demo\.nearest +Show the functions most like the last lines before the cursor\.", listed)
     shown = ctxbench(scripts, "strategy", "show", "demo.nearest")
@@ -103,7 +103,7 @@ def test_it_is_listed_shown_and_passes_the_check(scripts: Path) -> None:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_it_runs_and_is_ranked_beside_a_built_in(scripts: Path, tmp_path: Path) -> None:
+def test_an_installed_strategy_runs_and_is_ranked_beside_a_built_in(scripts: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     make_set(home, repos=2, per_repo=3)
     chosen = ["--strategy", "lc.infile", "--strategy", "demo.nearest(top=2)"]
@@ -118,7 +118,7 @@ def test_it_runs_and_is_ranked_beside_a_built_in(scripts: Path, tmp_path: Path) 
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_metric_of_the_page_gets_a_stored_run_and_ranks_it_as_it_declares(scripts: Path, tmp_path: Path) -> None:
+def test_the_pages_metric_scores_and_ranks_a_stored_run(scripts: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     made = make_set(home, repos=2, per_repo=3)
     for strategy, answer in (("right", "{}"), ("wrong", "{} + 100000")):
@@ -126,7 +126,7 @@ def test_a_metric_of_the_page_gets_a_stored_run_and_ranks_it_as_it_declares(scri
         lines = [{"sample": id_, "text": answer.format(one.target)} for id_, one in made.references.items()]
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
         named = ["--samples", "demo", "--strategy", strategy, "--generator", "model", "--home", str(home.root)]
-        # Stored by the environment of this test, where the package is not installed.
+        # The test's own environment, which lacks the package, stores the run.
         assert run_cli("results", "import", "--format", "ctxbench", str(file), *named).code == 0
     board = ["leaderboard", "--profile", "edits"]
     assert "`ctxbench rescore --profile edits`" in ctxbench(scripts, *board, home=home.root)
@@ -139,7 +139,7 @@ def test_a_metric_of_the_page_gets_a_stored_run_and_ranks_it_as_it_declares(scri
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_generator_of_the_page_is_checked_run_and_ranked(scripts: Path, tmp_path: Path) -> None:
+def test_the_pages_generator_is_checked_run_and_ranked(scripts: Path, tmp_path: Path) -> None:
     spec, home = "demo.before(back=2)", Home(tmp_path / "home")
     assert "demo.before(back=1, window=0, batch=8)" in ctxbench(scripts, "generator", "list")
     checked = ctxbench(scripts, "generator", "check", spec)
@@ -148,7 +148,7 @@ def test_a_generator_of_the_page_is_checked_run_and_ranked(scripts: Path, tmp_pa
     asked = ["--samples", "demo", "--strategy", "lc.infile", "--generator"]
     printed = ctxbench(scripts, "run", *asked, "demo.before(back=2, batch=2)", home=home.root)
     assert "scored 6  model-failed 0  missing 0" in printed
-    # How many go out at once decides nothing, so this is the same run, and it is complete.
+    # The batch size does not affect results, so this is the same run, and it is complete.
     assert "scored 6" in ctxbench(scripts, "run", *asked, spec, home=home.root)
     [row] = json.loads(ctxbench(scripts, "leaderboard", "--samples", "demo", "--format", "json", home=home.root))
     assert (row["generator"], row["strategy"]) == (spec, "lc.infile")
@@ -156,7 +156,7 @@ def test_a_generator_of_the_page_is_checked_run_and_ranked(scripts: Path, tmp_pa
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_format_of_the_page_brings_samples_and_predictions_in_and_out(scripts: Path, tmp_path: Path) -> None:
+def test_the_pages_format_imports_and_exports_samples_and_predictions(scripts: Path, tmp_path: Path) -> None:
     repository = tmp_path / "repositories" / "shop"
     repository.mkdir(parents=True)
     (repository / "tax.py").write_text("RATE = 2\n\n\ndef tax(price):\n    return price * RATE\n")

@@ -1,4 +1,4 @@
-"""The same bits on every processor: this one made to work as several others, and with two threads."""
+"""Numbers are equal bit for bit on every processor. This one imitates several others, also with two threads."""
 
 import functools
 import json
@@ -36,7 +36,7 @@ def test_the_settings_take_effect() -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_every_number_is_the_same_to_the_last_bit(setting: str) -> None:
+def test_every_number_is_equal_to_the_last_bit(setting: str) -> None:
     ours, first = numbers(setting)["ours"], numbers(next(iter(SETTINGS)))["ours"]
     assert [name for name in first if ours[name] != first[name]] == []
     assert ours == first
@@ -44,9 +44,9 @@ def test_every_number_is_the_same_to_the_last_bit(setting: str) -> None:
 
 @functools.cache
 def board(home: Path, setting: str) -> list[dict[str, Any]]:
-    """Run strategies over a set of real samples in a home of the setting's own; return the leaderboard, without times.
+    """Run strategies on real samples in a separate home for each setting; return the leaderboard without times.
 
-    It holds every digit that the tables print, and more.
+    The leaderboard contains more digits than the printed tables.
     """
     own = home.parent / setting.replace(" ", "-")
     for part in ("repos", "samples"):

@@ -1,4 +1,4 @@
-"""The main job, end to end, on the real repositories: what a new user sees must hold."""
+"""The quick start and the tutorial, from end to end on the real repositories, as a new user runs them."""
 
 import functools
 import json
@@ -28,25 +28,25 @@ CONTROL = f"{Path(__file__).parent / 'helpers' / 'random_windows.py'}@control.ra
 
 STRATEGIES, GENERATOR = ("lc.infile", "lc.repocoder"), "incontext"
 LIMIT = 216
-"""Of the lines, as the tutorial takes."""
+"""The number of line samples, as in the tutorial."""
 
 REBUILT = {quickstart.SET: ("jheaps", "fasta2a"), quickstart.FUNCTION_SET: ("cachetools",)}
-"""The repositories of either set that are built twice, which takes minutes for all: of each language the smallest, and
-one whose tests draw by chance."""
+"""The repositories of each set that are built twice: the smallest of each language, and one with random tests.
+Building all of them again would take minutes."""
 FEWER_FUNCTIONS = 2
-"""They are the first of all that are chosen, so that no others need be certified again."""
+"""The number of functions in the second build: the first of the chosen ones, so that no others are certified again."""
 FIRST_FUNCTIONS = "first-functions"
-"""Those of the first build, as a set."""
+"""The name of a set with the same functions of the first build."""
 OF_THE_CHOSEN = {
     *("tried", "kept", "kept_one_line", "kept_clocks_only", "kept_clocks_too", "levels", "mutants", "drops"),
     "tests_dropped",
 }
-"""What a manifest says of the functions that were chosen, and so not of fewer."""
+"""Manifest entries about the chosen functions. They differ if fewer functions are chosen."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _every_core() -> Iterator[None]:
-    """Let the built-in model compute in as many processes as it does for a user: all else waits for this."""
+    """Let the built-in model use as many processes as for a user, because these tests mostly wait for it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(incontext, "cores", cores)
         yield
@@ -66,7 +66,7 @@ def first(home: Path) -> Result:
 
 @pytest.fixture(scope="module")
 def measured(home: Path, first: Result) -> None:
-    """Two strategies by the built-in model."""
+    """Run two strategies with the built-in model."""
     run_strategies(home, quickstart.SET, "--limit", str(LIMIT))
 
 
@@ -90,7 +90,7 @@ def of(
     return next(row for row in found if (row["samples"], row["language"], row["strategy"]) == wanted)
 
 
-def test_real_samples_of_both_languages(home: Path, first: Result) -> None:
+def test_the_quick_start_builds_the_published_set_of_both_languages(home: Path, first: Result) -> None:
     about = json.loads((home / "samples" / quickstart.SET / "manifest.json").read_text())
     languages = [entry["language"] for entry in about["repositories"].values()]
     assert (languages.count("python"), languages.count("java")) == (12, 6)
@@ -98,7 +98,7 @@ def test_real_samples_of_both_languages(home: Path, first: Result) -> None:
     assert not [line for line in first.err.splitlines() if line.startswith("left out:")]
 
 
-def test_the_set_goes_out_and_comes_in_as_the_published_one(home: Path, first: Result, tmp_path: Path) -> None:
+def test_the_set_keeps_its_digest_through_export_and_import(home: Path, first: Result, tmp_path: Path) -> None:
     exported, shape = str(tmp_path / "lite.jsonl"), ("--format", "ctxbench")
     gone_out = run_cli("samples", "export", quickstart.SET, *shape, "--out", exported, "--home", str(home))
     assert gone_out.code == 0, gone_out.err
@@ -107,7 +107,7 @@ def test_the_set_goes_out_and_comes_in_as_the_published_one(home: Path, first: R
 
 
 @pytest.mark.parametrize("language", ["python", "java"])
-def test_similar_code_helps(home: Path, measured: None, language: str) -> None:
+def test_similar_code_raises_copyable_bits(home: Path, measured: None, language: str) -> None:
     found = rows(home)
     shown, alone = of(found, language, "lc.repocoder"), of(found, language, "lc.infile")
     assert shown["missing"] == alone["missing"] == 0
@@ -116,10 +116,10 @@ def test_similar_code_helps(home: Path, measured: None, language: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["python", "java"])
-def test_the_lead_by_copyable_bits_is_shown(home: Path, measured: None, language: str) -> None:
+def test_the_lead_in_copyable_bits_is_significant(home: Path, measured: None, language: str) -> None:
     found = rows(home)
     assert of(found, language, "lc.repocoder")["rank_high"] < of(found, language, "lc.infile")["rank_low"]
-    # With the six repositories of Java at least 2 / 2**6.
+    # With six Java repositories, p is at least 2 / 2**6.
     assert of(found, language, "lc.repocoder")["difference"]["copyable_bits"]["p"] <= 0.05
 
 
@@ -135,7 +135,7 @@ def test_functions_of_several_repositories_are_judged_by_their_tests(home: Path,
     assert "own code  25 of 25 pass" in judged and "0 of 25 pass" in judged
 
 
-def test_a_published_model_is_shown_and_its_answers_are_said_to_be_stored(home: Path, first: Result) -> None:
+def test_a_published_models_answers_are_shown_and_marked_as_stored(home: Path, first: Result) -> None:
     assert first.out.startswith("STORED ANSWERS: hf(model=qwen2.5-coder-0.5b)") and "ANSWERED NOW" not in first.out
     shown = [row for row in rows(home) if row["generator"] == "hf(model=qwen2.5-coder-0.5b)"]
     for strategy in ("lc.infile", "lc.repocoder(iterations=1)"):
@@ -152,7 +152,7 @@ def test_a_second_run_changes_no_number(home: Path, first: Result) -> None:
     assert (again.code, again.out) == (0, first.out)
 
 
-def test_windows_drawn_by_chance_are_below_retrieved_ones(home: Path, measured: None) -> None:
+def test_random_windows_score_below_retrieved_ones(home: Path, measured: None) -> None:
     command = ("run", "--home", str(home), "--samples", quickstart.SET, "--generator", GENERATOR)
     result = run_cli(*command, "--strategy", CONTROL, "--limit", "54")
     assert result.code == 0, result.err
@@ -165,13 +165,13 @@ def test_windows_drawn_by_chance_are_below_retrieved_ones(home: Path, measured: 
         assert control < fmean(metrics["lc.repocoder", sample]["copyable_bits"] for sample in chosen), repo_ends
 
 
-def test_the_same_seed_gives_the_same_bytes_and_scores(
+def test_the_same_seed_builds_the_same_samples_and_scores(
     home: Path, measured: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quickstart, "FUNCTIONS_PER_REPO", FEWER_FUNCTIONS)
     other = Home(tmp_path / "home")
     shutil.copytree(home / "repos", other.root / "repos")
-    # What was fetched from the index, which is no part of what is built.
+    # The wheels fetched from the index are copied, because they are not part of the built sets.
     shutil.copytree(home / "cache" / "sandbox", other.cache / "sandbox")
     sandbox = open_sandbox(None, other.cache / "sandbox")
     builders = {
@@ -204,12 +204,12 @@ def test_the_same_seed_gives_the_same_bytes_and_scores(
     assert limited == {sample: full[sample] for sample in limited}
 
 
-# The README imports the results of others, which would stand on the tutorial's board.
+# The tutorial comes first: the README imports other people's results, which would appear on the tutorial's board.
 @pytest.mark.parametrize("page", ["docs/tutorial.md", "README.md"])
 def test_the_commands_of_a_page_run(
     page: str, home: Path, first: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The quick start's home has the repositories already, and what their tests cover.
+    # The quick start's home already contains the repositories and their test coverage.
     monkeypatch.setenv("CTXBENCH_HOME", str(home))
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -221,7 +221,7 @@ def test_the_commands_of_a_page_run(
     for line in lines:
         arguments = shlex.split(line, comments=True)[1:]
         if arguments == ["quickstart"]:
-            continue  # has tests of its own
+            continue  # the quick start has its own tests
         result = run_cli(*arguments)
         assert result.code == 0, (line, result)
         assert result.out.strip() or "--out" in line, line
@@ -233,7 +233,7 @@ def test_the_commands_of_a_page_run(
 
 
 def scores(home: Home, name: str) -> dict[tuple[str, str], dict[str, float]]:
-    """Return strategy and sample -> what every metric gave that is defined for the sample."""
+    """Return (strategy, sample) -> the values of all metrics that are defined for the sample."""
     with open_store(home.database) as store:
         return {
             (table.run.strategy, sample): {

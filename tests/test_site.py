@@ -1,4 +1,4 @@
-"""The documentation as a site: whole, searchable, and without a link that leads nowhere."""
+"""The documentation site: complete, searchable and without broken links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_page_is_there_and_can_be_reached_and_searched(built: Path) -> None:
+def test_every_page_is_built_reachable_and_searchable(built: Path) -> None:
     pages = {path.stem for path in (site.ROOT / "docs").glob("*.md")} | {"notebook", "commands"}
     assert pages == {path.stem for path in built.glob("*.html")} - {"404"}
     reached, new = set[str](), {"index"}
@@ -48,13 +48,13 @@ def test_the_api_and_the_notebook_are_pages(built: Path) -> None:
     assert "ctxbench.board(" in re.sub(r"<[^>]+>", "", notebook)
 
 
-def test_nothing_is_asked_of_other_hosts(built: Path) -> None:
+def test_pages_load_nothing_from_other_hosts(built: Path) -> None:
     for page in built.glob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert 'src="http' not in text and 'rel="stylesheet" href="http' not in text, page.name
 
 
-def test_links_that_lead_nowhere_end_it(tmp_path: Path) -> None:
+def test_broken_links_stop_the_build(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     shutil.copytree(site.ROOT / "docs", docs)
     for page, link in (("board.md", "nowhere.md"), ("verdicts.md", "metrics.md#nothing")):
@@ -69,12 +69,12 @@ def test_links_that_lead_nowhere_end_it(tmp_path: Path) -> None:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """Return an empty page."""
+    """Yield an empty page."""
     with browser.new_page() as opened:
         yield opened
 
 
-def test_the_search_works_from_a_disk_and_typing_in_it_goes_nowhere_else(built: Path, page: Page) -> None:
+def test_search_works_from_disk_and_typing_does_not_leave_the_page(built: Path, page: Page) -> None:
     address = (built / "tutorial.html").as_uri()
     page.goto(address)
     page.locator("[data-md-component=search] button").click()

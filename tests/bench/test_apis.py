@@ -1,4 +1,4 @@
-"""API records as units, what is shown of them, how they are found, and their summaries."""
+"""API units: the text that they show, the keys that find them, and their summaries."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -88,7 +88,7 @@ def found(text: str, language: Language = PYTHON, **options: Any) -> dict[str, U
     return {unit.name: unit for unit in made}
 
 
-def test_python_texts() -> None:
+def test_python_units_show_their_signatures() -> None:
     texts = {name: unit.text for name, unit in found(STORE).items()}
     assert found(STORE)["CartStore.load"].keys == ("cart_store.load(user_id)", "cart_store.load()")
     assert texts == {
@@ -101,7 +101,7 @@ def test_python_texts() -> None:
     }
 
 
-def test_java_texts() -> None:
+def test_java_units_show_their_signatures() -> None:
     texts = {name: unit.text for name, unit in found(CART, JAVA).items()}
     assert texts["Cart.checkout"] == (
         "public class Cart extends Base implements Store {\n"
@@ -117,7 +117,7 @@ def test_java_texts() -> None:
     )
 
 
-def test_places_span_what_belongs_to_a_function() -> None:
+def test_places_include_comments_and_decorators() -> None:
     lines = STORE.split("\n")
     place = found(STORE)["CartStore.from_env"].place
     assert place == Place(path="shop/store.py", start=18, end=24)
@@ -127,7 +127,7 @@ def test_places_span_what_belongs_to_a_function() -> None:
     )
 
 
-def test_by_summary_there_is_the_source_too() -> None:
+def test_summary_units_contain_the_source() -> None:
     unit = found(STORE, by="summary")["CartStore.Inner.run"]
     assert unit.keys == ("inner.run()",)
     assert unit.code == 'def run(self) -> None:\n            """Run it."""'
@@ -143,7 +143,7 @@ def test_by_summary_there_is_the_source_too() -> None:
     )
 
 
-def test_constructors_of_classes_without_one() -> None:
+def test_python_classes_without_a_constructor_get_a_unit() -> None:
     made = found(STORE, constructors=True)
     assert made.keys() - found(STORE).keys() == {"Plain.__init__", "CartStore.__init__", "CartStore.Inner.__init__"}
     assert found("class A:\n    def __init__(self, x): ...\n", constructors=True).keys() == {"A.__init__"}
@@ -153,9 +153,9 @@ def test_constructors_of_classes_without_one() -> None:
     assert unit.place == Place(path="shop/store.py", start=13, end=16)
 
 
-def test_java_constructors_of_classes_without_one() -> None:
+def test_java_classes_without_a_constructor_get_a_unit() -> None:
     made = found(CART, JAVA, constructors=True)
-    # Neither an abstract class nor an interface can be made.
+    # Abstract classes and interfaces cannot be instantiated.
     assert made.keys() - found(CART, JAVA).keys() == {"Cart.Cart", "Cart.Builder.Builder"}
     unit = made["Cart.Builder.Builder"]
     assert unit.keys == ("Builder builder = new Builder()", "new Builder()")
@@ -164,7 +164,7 @@ def test_java_constructors_of_classes_without_one() -> None:
     )
 
 
-def test_quirks_know_java_classes_only() -> None:
+def test_quirks_exclude_java_interfaces() -> None:
     assert "Cart.Shelf.size" in found(CART, JAVA)
     assert "Cart.Shelf.size" not in found(CART, JAVA, quirks=True)
     assert "Cart.Hidden.run" in found(CART, JAVA, quirks=True)
@@ -172,11 +172,11 @@ def test_quirks_know_java_classes_only() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "import os\n", "x = (\n", "\x00"])
 @pytest.mark.parametrize("language", languages.every())
-def test_files_without_functions(text: str, language: Language) -> None:
+def test_files_without_functions_have_no_units(text: str, language: Language) -> None:
     assert found(text, language) == {}
 
 
-def test_a_file_that_is_cut_has_what_stands_in_it() -> None:
+def test_a_truncated_file_keeps_its_complete_functions() -> None:
     text = STORE[: STORE.index(", user_id")]
     assert list(found(text)) == ["apply_tax", "load_all"]
     text = STORE[: STORE.index("Run it")]
@@ -217,12 +217,12 @@ summary:
 '''
 
 
-def test_the_release_template_byte_for_byte() -> None:
+def test_the_summary_prompt_equals_the_released_template() -> None:
     assert summary_prompt('def f():\n    """Go."""', PYTHON) == RELEASE
 
 
 @pytest.mark.parametrize("language", languages.every())
-def test_the_examples_are_code(language: Language) -> None:
+def test_the_examples_of_the_prompt_are_valid_code(language: Language) -> None:
     examples = summary_prompt("", language).split("\ncode:\n")[1:3]
     for example in examples:
         code = example.partition("\n\nsummary:")[0]
@@ -231,7 +231,7 @@ def test_the_examples_are_code(language: Language) -> None:
         assert not found.broken
 
 
-def test_a_checkout_of_the_release_brings_its_own_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_are_read_from_a_checkout_of_the_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputFault, match=r"utils/java\.prompt"):
         released_templates(tmp_path)
     (tmp_path / "utils").mkdir()
@@ -260,7 +260,7 @@ def test_a_checkout_of_the_release_brings_its_own_template(tmp_path: Path, monke
         ("", ""),
     ],
 )
-def test_post_processing(answer: str, expected: str) -> None:
+def test_summaries_are_cleaned_by_post_processing(answer: str, expected: str) -> None:
     assert post_process(answer) == expected
 
 
@@ -292,11 +292,11 @@ JAVA_FRAGMENTS = {
     ("language", "code", "expected"),
     [*((PYTHON, *pair) for pair in PYTHON_FRAGMENTS.items()), *((JAVA, *pair) for pair in JAVA_FRAGMENTS.items())],
 )
-def test_plain_summary_of_a_fragment(language: Language, code: str, expected: str) -> None:
+def test_a_fragment_has_a_plain_summary(language: Language, code: str, expected: str) -> None:
     assert summary(code, language) == expected
 
 
-def test_plain_summaries_of_python_records() -> None:
+def test_python_units_have_plain_summaries() -> None:
     text = (
         "class HTTPCart(Base):\n    def __init__(self): ...\n    def add_item(self): ...\n    def load(self):\n"
         '        """Load It. Or not."""\n        def inner(): ...\n\n\nclass Bare: ...\n'
@@ -311,7 +311,7 @@ def test_plain_summaries_of_python_records() -> None:
     }
 
 
-def test_plain_summaries_of_java_records() -> None:
+def test_java_units_have_plain_summaries() -> None:
     text = (
         "class Cart {\n  Cart(int n) { }\n  /** @return how many */\n  int getCount() { return 0; }\n"
         "  /** Pays all. */\n  void pay() { }\n  interface Shelf { int size(); }\n}\n"

@@ -1,4 +1,4 @@
-"""Syntax trees, asked for by many threads at once."""
+"""Syntax trees, also when many threads parse at once."""
 
 import gc
 import inspect
@@ -20,7 +20,7 @@ DEEP = "class A:\n" + "".join(
 
 @pytest.fixture
 def interrupted() -> Iterator[None]:
-    """Let another thread go on whenever rubbish is collected, which happens within the making of a tree."""
+    """Switch threads at every garbage collection, which also happens while a tree is being built."""
 
     def turn(phase: str, info: dict[str, int]) -> None:
         time.sleep(0)
@@ -34,7 +34,7 @@ def interrupted() -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_many_threads_get_whole_trees(interrupted: None) -> None:
+def test_threads_parse_complete_trees(interrupted: None) -> None:
     texts = [FLAT, DEEP] * 60
     with ThreadPoolExecutor(4) as pool:
         trees = list(pool.map(asts.parse, texts))
@@ -43,11 +43,11 @@ def test_many_threads_get_whole_trees(interrupted: None) -> None:
 
 
 @pytest.mark.parametrize("text", ["def f(:", "x = '\ud800'", "\0", "(" * 5000])
-def test_what_is_no_python_has_no_tree(text: str) -> None:
+def test_invalid_python_has_no_tree(text: str) -> None:
     assert asts.parse(text) is None
 
 
-def test_a_texts_own_warnings_are_not_ours() -> None:
+def test_parsing_suppresses_the_warnings_of_a_text() -> None:
     assert asts.parse("x = '\\d'\nx is 1\n") is not None
 
 
@@ -57,12 +57,12 @@ def test_a_texts_own_warnings_are_not_ours() -> None:
         ("", ""),
         ("\n\n    Add.\n\n      More.\n    ", "Add.\n\n  More."),
         ("\tAdd.\n\tMore.\n", "Add.\nMore."),
-        # Python 3.13 keeps these blanks, and with them the spaces of the lines around.
+        # Python 3.13 keeps these blank characters, and then also the spaces of the lines around them.
         ("\fAdd.\n    More.\n\u00a0   Most.", "Add.\nMore.\nMost."),
         ("Add.\n    More.\n\f\n    Most.", "Add.\nMore.\n\nMost."),
     ],
 )
-def test_a_docstring_is_the_same_on_every_version_of_python(text: str, expected: str) -> None:
+def test_docstrings_are_equal_on_every_version_of_python(text: str, expected: str) -> None:
     assert asts.cleaned(text) == expected
     if sys.version_info < (3, 13):
         assert inspect.cleandoc(text) == expected
@@ -70,7 +70,7 @@ def test_a_docstring_is_the_same_on_every_version_of_python(text: str, expected:
     assert function is not None and asts.docstring(function) == expected
 
 
-def test_standard_modules_are_the_same_on_every_version_of_python() -> None:
+def test_standard_modules_are_equal_on_every_version_of_python() -> None:
     assert {"distutils", "telnetlib", "os", "_thread"} <= STANDARD
     if sys.version_info < (3, 12):
         assert sys.stdlib_module_names == STANDARD

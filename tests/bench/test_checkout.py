@@ -1,4 +1,4 @@
-"""Checkouts: whole or absent, read-only, one fetch however many ask, nothing left by a kill."""
+"""Checkouts are complete or absent, read-only, fetched once by concurrent callers, and intact after a kill."""
 
 import errno
 import json
@@ -44,7 +44,7 @@ def kept(home: Home) -> list[str]:
     return sorted(p.name for p in (home.repos / "demo").iterdir() if p.name != ".lock")
 
 
-def test_fetch_then_find(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_a_fetched_checkout_is_found(tmp_path: Path, home: Home, copy: Path) -> None:
     wanted = load(tmp_path, 'path = "copy"')
     assert checkout.find(wanted, home) is None
     found = checkout.fetch(wanted, home, report=quiet)
@@ -55,7 +55,7 @@ def test_fetch_then_find(tmp_path: Path, home: Home, copy: Path) -> None:
     assert (record["files"], record["bytes"]) == (2, 12) and len(record["digest"]) == 64
 
 
-def test_it_is_read_only(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_a_checkout_is_read_only(tmp_path: Path, home: Home, copy: Path) -> None:
     root = checkout.fetch(load(tmp_path, 'path = "copy"'), home, report=quiet).root
     modes = {p.relative_to(root).as_posix(): p.stat().st_mode & 0o777 for p in (root, *root.rglob("*"))}
     assert modes == {".": 0o555, "pkg": 0o555, "a.py": 0o444, "pkg/b.py": 0o444}
@@ -78,8 +78,8 @@ def copied(tmp_path: Path, home: Home, path: str = "copy") -> list[str]:
     return sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
 
 
-def test_what_gitignore_names_is_not_copied(tmp_path: Path, home: Home, copy: Path) -> None:
-    # What is in an ignored folder no rule brings back.
+def test_ignored_files_are_not_copied(tmp_path: Path, home: Home, copy: Path) -> None:
+    # No rule can include a file of an ignored folder again.
     ignored = {
         "secret.py": "",
         "local/keys.py": "",
@@ -98,21 +98,21 @@ def test_what_gitignore_names_is_not_copied(tmp_path: Path, home: Home, copy: Pa
     assert copied(tmp_path, home) == sorted(["a.py", "pkg/b.py", *stays, *rules])
 
 
-def test_the_rules_of_the_repository_around_a_folder_hold_in_it(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_ignore_rules_of_the_enclosing_repository_apply_to_a_folder(tmp_path: Path, home: Home, copy: Path) -> None:
     write_tree(tmp_path, {".git/HEAD": "", ".gitignore": "secret.py\n/copy/pkg/\n", "copy/secret.py": ""})
     assert copied(tmp_path, home) == ["a.py"]
-    # Whoever names a folder that is ignored as a whole, or a repository of its own, wants it.
+    # A path that names an ignored folder or a nested repository is copied nevertheless.
     assert copied(tmp_path, home, "copy/pkg") == ["b.py"]
     write_tree(copy, {".git/HEAD": ""})
     assert copied(tmp_path, home) == ["a.py", "pkg/b.py", "secret.py"]
 
 
-def test_the_rules_around_the_home_folder_leave_nothing_out_of_a_copy(tmp_path: Path, copy: Path) -> None:
+def test_ignore_rules_around_the_home_do_not_apply_to_a_copy(tmp_path: Path, copy: Path) -> None:
     write_tree(tmp_path, {"work/.git/HEAD": "", "work/.gitignore": "*.py\n"})
     assert copied(tmp_path, Home(tmp_path / "work" / "home")) == ["a.py", "pkg/b.py"]
 
 
-def test_a_changed_folder_is_another_checkout(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_a_changed_folder_becomes_a_new_checkout(tmp_path: Path, home: Home, copy: Path) -> None:
     wanted = load(tmp_path, 'path = "copy"')
     first = checkout.fetch(wanted, home, report=quiet)
     (copy / "a.py").write_text("x = 2\n")
@@ -121,7 +121,7 @@ def test_a_changed_folder_is_another_checkout(tmp_path: Path, home: Home, copy: 
     assert first.key != second.key and (first.root / "a.py").read_text() == "x = 1\n"
 
 
-def test_a_wrong_hash_ends_it_and_keeps_nothing(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_a_wrong_hash_ends_the_fetch_and_keeps_nothing(tmp_path: Path, home: Home, copy: Path) -> None:
     wanted = load(tmp_path, f'path = "copy"\nsha256 = "{"0" * 64}"', 'path = "."')
     with pytest.raises(InputFault) as caught:
         checkout.fetch(wanted, home, report=quiet)
@@ -129,13 +129,13 @@ def test_a_wrong_hash_ends_it_and_keeps_nothing(tmp_path: Path, home: Home, copy
     assert kept(home) == []
 
 
-def test_the_next_source_when_one_cannot_be_reached(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_an_unreachable_source_is_followed_by_the_next(tmp_path: Path, home: Home, copy: Path) -> None:
     said: list[str] = []
     found = checkout.fetch(load(tmp_path, 'path = "none"', 'path = "copy"'), home, report=said.append)
     assert found.source.endswith("copy") and any("cannot be fetched" in line for line in said)
 
 
-def test_all_unreachable_lists_each_with_its_reason(tmp_path: Path, home: Home) -> None:
+def test_if_all_sources_are_unreachable_each_reason_is_listed(tmp_path: Path, home: Home) -> None:
     with pytest.raises(MachineFault) as caught:
         checkout.fetch(load(tmp_path, 'path = "none"', 'path = "nil"'), home, report=quiet)
     message = str(caught.value)
@@ -147,7 +147,7 @@ def test_all_unreachable_lists_each_with_its_reason(tmp_path: Path, home: Home) 
     [('source_dir = "src"\n', "a.py", "source_dir"), ("", None, "contains no file")],
     ids=["no-source-dir", "empty"],
 )
-def test_a_tree_that_does_not_fit(tmp_path: Path, home: Home, head: str, make: str | None, words: str) -> None:
+def test_an_incomplete_tree_is_refused(tmp_path: Path, home: Home, head: str, make: str | None, words: str) -> None:
     (tmp_path / "copy").mkdir()
     if make:
         (tmp_path / "copy" / make).write_text("")
@@ -156,7 +156,7 @@ def test_a_tree_that_does_not_fit(tmp_path: Path, home: Home, head: str, make: s
     assert kept(home) == []
 
 
-def test_a_full_disk_is_one_line_and_leaves_nothing(
+def test_a_full_disk_is_a_fault_and_leaves_no_files(
     tmp_path: Path, home: Home, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(source: object, target: Path, **_: object) -> None:
@@ -172,13 +172,13 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     assert checkout.fetch(wanted, home, report=quiet).root.is_dir()
 
 
-def test_a_home_that_is_a_file(tmp_path: Path, copy: Path) -> None:
+def test_a_home_that_is_a_file_is_a_fault(tmp_path: Path, copy: Path) -> None:
     (tmp_path / "home").write_text("")
     with pytest.raises((InputFault, MachineFault), match="file"):
         checkout.fetch(load(tmp_path, 'path = "copy"'), Home(tmp_path / "home"), report=quiet)
 
 
-def test_leftovers_without_marker_are_made_anew(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_leftovers_without_a_marker_are_fetched_again(tmp_path: Path, home: Home, copy: Path) -> None:
     wanted = load(tmp_path, 'path = "copy"')
     found = checkout.fetch(wanted, home, report=quiet)
     (home.repos / "demo" / f"{found.key}.json").unlink()
@@ -193,7 +193,7 @@ def test_leftovers_without_marker_are_made_anew(tmp_path: Path, home: Home, copy
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "demo"}'])
-def test_a_broken_marker_counts_as_none(tmp_path: Path, home: Home, copy: Path, text: str) -> None:
+def test_a_checkout_with_a_damaged_marker_is_fetched_again(tmp_path: Path, home: Home, copy: Path, text: str) -> None:
     wanted = load(tmp_path, 'path = "copy"')
     found = checkout.fetch(wanted, home, report=quiet)
     (home.repos / "demo" / f"{found.key}.json").write_text(text)
@@ -201,7 +201,7 @@ def test_a_broken_marker_counts_as_none(tmp_path: Path, home: Home, copy: Path, 
     assert checkout.fetch(wanted, home, report=quiet) == found
 
 
-def test_many_threads_fetch_once(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_threads_fetch_a_repository_once(tmp_path: Path, home: Home, copy: Path) -> None:
     wanted = load(tmp_path, 'path = "copy"')
     said: list[str] = []
     found: list[checkout.Checkout] = []
@@ -232,7 +232,7 @@ def start(folder: Path, home: Home) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_many_processes_fetch_one(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_processes_fetch_a_repository_once(tmp_path: Path, home: Home, copy: Path) -> None:
     load(tmp_path, 'path = "copy"')
     processes = [start(tmp_path, home) for _ in range(3)]
     roots = {process.communicate(timeout=60)[0] for process in processes}
@@ -241,7 +241,7 @@ def test_many_processes_fetch_one(tmp_path: Path, home: Home, copy: Path) -> Non
 
 
 @pytest.mark.slow
-def test_killed_half_way_the_next_fetch_works(tmp_path: Path, home: Home, copy: Path) -> None:
+def test_a_fetch_after_a_killed_fetch_succeeds(tmp_path: Path, home: Home, copy: Path) -> None:
     for number in range(1000):
         (copy / "pkg" / f"f{number}.py").write_text(f"x = {number}\n")
     wanted = load(tmp_path, 'path = "copy"')

@@ -1,4 +1,4 @@
-"""The day of a sample's code: its line's own where it is known, else its repository's release's."""
+"""The day of a sample's code: the day of its line if known, otherwise the day of the repository's release."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ def set_of(*sample: Any, **repositories: dict[str, Any]) -> SampleSet:
 
 
 @pytest.mark.parametrize("text", ["2024-13", "2024-00", "2024-2", "2024", "0000-01", "2024-02-30", ""])
-def test_a_month_stands_for_its_last_day(text: str) -> None:
+def test_a_month_means_its_last_day(text: str) -> None:
     assert (last_day("2024-02"), last_day("2023-02"), last_day("2023-12")) == (
         date(2024, 2, 29), date(2023, 2, 28), date(2023, 12, 31),
     )  # fmt: skip
@@ -33,20 +33,20 @@ def test_a_month_stands_for_its_last_day(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["2024-02-30", "20240601", "2024-W22-6", "2024-6-1", "٢٠٢٤-٠٦-٠١", "", "now"])
-def test_a_day_is_spelled_in_one_way(text: str) -> None:
+def test_a_day_has_only_one_valid_spelling(text: str) -> None:
     assert read_date("2024-06-01") == date(2024, 6, 1)
     with pytest.raises(ValueError, match="is not a date"):
         read_date(text)
 
 
-def test_a_line_has_its_own_day_and_else_that_of_the_release() -> None:
+def test_a_sample_has_its_own_day_or_the_day_of_the_release() -> None:
     own = make_sample(id="own", dated=date(2025, 3, 4))
     released, unknown = make_sample(id="released"), make_sample(id="unknown", repo="other")
     sample_set = set_of(own, released, unknown, demo={"released": "2024-06-01"}, other={"version": "1"})
     assert dates_of(sample_set) == {"own": date(2025, 3, 4), "released": date(2024, 6, 1)}
 
 
-def test_an_imported_standard_set_has_the_days_of_its_list() -> None:
+def test_an_imported_standard_set_has_the_days_of_its_manifests() -> None:
     sample = make_sample(repo="mistune")
     imported = SampleSet(
         "mine", standard.load("ctxbench-2-lite").digests["line"], (sample,), {}, {"repositories": {"mistune": {}}}
@@ -55,13 +55,13 @@ def test_an_imported_standard_set_has_the_days_of_its_list() -> None:
     assert dates_of(replace(imported, digest="d")) == {}
 
 
-def test_a_wrong_day_of_a_set_is_a_fault_with_a_cure() -> None:
+def test_an_invalid_day_of_a_set_is_a_fault_with_a_fix() -> None:
     with pytest.raises(InputFault, match=r"repositories\.demo\.released: 'soon' is not a date") as caught:
         dates_of(set_of(make_sample(), demo={"released": "soon"}))
     assert "build the set again" in str(caught.value)
 
 
-def test_a_record_has_a_day_only_where_it_is_known(tmp_path: Path) -> None:
+def test_a_record_contains_a_day_only_if_it_is_known(tmp_path: Path) -> None:
     plain = make_sample()
     assert "dated" not in records.from_sample(plain)
     dated = replace(plain, dated=date(2025, 3, 4))
@@ -73,7 +73,7 @@ def test_a_record_has_a_day_only_where_it_is_known(tmp_path: Path) -> None:
         list(records.read_samples(path))
 
 
-def test_the_same_samples_with_a_day_in_their_account_are_the_same_set(tmp_path: Path) -> None:
+def test_release_days_in_the_manifest_do_not_change_the_set(tmp_path: Path) -> None:
     home = Home(tmp_path)
     sample_set = make_set(home)
     entries = {name: entry | {"released": "2024-06-01"} for name, entry in sample_set.manifest["repositories"].items()}

@@ -1,4 +1,4 @@
-"""Markdown in which texts of others stay texts, by a parser of GitHub's Markdown that is not ours."""
+"""Escaping of untrusted text in Markdown, checked with an independent parser of GitHub's Markdown."""
 
 import pytest
 from hypothesis import given
@@ -65,7 +65,7 @@ def tokens(source: str) -> list[Token]:
 
 
 def _is_bare_domain(parsed: list[Token], place: int) -> bool:
-    """Say whether a token begins or ends a link that this parser makes of ``1.as``, and GitHub does not."""
+    """Check whether a token is part of a link that this parser, unlike GitHub, sees in texts such as ``1.as``."""
     if parsed[place].info != "auto":
         return False
     text = parsed[place + 1 if parsed[place].type == "link_open" else place - 1].content.lower()
@@ -81,7 +81,7 @@ def shown(source: str) -> str:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_text_is_text_in_a_list_and_in_a_table(text: str) -> None:
+def test_hostile_text_stays_text_in_lists_and_tables(text: str) -> None:
     plain = markdown(text)
     assert kinds(f"- {plain}\n") <= LINES_OF_TEXT, plain
     assert shown(f"- {plain}\n").split() == visible(text).split()
@@ -91,12 +91,12 @@ def test_a_hostile_text_is_text_in_a_list_and_in_a_table(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE[:8])
-def test_such_a_text_would_be_markup_if_it_were_left_as_it_is(text: str) -> None:
+def test_unescaped_hostile_text_would_be_markup(text: str) -> None:
     assert not kinds(f"- {text}\n") <= LINES_OF_TEXT
 
 
 @given(st.text(alphabet="[]()<>!`*_~|\\&#:/@.-+=1 wahtps", max_size=40))
-def test_any_text_is_text(text: str) -> None:
+def test_any_text_stays_text_in_lists_and_tables(text: str) -> None:
     plain = markdown(text)
     assert kinds(f"- x {plain}\n") <= LINES_OF_TEXT, plain
     assert kinds(f"- {plain}\n") <= LINES_OF_TEXT, plain

@@ -1,4 +1,4 @@
-"""Atomic writes, checked JSON Lines, and faults that name the cure."""
+"""Atomic writes, checked JSON Lines, and faults that name a fix."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from ctxbench.bench.errors import InputFault, MachineFault, UnknownName
 from ctxbench.bench.files import explained, fault_of, read_jsonl, sha256, write_atomic, write_jsonl
 
 
-def test_write_is_whole_and_leaves_nothing_beside(tmp_path: Path) -> None:
+def test_an_atomic_write_leaves_no_other_files(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "file.txt"
     write_atomic(path, "é\n")
     assert path.read_bytes() == "é\n".encode()
@@ -32,7 +32,7 @@ def test_full_disk_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert os.listdir(tmp_path) == ["file.txt"]
 
 
-def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
+def test_pipes_and_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe, link = tmp_path / "pipe", tmp_path / "stdout"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
@@ -66,14 +66,14 @@ def test_jsonl_round_trip_keeps_odd_line_separators(tmp_path: Path) -> None:
         (b"\xff\xfe", "not UTF-8"),
     ],
 )
-def test_broken_jsonl_names_the_line(tmp_path: Path, content: bytes, word: str) -> None:
+def test_a_fault_of_invalid_jsonl_names_the_line(tmp_path: Path, content: bytes, word: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
     with pytest.raises(InputFault, match=word):
         list(read_jsonl(path))
 
 
-def test_missing_file(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match=r"no such file.*check the path"):
         list(read_jsonl(tmp_path / "none.jsonl"))
 
@@ -81,12 +81,12 @@ def test_missing_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "number", [errno.ENOENT, errno.EACCES, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ENOSPC, errno.EIO]
 )
-def test_every_system_error_has_a_cure(number: int) -> None:
+def test_every_system_error_has_a_fix(number: int) -> None:
     fault = fault_of(OSError(number, os.strerror(number)), "place")
     assert fault.cure and "place" in str(fault)
 
 
-def test_explained_passes_the_file_name(tmp_path: Path) -> None:
+def test_explained_keeps_the_file_name_of_the_error(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="gone"), explained("elsewhere"):
         (tmp_path / "gone").read_text()
 
@@ -98,10 +98,10 @@ def test_faults_survive_pickling() -> None:
     assert "did you mean lc.infile" in str(copy)
 
 
-def test_sha256_of_lone_surrogates() -> None:
+def test_texts_with_lone_surrogates_can_be_hashed() -> None:
     assert len(sha256("\ud800")) == 64
 
 
-def test_unknown_name_lists_no_more_than_fits() -> None:
+def test_an_unknown_name_lists_at_most_20_names() -> None:
     text = str(UnknownName("sample", "zzz", [f"a{number:03}" for number in range(800)]))
     assert "a019" in text and "a020" not in text and "780 more" in text

@@ -1,4 +1,4 @@
-"""Sums that cannot depend on their order, and exponentials that are near enough."""
+"""Sums that do not depend on their order, and accurate exponentials."""
 
 from fractions import Fraction
 
@@ -9,7 +9,7 @@ from ctxbench.bench import elementary, float64
 
 
 def hostile_rows(count: int, length: int) -> np.ndarray:
-    """Return numbers of very different size, whose sum in doubles depends on the order."""
+    """Return numbers of very different sizes. Their sum in doubles depends on the order."""
     draw = np.random.default_rng(11)
     rows = draw.normal(0, 1, (count, length)) * 10.0 ** draw.integers(-12, 12, (count, length))
     rows[0], rows[1, 1:], rows[2] = 0, 0, 1
@@ -18,14 +18,14 @@ def hostile_rows(count: int, length: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 33, 512, 3072])
-def test_no_sum_is_rounded_and_little_is_lost(length: int) -> None:
+def test_sums_of_rounded_terms_are_exact_and_rounding_loses_little(length: int) -> None:
     rows = hostile_rows(9, length)
     few = float64.rounded(rows, 1, float64.term_bits(length))
     assert [Fraction(number) for number in few.sum(axis=1)] == [sum(map(Fraction, row)) for row in few]
     assert (np.abs(few - rows).max(axis=1) <= np.abs(rows).max(axis=1) * 1e-12).all()
 
 
-def test_a_row_is_added_one_after_the_other() -> None:
+def test_numbers_are_added_in_order() -> None:
     numbers = hostile_rows(9, 3072)[8]
     whole = 0.0
     for number in numbers.tolist():
@@ -34,10 +34,10 @@ def test_a_row_is_added_one_after_the_other() -> None:
     assert float64.total(np.zeros(0)) == 0
 
 
-def test_exponentials_are_near_enough() -> None:
+def test_exponentials_are_accurate() -> None:
     numbers = np.concatenate([np.linspace(-700, 690, 5001), np.linspace(-1, 1, 5001)])
     assert np.abs(float64.exp(numbers) / np.exp(numbers) - 1).max() < 1e-13
     assert float64.exp(np.array([0.0, -np.inf, -1e300])).tolist() == [1, 0, 0]
     assert (float64.exp2(np.arange(-1074.0, 1000)) == np.ldexp(1.0, np.arange(-1074, 1000))).all()
-    # An array's numbers are those of `elementary`, wherever they stand.
+    # Arrays and `elementary` compute equal numbers at every position.
     assert float64.exp2(numbers).tolist() == [elementary.exp2(number) for number in numbers.tolist()]

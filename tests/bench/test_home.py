@@ -1,4 +1,4 @@
-"""Where a home keeps its things."""
+"""The files of a home folder."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from ctxbench.harness.store.store import exists
 
 
 @pytest.mark.parametrize("name", ["feature%2Flogin", "a%20b", "q?1", "100%", "h?a#b%20 c", "ü&=+"])
-def test_the_database_is_in_the_home_whatever_its_path_holds(name: str, tmp_path: Path) -> None:
+def test_a_home_with_special_characters_contains_its_database(name: str, tmp_path: Path) -> None:
     home = Home(tmp_path / name)
     with open_store(home.database) as store, store.run_lock("some-run"):
         assert exists(home.database)

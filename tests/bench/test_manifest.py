@@ -1,4 +1,4 @@
-"""Manifests: what a right one says, and that every fault of a wrong one is told at once."""
+"""Manifests: all keys of a valid manifest are read, and all faults of an invalid one are reported at once."""
 
 import pickle
 import re
@@ -127,12 +127,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "what", "cure"), WRONG, ids=[str(case[1]) for case in WRONG])
-def test_a_fault_names_file_key_and_cure(tmp_path: Path, text: str, what: str, cure: str) -> None:
+def test_a_fault_names_file_key_and_fix(tmp_path: Path, text: str, what: str, cure: str) -> None:
     found = faults(tmp_path, text)
     assert [line for line in found if what in line and cure in line and "demo.toml: " in line], found
 
 
-def test_all_faults_come_at_once_and_on_one_line_each(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once_with_one_line_each(tmp_path: Path) -> None:
     text = (
         'nam = "demo"\nlanguage = "c"\nversion = "1"\n[[source]]\nkind = "git"\nurl = "x"\ncommit = "main"\n'
         '[[source]]\nkind = "hg"\n[[source]]\nkind = "local"\n'
@@ -149,7 +149,7 @@ def test_all_faults_come_at_once_and_on_one_line_each(tmp_path: Path) -> None:
     assert again.faults == caught.value.faults and str(again) == str(caught.value)
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_manifest_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="no such file"):
         manifest.load(str(tmp_path / "none.toml"))
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
@@ -158,13 +158,13 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", manifest.builtin_names())
-def test_the_shipped_manifests_are_right(name: str) -> None:
+def test_shipped_manifests_are_complete(name: str) -> None:
     found = manifest.load(name)
     assert found.name == name and found.sources and found.released
     assert found.sets or name in standard.load("ctxbench-2").domains
 
 
-def test_the_shipped_sets() -> None:
+def test_shipped_sets_have_the_expected_repositories() -> None:
     assert [each.name for each in manifest.in_set("java")] == ["commons-codec", "commons-lang3"]
     execution = manifest.in_set("execution")
     assert len(execution) == 12 and all(each.tests for each in execution)
@@ -180,7 +180,7 @@ def test_unknown_names_suggest_the_nearest(ask: Callable[[str], object], name: s
 
 
 @pytest.mark.parametrize("name", manifest.builtin_names())
-def test_shipped_suites_leave_no_version_open(name: str) -> None:
+def test_shipped_suites_pin_their_versions(name: str) -> None:
     suite = manifest.load(name).tests
     if suite is None or manifest.load(name).language != PYTHON:
         return
@@ -223,7 +223,7 @@ MANIFESTS = [
 
 
 @pytest.mark.parametrize("adopted", MANIFESTS)
-def test_what_is_written_is_read_back(adopted: RepoManifest, tmp_path: Path) -> None:
+def test_a_written_manifest_is_read_back_unchanged(adopted: RepoManifest, tmp_path: Path) -> None:
     text = manifest.text_of(adopted, ["seen"], ["a doubt\nname = 'evil'", "word " * 60], None)
     assert manifest.parse(text, tmp_path / "demo.toml", "demo.toml") == adopted
     assert "# To check:\n# - a doubt name = 'evil'\n# - word" in text
@@ -233,12 +233,12 @@ def test_what_is_written_is_read_back(adopted: RepoManifest, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", manifest.builtin_names())
-def test_a_shipped_manifest_is_written_whole(name: str) -> None:
+def test_a_shipped_manifest_is_written_completely(name: str) -> None:
     shipped = manifest.load(name)
     assert manifest.parse(manifest.text_of(shipped), Path(f"/elsewhere/{name}.toml"), name) == shipped
 
 
-def test_tests_that_did_not_run_are_a_comment_that_can_be_taken_off(tmp_path: Path) -> None:
+def test_tests_that_did_not_run_are_written_as_a_comment(tmp_path: Path) -> None:
     source = replace(PLAIN, sources=(LocalSource(path=tmp_path),))
     tests = TestSuite(requirements=tuple(f"distribution-number-{number}" for number in range(9)), paths=("tests",))
     text = manifest.text_of(source, [], [], tests)

@@ -1,4 +1,4 @@
-"""Parameters: what a spec may give, read by the signature of what it calls, the same way for everything registered."""
+"""Parameters of specs follow the signature of the registered function, with equal rules in all registries."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def factory(
     kind: object = None,
     other: Missing = None,
 ) -> None:
-    """Stand for anyone's factory."""
+    """Accept every supported type of parameter."""
 
 
 def given_(text: str) -> dict[str, object]:
     return dict(bind(parameters_of(factory, "thing x"), spec.parse(text), command=COMMAND))
 
 
-def test_defaults_are_left_out_and_values_take_the_parameters_type() -> None:
+def test_defaults_are_omitted_and_values_are_converted_to_the_declared_type() -> None:
     assert given_("x(model=a, top=3, weight=1, fold=off, mode=fast, limit=none, share=0.5)") == {"model": "a"}
     arguments = given_("x(12, top=4, weight=2, fold=on, mode=slow, limit=7, share=1)")
     assert arguments == {
@@ -60,16 +60,16 @@ def test_defaults_are_left_out_and_values_take_the_parameters_type() -> None:
 
 
 @pytest.mark.parametrize("word", ["on", "yes", "true", "True", "ON"])
-def test_a_switch_is_spelled_in_every_usual_way(word: str) -> None:
+def test_a_boolean_accepts_all_usual_spellings(word: str) -> None:
     assert given_(f"x(a, fold={word})")["fold"] is True
 
 
-def test_other_annotations_are_the_factorys_business() -> None:
+def test_values_with_other_annotations_are_passed_unchecked() -> None:
     assert given_("x(model=a, kind=[1, 2], other=3)") == {"model": "a", "kind": (1, 2), "other": 3}
 
 
 def mistakes(name: str, *, see: str) -> list[tuple[str, str]]:
-    """Return texts with one mistake each, and the message for it, for what takes what `like_units` takes."""
+    """Return texts with one mistake each, and their messages, for the parameters of `like_units`."""
     return [
         (f"{name}(size=1)", f"{name} has no parameter 'size'; known parameters: lines, fold{see}"),
         (f"{name}(lines=true)", f"{name}: lines=true is invalid; give a whole number from 1 to 100000"),
@@ -97,21 +97,21 @@ def mistakes(name: str, *, see: str) -> list[tuple[str, str]]:
 
 
 def like_units(*, lines: Annotated[int, AtLeast(1), AtMost(100_000)] = 10, fold: bool = False) -> Any:
-    """Stand for a factory."""
+    """Act as a factory in a registry."""
 
 
 def like_a_strategy(query: object, repo: object, *, lines: units.Size = 10, fold: bool = False) -> Any:
-    """Stand for a strategy."""
+    """Act as a strategy in a registry."""
 
 
 def cut_alike(path: str, text: str, language: object, *, lines: units.Size = 10, fold: bool = False) -> tuple[()]:
-    """Stand for a kind of unit."""
+    """Act as a kind of unit in a registry."""
     return ()
 
 
 def readers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[str], object], str]]:
-    """Return the reader of each registry, in which `alike` is registered, and what its messages add."""
-    # Other tests of this process must not be advised to take it.
+    """Register `alike` in each registry. Return each registry's reader and the end of its messages."""
+    # Messages in other tests of this process must not suggest `alike`.
     for registry in (generators, encoders, strategies):
         monkeypatch.setattr(registry._REGISTRY, "_items", dict(registry._REGISTRY._items))
     generators.generator("alike")(like_units)
@@ -127,7 +127,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[str], 
 
 
 @pytest.mark.parametrize("registry", ["generators", "encoders", "strategies", "units"])
-def test_every_registry_has_the_same_words_for_the_same_mistake(registry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_registries_report_a_mistake_with_equal_messages(registry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read, see = readers(monkeypatch)[registry]
     for text, message in mistakes("alike", see=see):
         with pytest.raises(InputFault) as caught:
@@ -137,11 +137,11 @@ def test_every_registry_has_the_same_words_for_the_same_mistake(registry: str, m
 
 @pytest.mark.parametrize("registry", ["generators", "encoders", "strategies", "units"])
 @pytest.mark.parametrize("text", ["alike", "alike(20, fold=yes)", "alike(lines=20, fold=on)", "alike( fold = True )"])
-def test_every_registry_reads_the_same_spellings(registry: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_registries_accept_the_same_spellings(registry: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     readers(monkeypatch)[registry][0](text)
 
 
-def test_what_is_missing_or_of_another_type_is_said_in_one_line() -> None:
+def test_missing_and_invalid_values_are_reported_in_one_line() -> None:
     for text, message in (
         ("x", "x needs the parameter 'model'; write x(model=…)"),
         ("x(model=none)", "x: model=none is invalid; give text"),
@@ -163,9 +163,9 @@ def test_a_factory_takes_keywords_only() -> None:
         check_keyword_only(lambda model: None, "thing y")
 
 
-def test_a_part_of_a_function_has_what_is_left_to_give() -> None:
+def test_a_partial_function_has_only_its_remaining_parameters() -> None:
     def cut(by: str, *, lines: Annotated[int, AtLeast(1)] = 3) -> None:
-        """Stand for a function of which a part is given."""
+        """Act as a function whose first argument is bound."""
 
     [lines] = parameters_of(partial(cut, "usage"), "thing x")
     assert lines == Parameter(name="lines", kind=int, default=3, least=1)
@@ -181,7 +181,7 @@ def test_a_part_of_a_function_has_what_is_left_to_give() -> None:
     mode=st.sampled_from(["fast", "slow"]),
     limit=st.none() | st.integers(),
 )
-def test_what_is_printed_is_read_back(**arguments: Any) -> None:
+def test_a_printed_spec_is_read_back_unchanged(**arguments: Any) -> None:
     text = str(Spec("x", arguments))
     bound = given_(text)
     assert given_(str(Spec("x", bound))) == bound  # type: ignore[arg-type]
@@ -207,7 +207,7 @@ def test_what_is_printed_is_read_back(**arguments: Any) -> None:
         ("scripted:m", "scripted:m"),
     ],
 )
-def test_a_short_spelling_is_written_out(text: str, canonical: str) -> None:
+def test_a_short_spelling_is_expanded(text: str, canonical: str) -> None:
     assert str(generators.read(text)) == canonical
     assert generators.read(canonical) == generators.read(text)
 
@@ -223,13 +223,13 @@ def test_a_short_spelling_is_written_out(text: str, canonical: str) -> None:
         ("hf:m(model=x)", "keep one of them"),
     ],
 )
-def test_a_short_spelling_that_does_not_fit_names_the_cure(text: str, cure: str) -> None:
+def test_an_invalid_short_spelling_is_a_fault_with_a_fix(text: str, cure: str) -> None:
     with pytest.raises(InputFault) as caught:
         generators.read(text)
     assert caught.value.cure == cure
 
 
-def test_a_plug_in_has_a_short_spelling_with_its_registration() -> None:
+def test_a_plug_in_can_register_a_short_spelling() -> None:
     things: Factories[object] = Factories("thing", group="ctxbench.no_such_group", command=COMMAND)
 
     def make(*, model: str, speed: int = 1) -> tuple[str, int]:

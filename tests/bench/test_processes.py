@@ -1,4 +1,4 @@
-"""Workers that an interrupt meets while they start."""
+"""Interrupts that arrive while workers start."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ def start() -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
-def test_processes_started_meanwhile_are_spared(in_thread: bool) -> None:
+def test_processes_started_in_the_block_ignore_interrupts(in_thread: bool) -> None:
     made: list[subprocess.Popen[str]] = []
 
     def work() -> None:
@@ -55,15 +55,15 @@ if __name__ == "__main__":
 """
 
 
-def test_the_first_pool_of_a_process_is_spared(tmp_path: Path) -> None:
-    """What starts the library's own helper lets interrupts through afterwards."""
+def test_workers_of_the_first_pool_ignore_interrupts(tmp_path: Path) -> None:
+    """The first pool starts multiprocessing's resource tracker. Starting the tracker unblocks interrupts."""
     file = tmp_path / "pool.py"
     file.write_text(FIRST_POOL)
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
     assert done.stdout == "[True]\n"
 
 
-def test_an_interrupt_of_this_thread_comes_afterwards() -> None:
+def test_an_interrupt_is_delivered_after_the_block() -> None:
     seen: list[str] = []
     before = signal.signal(signal.SIGINT, lambda *_: seen.append("interrupt"))
     try:

@@ -32,7 +32,7 @@ def checkout_view(masked: tuple[tuple[int, int], ...] = MASKED, whole: str = WHO
     return view(snapshot(texts=texts, digest=whole), make_sample(**fields).query(), masked)
 
 
-def test_the_target_file_ends_at_the_cursor_and_its_masked_lines_are_blank() -> None:
+def test_the_target_file_ends_at_the_cursor_with_masked_lines_blank() -> None:
     repo = checkout_view()
     assert repo.read(TARGET) == PREFIX
     assert repo.read("shop/beside.py") == BESIDE
@@ -75,27 +75,27 @@ def test_an_unknown_path_is_refused(path: Any) -> None:
         WHOLE.replace("pay", "settle"),
     ],
 )
-def test_a_file_of_another_version_shows_no_more_than_the_stored_prefix(whole: str) -> None:
-    """Its lines cannot be told apart at the cursor: the cut could come after the answer."""
+def test_a_changed_target_file_shows_only_the_stored_prefix(whole: str) -> None:
+    """In a changed file the cursor's position is unknown, so a cut there could include the answer."""
     repo = checkout_view(whole=whole, context_start=4)
     assert repo.read(TARGET) == PREFIX
     assert all(place.path != TARGET for hit in repo.similar_windows(WHOLE, size=2, stride=1) for place in hit.places)
 
 
-def test_a_target_outside_the_snapshot_is_the_stored_prefix() -> None:
+def test_a_target_outside_the_snapshot_shows_the_stored_prefix() -> None:
     repo = checkout_view(path="shop/generated.py")
     assert repo.read("shop/generated.py") == PREFIX
     assert "shop/generated.py" in repo.files()
 
 
-def test_an_imported_sample_that_stores_the_end_of_the_prefix_sees_the_file() -> None:
+def test_an_imported_sample_with_a_partial_prefix_sees_the_whole_prefix() -> None:
     assert checkout_view(prefix="def pay(user):\n    total = ", context_start=3).read(TARGET) == PREFIX
 
 
-def test_windows_of_the_target_file_come_only_from_before_the_shown_context() -> None:
+def test_windows_of_the_target_file_end_before_the_shown_context() -> None:
     everything = checkout_view(context_start=4).similar_windows(WHOLE, top=99, size=1, stride=1)
     here = {place for hit in everything for place in hit.places if place.path == TARGET}
-    assert {place.start for place in here} == {1, 2, 3}  # line 0 is masked, lines 4 and 5 are not before the cursor
+    assert {place.start for place in here} == {1, 2, 3}  # line 0 is masked; lines 4 and 5 are not before the cursor
     assert not any("total = load" in hit.text or "return total" in hit.text for hit in everything)
     assert [hit for hit in checkout_view().similar_windows(WHOLE, top=99) if hit.places[0].path == TARGET] == []
 
@@ -103,22 +103,20 @@ def test_windows_of_the_target_file_come_only_from_before_the_shown_context() ->
 @pytest.mark.parametrize(
     ("changes", "before", "starts"),
     [
-        ({}, 0, {2}),  # a blank line stands in other files too
+        ({}, 0, {2}),  # other files also contain a blank line
         ({}, 2, {1, 2}),
-        ({}, 99, {1, 2, 3}),  # neither the masked line, nor the cursor's or what follows it
-        ({"context_start": 2}, 4, {1, 2}),  # what the benchmark stored holds
+        ({}, 99, {1, 2, 3}),  # the masked line and all lines from the cursor on are excluded
+        ({"context_start": 2}, 4, {1, 2}),  # the stored start of the context applies
         ({"whole": "another version\n"}, 4, set()),
     ],
 )
-def test_lines_above_those_that_the_prompt_shows_may_be_found(
-    changes: dict[str, Any], before: int, starts: set[int]
-) -> None:
+def test_lines_above_the_shown_context_can_be_found(changes: dict[str, Any], before: int, starts: set[int]) -> None:
     hits = checkout_view(**changes).similar_windows(WHOLE, top=99, size=1, stride=1, before=before)
     assert {place.start for hit in hits for place in hit.places if place.path == TARGET} == starts
     assert not any("total = load" in hit.text or "return total" in hit.text for hit in hits)
 
 
-def test_a_masked_line_is_found_only_where_it_also_stands() -> None:
+def test_a_masked_line_is_found_only_in_other_files() -> None:
     hits = checkout_view(context_start=4).similar_windows("from shop.store import load", top=1, size=1, stride=1)
     assert hits[0].text == "from shop.store import load"
     assert [place.path for place in hits[0].places] == ["shop/beside.py"]
@@ -164,18 +162,18 @@ def test_a_function_view_shows_the_file_without_the_body() -> None:
     assert all("total = load(user)" not in hit.text for hit in found)
 
 
-def test_a_cursor_behind_the_indentation_leaves_none_dangling() -> None:
+def test_a_cursor_after_the_indentation_leaves_no_trailing_spaces() -> None:
     there = {"prefix": FUNCTION["prefix"] + "    ", "cursor": Cursor(line=4, column=4)}
     repo = checkout_view(masked=(), whole=WHOLE + FUNCTION["suffix"], **{**FUNCTION, **there})
     assert repo.read(TARGET) == FUNCTION["prefix"] + FUNCTION["suffix"]
 
 
-def test_another_version_of_the_file_shows_what_the_sample_stores() -> None:
+def test_a_function_view_of_a_changed_file_shows_the_stored_texts() -> None:
     repo = checkout_view(masked=(), whole=WHOLE + "# another end\n", **FUNCTION)
     assert repo.read(TARGET) == FUNCTION["prefix"] + FUNCTION["suffix"]
 
 
-def test_nothing_after_the_cursor_of_a_line_sample_is_shown() -> None:
+def test_a_line_view_shows_nothing_after_the_cursor() -> None:
     assert checkout_view(suffix="def refund(user):\n").read(TARGET) == PREFIX
 
 
@@ -188,7 +186,7 @@ def test_hidden_files_are_absent_from_files_and_windows() -> None:
     assert {place.path for hit in hits for place in hit.places} <= {"shop/beside.py", "tests_of_mine.py"}
     with pytest.raises(InputFault, match="no source file"):
         repo.read("tests/test_pay.py")
-    # The same repository seen by a sample that hides nothing still has its own index.
+    # A sample of the same repository that hides nothing still has its own index.
     open_view = view(snapshot(texts=texts), query, MASKED)
     assert any(hit.places[0].path == "tests/test_pay.py" for hit in open_view.similar_windows("assert pay", top=9))
 
@@ -199,7 +197,7 @@ def test_the_target_file_is_never_hidden() -> None:
 
 
 def test_a_target_among_hidden_files_is_hidden_from_other_samples() -> None:
-    """Views that hide the same are of different files then, and must not share an index."""
+    """These views hide the same folder but contain different files, so they must not share an index."""
     texts = {"a.py": "x = 1\n", "tests/one.py": "zq_one = 1\n", "tests/two.py": "zq_two = 1\n"}
     for path, other in (("tests/one.py", "zq_two"), ("tests/two.py", "zq_one")):
         query = make_sample(path=path, prefix="", cursor=Cursor(line=0, column=0)).query()
@@ -209,7 +207,7 @@ def test_a_target_among_hidden_files_is_hidden_from_other_samples() -> None:
         assert found == ["x = 1", "x = 1"]
 
 
-def test_an_unmasked_sample_shows_the_lines_that_it_masks_up_to_the_cursor() -> None:
+def test_an_unmasked_sample_shows_its_masked_lines() -> None:
     sample = make_sample(prefix=PREFIX, cursor=CURSOR, path=TARGET, masked=MASKED)
     shown = unmasked(sample, snapshot())
     assert shown.prefix == "from shop.store import load" + PREFIX and shown.masked == ()
@@ -218,7 +216,7 @@ def test_an_unmasked_sample_shows_the_lines_that_it_masks_up_to_the_cursor() -> 
     assert unmasked(stored_late, snapshot()).prefix == stored_late.prefix
 
 
-def test_a_sample_stays_as_it_is_where_nothing_is_masked_or_the_lines_are_not_known() -> None:
+def test_samples_without_masked_or_known_lines_stay_unchanged() -> None:
     plain = make_sample(prefix="from shop.store import load" + PREFIX, cursor=CURSOR, path=TARGET)
     assert unmasked(plain, snapshot()) is plain
     masked = make_sample(prefix=PREFIX, cursor=CURSOR, path=TARGET, masked=MASKED)
@@ -233,13 +231,13 @@ def place(path: str, start: int, end: int) -> Place:
     return Place(path=path, start=start, end=end)
 
 
-def test_answers_are_those_of_any_view_and_each_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_with_a_ledger_returns_equal_results_and_records_them(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = AccessLedger()
     noted = view_for(query_for(Kind.LINE))
     monkeypatch.setattr(noted, "_ledger", ledger)
     assert (noted.name, noted.language, noted.files()) == (VIEW.name, VIEW.language, VIEW.files())
     assert noted.similarity("a", ["b"], ranker="bm25") == VIEW.similarity("a", ["b"], ranker="bm25")
-    # Names and texts of its own are not looked at.
+    # The ledger does not record names, file lists or texts that the strategy passes.
     assert ledger.access == Access()
     read = noted.read("shop/cart.py")
     windows = noted.similar_windows("cart = store.load(user_id)", top=3, size=5, stride=2)
@@ -260,7 +258,7 @@ def test_answers_are_those_of_any_view_and_each_is_noted(monkeypatch: pytest.Mon
     assert set(access.files) == {"shop/cart.py", *found}
 
 
-def test_places_are_sorted_and_what_touches_is_one() -> None:
+def test_places_are_sorted_and_adjacent_places_are_merged() -> None:
     ledger = AccessLedger()
     ledger.search([("", [place("b", 5, 9), place("a", 1, 3)]), ("", [place("b", 9, 12), place("b", 20, 21)])])
     ledger.search([("", [place("b", 0, 2), place("b", 6, 7)])])
@@ -269,10 +267,10 @@ def test_places_are_sorted_and_what_touches_is_one() -> None:
     assert ledger.access.places == (place("a", 1, 3), place("b", 0, 30))
 
 
-def test_a_file_that_was_read_has_its_own_lines_an_empty_one_none() -> None:
+def test_a_read_file_counts_with_all_its_lines() -> None:
     ledger = AccessLedger()
     for path, text in (("ends.py", "x = 1\n"), ("open.py", "x = 1\ny = 2"), ("empty.py", "")):
         ledger.open(path, text)
     assert ledger.access.places == (place("empty.py", 0, 0), place("ends.py", 0, 1), place("open.py", 0, 2))
-    # It counts for the shares, as ever.
+    # The empty file still counts as a file.
     assert ledger.access.files == ("empty.py", "ends.py", "open.py")

@@ -1,4 +1,4 @@
-"""Sample sets on disk: equal bytes, checks on loading, nothing lost."""
+"""Sample sets on disk: equal bytes, checks on loading, and no lost data."""
 
 import json
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def saved(home: Home, count: int = 2, *, name: str = "tiny", force: bool = False
     return sets.save(home, name, [a for a, _ in pairs], [b for _, b in pairs], ABOUT, force=force)
 
 
-def test_what_is_saved_is_loaded(home: Home) -> None:
+def test_a_saved_set_is_loaded_unchanged(home: Home) -> None:
     rich, reference = pair(
         7,
         masked=((0, 2), (4, 5)),
@@ -54,7 +54,7 @@ def test_equal_sets_have_equal_bytes_and_digests(home: Home, tmp_path: Path) -> 
     assert saved(home, 3, name="more").digest != saved(other).digest
 
 
-def test_a_set_is_replaced_only_when_asked(home: Home) -> None:
+def test_a_set_is_replaced_only_with_force(home: Home) -> None:
     first = saved(home)
     assert saved(home) == first, "an equal set is left alone"
     with pytest.raises(InputFault, match="--force"):
@@ -86,7 +86,7 @@ def edit(file: str, change: Callable[[list[str]], list[str]]) -> Callable[[Path]
 
 
 def field(file: str, **changes: Any) -> Callable[[Path], None]:
-    """Change keys of the first record; None removes one."""
+    """Change fields of the first record. None removes a field."""
 
     def change(lines: list[str]) -> list[str]:
         record = {**json.loads(lines[0]), **changes}
@@ -152,20 +152,20 @@ def test_broken_sets_are_refused(home: Home, spoil: Callable[[Path], object], wo
         assert word in str(caught.value).lower()
 
 
-def test_what_a_killed_build_left_is_no_set(home: Home) -> None:
+def test_leftovers_of_a_killed_build_are_not_a_set(home: Home) -> None:
     saved(home)
     (home.samples / "tiny").rename(home.samples / ".tiny.x1.part")
     assert sets.names(home) == ()
 
 
-def test_a_missing_set_names_the_nearest(home: Home) -> None:
+def test_a_missing_set_suggests_the_nearest_name(home: Home) -> None:
     saved(home)
     with pytest.raises(UnknownName, match="tiny.*ctxbench samples list"):
         sets.load(home, "tinny")
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 200])
-def test_names_stay_inside_the_home(home: Home, name: str) -> None:
+def test_set_names_cannot_leave_the_home(home: Home, name: str) -> None:
     with pytest.raises(InputFault, match="letters, digits"):
         sets.load(home, name)
 
@@ -176,21 +176,21 @@ class TestSnapshots:
         about = {"kind": "line", "repositories": {"demo": {"language": "python", **entry}}}
         return sets.save(home, "tiny", [sample], [reference], about)
 
-    def test_are_read_and_checked(self, home: Home) -> None:
+    def test_snapshots_are_read_and_checked(self, home: Home) -> None:
         read = make_snapshot(home.repos / "demo" / "1", {"a.py": "x = 1\n"})
         made = self.saved(home, checkout="demo/1", snapshot=read.digest)
         assert sets.snapshots(home, made) == {"demo": read}
 
-    def test_a_missing_one_says_how_to_fetch_it(self, home: Home) -> None:
+    def test_a_missing_snapshot_is_reported_with_the_fetch_command(self, home: Home) -> None:
         made = self.saved(home, checkout="demo/1", snapshot="0")
         with pytest.raises(InputFault, match="not been fetched.*ctxbench repo fetch demo"):
             sets.snapshots(home, made)
 
-    def test_a_changed_one_is_refused(self, home: Home) -> None:
+    def test_a_changed_snapshot_is_refused(self, home: Home) -> None:
         make_snapshot(home.repos / "demo" / "2", {"a.py": "x = 1\n"})
         made = self.saved(home, checkout="demo/2", snapshot="0")
         with pytest.raises(InputFault, match="changed after.*ctxbench repo fetch demo"):
             sets.snapshots(home, made)
 
-    def test_none_for_stored_prompts(self, home: Home) -> None:
+    def test_sets_with_stored_prompts_have_no_snapshots(self, home: Home) -> None:
         assert sets.snapshots(home, self.saved(home, checkout=None)) == {}

@@ -1,4 +1,4 @@
-"""Names of fields that hold a secret, texts that are one, and neither."""
+"""Detection of secrets by the names of fields and by the shape of texts, without false alarms."""
 
 import pytest
 
@@ -33,13 +33,13 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("text", KEYS)
-def test_keys_are_known_by_their_shape(text: str) -> None:
+def test_keys_are_detected_by_their_shape(text: str) -> None:
     assert secrets.shaped(text) and secrets.shaped(f'{{"a": "{text}"}}')
     assert "5Zq8" not in secrets.redacted(f"openai(model=m, extra='{text}')")
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_what_is_no_key(text: str) -> None:
+def test_ordinary_texts_are_not_detected_as_keys(text: str) -> None:
     assert not secrets.shaped(text) and secrets.redacted(text) == text
 
 
@@ -64,7 +64,7 @@ def test_what_is_no_key(text: str) -> None:
         "api_keys",
     ],
 )
-def test_names_of_secrets(name: str) -> None:
+def test_names_of_secret_fields_are_detected(name: str) -> None:
     assert secrets.named(name)
     assert secrets.redacted(f'{name}="5Zq8"') != f'{name}="5Zq8"' or name in ("auth", "Cookie", "sig", "api_keys")
 
@@ -88,7 +88,7 @@ def test_names_of_secrets(name: str) -> None:
         "3",
     ],
 )
-def test_names_of_other_things(name: str) -> None:
+def test_names_of_ordinary_fields_are_not_detected(name: str) -> None:
     assert not secrets.named(name)
 
 
@@ -96,7 +96,7 @@ def test_names_of_other_things(name: str) -> None:
     ("value", "variable"),
     [("$MY_KEY", "MY_KEY"), ("Bearer $K2", "K2"), ("$my_key", None), ("5Zq8", None), ("a$KEY", None), (3, None)],
 )
-def test_references(value: object, variable: str | None) -> None:
+def test_references_to_environment_variables_are_read(value: object, variable: str | None) -> None:
     assert secrets.reference(value) == variable
 
 
@@ -109,7 +109,7 @@ def test_references(value: object, variable: str | None) -> None:
         "x(k=1, k='sk-5Zq8Wd2aB3cD4eF5gH6')",
     ],
 )
-def test_a_spec_that_cannot_be_read_is_repeated_without_its_secrets(text: str) -> None:
+def test_a_fault_of_an_invalid_spec_hides_its_secrets(text: str) -> None:
     with pytest.raises(InputFault) as caught:
         spec.parse(text)
     assert "5Zq8" not in str(caught.value)

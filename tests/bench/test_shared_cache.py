@@ -1,9 +1,9 @@
-"""`SharedCache`: what it keeps, and what goes when there is too much."""
+"""`SharedCache`: which entries it keeps, and which entries it evicts first."""
 
 from ctxbench.bench.concurrency import SharedCache
 
 
-def test_the_entry_that_was_asked_for_the_longest_ago_goes_first() -> None:
+def test_the_least_recently_used_entry_is_evicted_first() -> None:
     cache, made = SharedCache[str](2), list[str]()
 
     def get(key: str) -> str:
@@ -13,7 +13,7 @@ def test_the_entry_that_was_asked_for_the_longest_ago_goes_first() -> None:
     assert made == ["a", "b", "c", "b"]
 
 
-def test_heavy_entries_go_although_there_is_room_for_more() -> None:
+def test_heavy_entries_are_evicted_below_the_maximum_count() -> None:
     cache, made = SharedCache[str](10, weigh=len, heaviest=5), list[str]()
 
     def get(key: str) -> str:
@@ -22,7 +22,7 @@ def test_heavy_entries_go_although_there_is_room_for_more() -> None:
     for key in ("aa", "bb", "aa", "cc", "aa", "bb"):
         assert get(key) == key
     assert made == ["aa", "bb", "cc", "bb"]
-    # What weighs more than all may is kept while nothing newer is made.
+    # An entry above the maximum weight is kept until a newer entry is built.
     for key in ("dddddd", "dddddd", "aa"):
         assert get(key) == key
     assert made[4:] == ["dddddd", "aa"]

@@ -1,4 +1,4 @@
-"""`name(key=value)`: read, written, and read back."""
+"""Specs such as `name(key=value)`: parsed, printed, and read back."""
 
 import ast
 
@@ -33,7 +33,7 @@ from ctxbench.bench.spec import Spec, expand, parse
         ("hfx:m", "hfx:m"),
     ],
 )
-def test_canonical_spelling(text: str, canonical: str) -> None:
+def test_a_spec_has_one_canonical_spelling(text: str, canonical: str) -> None:
     spec = parse(text)
     assert str(spec) == canonical
     assert parse(canonical) == spec
@@ -56,7 +56,7 @@ def test_canonical_spelling(text: str, canonical: str) -> None:
         "x{,(a=1)}",
     ],
 )
-def test_fault_names_the_cure(text: str) -> None:
+def test_an_invalid_spec_is_a_fault_with_a_fix(text: str) -> None:
     with pytest.raises(InputFault) as caught:
         parse(text)
     assert caught.value.cure
@@ -73,7 +73,7 @@ VALUES = st.recursive(
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
 @given(st.dictionaries(st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True), VALUES, max_size=4))
-def test_every_value_reads_back(arguments: dict[str, object]) -> None:
+def test_every_value_is_read_back_unchanged(arguments: dict[str, object]) -> None:
     spec = Spec("name", arguments)  # type: ignore[arg-type]
     assert parse(str(spec)) == spec
 
@@ -92,7 +92,7 @@ def test_every_value_reads_back(arguments: dict[str, object]) -> None:
         ("""x(extra='{"a": 1, "b": 2}')""", ["""x(extra='{"a": 1, "b": 2}')"""]),
     ],
 )
-def test_braces_stand_for_several_specs(text: str, specs: list[str]) -> None:
+def test_braces_expand_to_several_specs(text: str, specs: list[str]) -> None:
     assert list(expand(text)) == specs
     for spec in specs:
         assert expand(spec) == (spec,)
@@ -105,7 +105,7 @@ def test_braces_that_do_not_match_are_refused(text: str) -> None:
         expand(text)
 
 
-def test_one_spec_takes_no_braces() -> None:
+def test_a_single_spec_cannot_contain_braces() -> None:
     with pytest.raises(InputFault, match="stand for several specs; write a single spec here"):
         parse("x(k={1,2})")
 
@@ -113,14 +113,14 @@ def test_one_spec_takes_no_braces() -> None:
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=3), st.lists(VALUES, min_size=1, max_size=3))
-def test_braces_give_every_combination(firsts: list[object], seconds: list[object]) -> None:
+def test_braces_expand_to_every_combination(firsts: list[object], seconds: list[object]) -> None:
     spellings = [[str(Spec("x", {"k": value}))[4:-1] for value in values] for values in (firsts, seconds)]  # type: ignore[dict-item]
     first, second = (",".join(values) for values in spellings)
     specs = [parse(text) for text in expand(f"name(a={{{first}}}, b={{{second}}})")]
     assert specs == [Spec("name", {"a": a, "b": b}) for a in firsts for b in seconds]  # type: ignore[dict-item]
 
 
-def test_no_two_threads_build_a_tree_of_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_parsed_under_the_tree_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     locked: list[bool] = []
     read = ast.literal_eval
 

@@ -1,4 +1,4 @@
-"""Standard sets: their lists keep the rules that docs/standard-set.md states."""
+"""Standard sets follow the rules of docs/standard-set.md."""
 
 import re
 from collections import Counter
@@ -32,7 +32,7 @@ def repository_rows() -> list[dict[str, str]]:
     return [dict(zip(heading, row, strict=True)) for row in rest]
 
 
-def test_each_repository_keeps_the_rules_of_the_page() -> None:
+def test_each_repository_follows_the_rules_of_the_page() -> None:
     table = repository_rows()
     assert [row["repository"] for row in table] == list(WHOLE.domains)
     for row, repository in zip(table, WHOLE.manifests, strict=True):
@@ -58,14 +58,14 @@ def test_each_repository_keeps_the_rules_of_the_page() -> None:
         ("java", "/** None. */\n\n// none\nclass A { // one\n  /* none */\n  int b = 1;\n}\n", 3),
     ],
 )
-def test_a_line_of_code_is_no_comment_no_blank_and_in_no_test(language: str, text: str, count: int) -> None:
+def test_code_lines_exclude_comments_blank_lines_and_tests(language: str, text: str, count: int) -> None:
     spoken = Language(language)
     texts = {f"a{spoken.suffix}": text, f"tests/a{spoken.suffix}": text, f"vendor/a{spoken.suffix}": text}
     snapshot = Snapshot(name="a", language=spoken, digest="", texts=texts, dropped={})
     assert page.code_lines(snapshot) == count
 
 
-def test_many_repositories_with_few_samples_each() -> None:
+def test_sets_have_many_repositories_with_few_samples_each() -> None:
     languages = Counter(str(repository.language) for repository in WHOLE.manifests)
     assert languages["python"] >= 40 and languages["java"] >= 16 and max(WHOLE.per_repo.values()) <= 25
     assert max(Counter(WHOLE.domains.values()).values()) <= 5
@@ -73,7 +73,7 @@ def test_many_repositories_with_few_samples_each() -> None:
     assert not any(repository.codereval for repository in WHOLE.manifests)
 
 
-def test_every_source_is_pinned_and_java_has_two() -> None:
+def test_python_has_one_pinned_source_and_java_two() -> None:
     for repository in WHOLE.manifests:
         kinds = [type(source) for source in repository.sources]
         assert kinds == ([PypiSource] if repository.language == "python" else [DebianSource, GitSource]), (
@@ -81,7 +81,7 @@ def test_every_source_is_pinned_and_java_has_two() -> None:
         )
 
 
-def test_functions_come_from_the_repositories_of_the_set_that_bring_tests() -> None:
+def test_function_samples_come_from_repositories_with_tests() -> None:
     assert WHOLE.manifests_of("line") == WHOLE.manifests
     assert WHOLE.tested <= WHOLE.domains.keys() and LITE.tested == WHOLE.tested & LITE.domains.keys()
     assert [repository.name for repository in WHOLE.manifests_of("function")] == [
@@ -91,12 +91,12 @@ def test_functions_come_from_the_repositories_of_the_set_that_bring_tests() -> N
     assert languages["python"] >= 24 and languages["java"] >= 6
     for repository in WHOLE.manifests_of("function"):
         assert repository.tests is not None, repository.name
-        # Every machine installs the same: Java's jars have versions in their names.
+        # Every machine installs the same versions. The names of Java's jars contain them.
         pins = repository.tests.lock or repository.tests.requirements
         assert repository.language == "java" or (pins and all("==" in pin for pin in pins)), repository.name
 
 
-def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_function_samples_are_built_by_the_rules_of_the_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[tuple[list[str], dict[str, Any]]] = []
 
     def build_functions(manifests: Sequence[RepoManifest], home: Home, name: str, **options: Any) -> SampleSet:
@@ -123,7 +123,7 @@ def test_the_functions_of_a_set_are_built_by_its_rule(monkeypatch: pytest.Monkey
     assert (run_cli(*command, "--language", "java").code, calls[-1][0]) == (0, ["jheaps"])
 
 
-def test_lite_is_the_beginning_of_each_language() -> None:
+def test_lite_contains_the_first_repositories_of_each_language() -> None:
     assert Counter(str(repository.language) for repository in LITE.manifests) == {"python": 12, "java": 6}
     for language in ("python", "java"):
         whole, lite = (
@@ -133,7 +133,7 @@ def test_lite_is_the_beginning_of_each_language() -> None:
         assert whole[: len(lite)] == lite
 
 
-def test_names() -> None:
+def test_standard_sets_are_found_by_name() -> None:
     assert standard.names() == ("ctxbench-2", "ctxbench-2-lite")
     with pytest.raises(UnknownName, match="did you mean ctxbench-2"):
         standard.load("ctxbench2")
@@ -149,7 +149,7 @@ def test_the_page_states_every_digest() -> None:
     assert counts in " ".join(PAGE.split())
 
 
-def test_what_a_standard_set_decides_cannot_be_given_beside_it() -> None:
+def test_options_fixed_by_a_standard_set_are_refused() -> None:
     for options, refused in (
         (["--set", "ctxbench-2", "--repo", "fasta2a"], "--repo or a standard set with --set"),
         ([], "--repo or a standard set with --set"),

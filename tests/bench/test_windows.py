@@ -9,13 +9,13 @@ from ctxbench.bench.windows import Target, WindowIndex, code_lines, index, split
 from tests.helpers.threads import together
 
 
-def test_lines_are_what_newlines_end() -> None:
+def test_only_newlines_separate_lines() -> None:
     assert split_lines("") == [] and split_lines("\n") == [""] and split_lines("a\n\nb") == ["a", "", "b"]
     assert split_lines("a\x0cb\u2028c\n") == ["a\x0cb\u2028c"]  # str.splitlines would cut here
 
 
 @given(st.text(st.sampled_from("ab\n\x0b\x0c\x1c\x85\u2028"), max_size=12))
-def test_the_programs_lines_know_their_lines_of_the_file(text: str) -> None:
+def test_code_lines_map_to_lines_of_the_file(text: str) -> None:
     lines, rows = code_lines(text)
     assert lines == text.splitlines() and len(rows) == len(lines)
     of_file = split_lines(text)
@@ -23,7 +23,7 @@ def test_the_programs_lines_know_their_lines_of_the_file(text: str) -> None:
     assert all(line in of_file[row] for line, row in zip(lines, rows, strict=True))
 
 
-def test_a_window_is_cut_at_form_feeds_and_its_places_are_lines_of_the_file() -> None:
+def test_windows_split_at_form_feeds_but_places_count_file_lines() -> None:
     built = WindowIndex({"a.py": "a\n\x0c\nb\x1cc\nd\n"}, size=2, stride=1)
     assert built.texts == ("a", "a\n", "\n", "\nb", "b\nc", "c\nd")
     assert [(p.start, p.end) for (p,) in built.places] == [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4)]
@@ -35,7 +35,7 @@ _FILES = st.dictionaries(st.sampled_from(["a.py", "b.py", "p/c.py", "p/d.py"]), 
 
 
 def _plain(texts: dict[str, str], query: str, top: int, size: int, stride: int, target: Target | None) -> list[object]:
-    """The definition, written as plainly as can be: a loop over sets, a stable sort, read from the end."""
+    """Compute the definition plainly: loop over sets, sort stably, and read from the end."""
     units: dict[str, list[Place]] = {}
     for path in sorted(texts):
         lines = split_lines(texts[path])
@@ -81,7 +81,7 @@ def _plain(texts: dict[str, str], query: str, top: int, size: int, stride: int, 
         st.sampled_from([(), ((0, 1),), ((2, 4),)]),
     ),
 )
-def test_retrieval_equals_the_plain_loop_ties_included(
+def test_retrieval_equals_the_plain_loop_including_ties(
     files: dict[str, list[str]], query: list[str], top: int, shape: tuple[int, int], target: Target | None
 ) -> None:
     texts = {path: "\n".join(lines) for path, lines in files.items()}
@@ -92,7 +92,7 @@ def test_retrieval_equals_the_plain_loop_ties_included(
     assert [(h.text, h.score, h.places) for h in hits] == _plain(texts, "\n".join(query), top, size, stride, target)
 
 
-def test_more_than_255_common_tokens_are_counted_right() -> None:
+def test_more_than_255_common_tokens_are_counted_correctly() -> None:
     words = " ".join(f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(600))
     texts = {f"{n}.py": words for n in range(3)} | {"z.py": words + " zebra"}
     built = WindowIndex(texts)
@@ -101,14 +101,14 @@ def test_more_than_255_common_tokens_are_counted_right() -> None:
 
 
 @pytest.mark.parametrize(("query", "top"), [("", 5), ("x", 0)])
-def test_nothing_is_found_for_an_empty_query_or_in_nothing(query: str, top: int) -> None:
+def test_empty_queries_and_empty_files_have_no_hits(query: str, top: int) -> None:
     assert WindowIndex({"a.py": "x = 1\n"}).query(query, top=top) == ()
     assert WindowIndex({"a.py": ""}).query("x", top=5) == ()
     assert WindowIndex({}).query("x", top=5) == ()
 
 
-def test_a_rank_does_not_tell_of_a_hidden_place() -> None:
-    """The unit also stands in the target after the cursor; its rank must be as if it did not."""
+def test_hidden_places_do_not_affect_the_rank() -> None:
+    """The window also occurs in the target after the cursor. This occurrence must not change its rank."""
     target = Target(path="a.py", context_start=0, cursor_line=0)
     shared = {"b.py": "one = 1\n", "c.py": "two = 1\n", "d.py": "end = 1\n"}
     without = WindowIndex({"a.py": "other\n", **shared})
@@ -117,7 +117,7 @@ def test_a_rank_does_not_tell_of_a_hidden_place() -> None:
     assert ranks[0] == ranks[1] == ["end = 1", "two = 1", "one = 1"]
 
 
-def test_an_index_is_built_once_however_many_threads_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_build_an_index_once(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[int] = []
     real = WindowIndex.__init__
 

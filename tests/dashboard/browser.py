@@ -1,7 +1,7 @@
 """Helpers that open the pages in a browser, or with Streamlit's own test driver.
 
-`visit` waits until a page is complete and refuses one with an exception, a word on the console or a request that leaves
-this machine. `app` runs one page in this process.
+`visit` waits until a page is complete. It fails if the page has an exception, an error on the console or a request that
+leaves this machine. `app` runs one page in this process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NETWORK_CHANGED = "ERR_NETWORK_CHANGED"
 
 
 def app(page: str, home: Path, *, timeout: float = 60, **query: str | Sequence[str]) -> AppTest:
-    """Run one page in this process on a home's database, with a URL's query; return what became of it."""
+    """Run one page in this process on a home's database, with a URL's query, and return the finished page."""
     from streamlit.testing.v1 import AppTest
 
     os.environ["CTXBENCH_HOME"] = str(home)
@@ -49,9 +49,9 @@ def app(page: str, home: Path, *, timeout: float = 60, **query: str | Sequence[s
 
 @contextmanager
 def own_main() -> Iterator[None]:
-    """Give this process its own main module back: an `AppTest` leaves its script in its place.
+    """Restore the main module of this process, which an `AppTest` replaces by its script.
 
-    Worker processes that are spawned afterwards would each run that script, a whole page, before they began.
+    Otherwise each worker process that is spawned later would first run that script, a whole page.
     """
     main = sys.modules["__main__"]
     try:
@@ -61,7 +61,7 @@ def own_main() -> Iterator[None]:
 
 
 class Site:
-    """A running `ctxbench dashboard`, and what a browser met on it."""
+    """A running `ctxbench dashboard`, with the errors and foreign requests of its pages in a browser."""
 
     def __init__(self, address: str, home: Path) -> None:
         self.address, self.home = address, home
@@ -81,8 +81,8 @@ class Site:
             self.foreign.append(url)
 
     def _note_console(self, kind: str, text: str, place: str) -> None:
-        # Streamlit looks below a page's own address for its server first, and connects again where a busy machine kept
-        # it waiting.
+        # Streamlit first looks for its server below the page's own address, and on a busy machine it may have to
+        # reconnect.
         if kind == "error" and "/_stcore/" not in place + text:
             self.errors.append(text)
 
@@ -95,10 +95,10 @@ class Site:
         assert page.title() == title, page.title()
 
     def load(self, page: Page, *steps: Callable[[], object]) -> None:
-        """Take steps that each load a page, and wait until it is complete.
+        """Run steps that each load a page, and wait after each step until the page is complete.
 
-        A browser drops what it is loading whenever a container somewhere on the machine comes or goes: all steps are
-        then taken again.
+        A browser stops loading whenever a container starts or ends on the machine. In this case all steps are
+        repeated.
         """
         from playwright.sync_api import Error
 
@@ -117,7 +117,7 @@ class Site:
             self.errors.clear()
 
     def check(self, page: Page) -> None:
-        """Refuse a page with an exception, an error on the console, a script's work or a request to elsewhere."""
+        """Fail if a page has an exception, an error on the console, an executed text or a request to another host."""
         boxes = page.locator("[data-testid=stException]").all_inner_texts()
         assert not boxes, boxes
         assert not self.errors, self.errors
@@ -126,7 +126,7 @@ class Site:
 
 
 def settled(page: Page) -> None:
-    """Wait until the page's script has run, and what it sent is drawn."""
+    """Wait until the page's script has run and its output is drawn."""
     is_settled = (
         "() => { const app = document.querySelector('[data-testid=stApp]');"
         " return app && app.getAttribute('data-test-script-state') === 'notRunning'"
@@ -140,7 +140,7 @@ def settled(page: Page) -> None:
 
 
 def show(page: Page, column: str, values: list[str]) -> None:
-    """Wait until a column of a page's first table holds these values: it is drawn some time after the address."""
+    """Wait until a column of a page's first table contains these values, after the address has changed."""
     deadline = time.monotonic() + PATIENCE
     settled(page)
     while (drawn := [line[column] for line in cells(page)]) != values:
@@ -149,9 +149,9 @@ def show(page: Page, column: str, values: list[str]) -> None:
 
 
 def cells(page: Page, index: int = 0) -> list[dict[str, str]]:
-    """Return a table's rows as the browser tells them to a reader who does not see: heading -> cell.
+    """Return a table's rows as a screen reader reads them: heading -> cell.
 
-    A table draws on a canvas; the rows that are in sight stand in it once more, in the document.
+    A table is drawn on a canvas. The document contains the visible rows a second time.
     """
     grid = page.locator("[data-testid=stDataFrame]").nth(index)
     grid.scroll_into_view_if_needed()
@@ -164,10 +164,10 @@ def cells(page: Page, index: int = 0) -> list[dict[str, str]]:
 
 @contextmanager
 def serving(home: Path, *options: str) -> Iterator[Site]:
-    """Run `ctxbench dashboard` on any free port; end it as Ctrl-C does."""
+    """Run `ctxbench dashboard` on a free port, and terminate it at the end."""
     program = "from ctxbench.harness.cli.main import main; main()"
     command = [sys.executable, "-c", program, "dashboard", "--home", str(home), "--port", "0", *options]
-    # Several sites may show one home at once: each says its address in a file of its own.
+    # Several sites may show one home at once, so each prints its address to a separate file.
     with (
         tempfile.NamedTemporaryFile() as out,
         subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process,
@@ -180,7 +180,7 @@ def serving(home: Path, *options: str) -> Iterator[Site]:
 
 
 def _address(process: subprocess.Popen[Any], log: Path) -> str:
-    """Return the address that it prints, as soon as somebody answers there."""
+    """Return the address that the dashboard prints, as soon as its server answers there."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
         address = re.search(r"http://\S+", log.read_text())

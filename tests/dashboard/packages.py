@@ -1,4 +1,4 @@
-"""Packages of results for tests of the public board, with as little as matters."""
+"""Minimal packages of results for tests of the public board."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def make_package(
     """Return a package of 32 line samples in 8 repositories, with some fields of its manifest changed.
 
     Args:
-        spec: of its strategy.
-        gain: what is added to the edit similarity of every sample.
-        text: what every completion begins with.
-        repos: of the samples, four each.
-        scores: more scores of every sample, under `profile`.
-        profile: of `scores`.
-        sources: of the strategy, by file.
-        changes: of the manifest; a dictionary changes fields of a part.
+        spec: the strategy's spec.
+        gain: the amount added to the edit similarity of every sample.
+        text: the beginning of every completion.
+        repos: the repositories, with four samples each.
+        scores: additional scores of every sample, under `profile`.
+        profile: the profile of `scores`.
+        sources: the strategy's source code, by file.
+        changes: changed fields of the manifest. A dictionary changes fields of a part.
     """
     samples = tuple(
         form.SampleRecord(

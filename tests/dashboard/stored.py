@@ -1,6 +1,6 @@
-"""A database made by real runs, for tests of the pages.
+"""A database of real runs, for tests of the pages.
 
-Three strategies, functions with verdicts, what others recorded, and what a model must never get to do.
+It contains three strategies, functions with verdicts, imported answers, and texts that must not harm a page.
 """
 
 import json
@@ -28,14 +28,14 @@ PLANTED = (
     '<script>window.harmed = 1</script><img src=x onerror="window.harmed = 1"> **bold** [link](http://harm.example/) '
     ":smile: :red[red] $x^2$ `code` "
 )
-"""What a model may write, and a team may call its method: each word is markup to a page that takes it for such."""
+"""A hostile text for completions and names. A page that does not escape it would show each word as markup."""
 LONG = 200_000
 """Characters of the planted completion."""
 HARMFUL = "scripted of **harm**"
 
 
 class _Coder(Scripted):
-    """A text costs a bit a character."""
+    """A model for which each character of a text costs one bit."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
@@ -44,7 +44,7 @@ class _Coder(Scripted):
 
 
 class _Planted(Scripted):
-    """Says the same to everything, however long, where `Scripted` stops at the tokens it was allowed."""
+    """A model whose answers may exceed the token limit, at which `Scripted` stops."""
 
     def generate(self, requests: Sequence[Request]) -> list[Response]:
         replies = [self._answer(request) for request in requests]
@@ -52,16 +52,16 @@ class _Planted(Scripted):
 
 
 def shows_amount(cell: float, recorded: float) -> bool:
-    """Return whether a table's cell is a mean count or time that the JSON has with six decimals.
+    """Check that a table's cell agrees with a mean count or time that the JSON gives with six decimals.
 
-    The table rounds what was measured and not what the JSON says: 0.0458496 is 0.0458, of the JSON's 0.04585 0.0459.
+    The table rounds the measured value: 0.0458496 becomes 0.0458. The JSON's 0.04585 would become 0.0459.
     """
     low, high = (float(scales.amount(recorded + rounded_off)) for rounded_off in (-5e-7, 5e-7))
     return low <= cell <= high
 
 
 def make_database(root: Path) -> Home:
-    """Fill a home: sets `demo` (lines), `functions` and `planted`; runs of every kind over them."""
+    """Fill a home with the sets `demo` (lines), `functions` and `planted`, and with runs of every kind."""
     home = Home(root)
     demo = make_set(home, repos=8, per_repo=3)
     options = [word for name in STRATEGIES for word in ("--strategy", name)]
@@ -79,7 +79,7 @@ def _ok(*arguments: str, home: Home) -> None:
 
 
 def _record(home: Home, sample_set: SampleSet) -> None:
-    """Import what somebody else recorded over `demo`, under a name that would harm a page."""
+    """Import answers for `demo` under a name that would harm a page."""
     file = home.root / "recorded.jsonl"
     texts = {id_: reference.target for id_, reference in sample_set.references.items()}
     lines = [
@@ -113,7 +113,7 @@ def _functions(home: Home) -> None:
 
 
 def make_runs(home: Home, sample_set: SampleSet, model: Scripted, strategies: Sequence[str], **how: Any) -> None:
-    """Run strategies over a set with a model of our own; `how` is what `harness.run.runner` takes."""
+    """Run strategies on a set with a scripted model. `how` contains more arguments of `harness.run.runner`."""
     with open_store(home.database) as store:
         run(
             home,

@@ -1,4 +1,4 @@
-"""Every page in a browser, wide and light, narrow and dark: its number first, its pictures, nothing out of reach."""
+"""Accessibility of every page in a browser: wide and light, narrow and dark, with the number of its answer first."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NAMES = [page.name for page in PAGES]
 QUERY = {"samples": "demo", "generator": "incontext", "metric": "es"}
 LOOKS = ((DESKTOP, "light"), (PHONE, "dark"))
 DRAWN = {"leaderboard": "table .mean", "compare": "table .mean", "cost": "[data-testid=stVegaLiteChart]"}
-"""Page -> what is drawn of the set `demo`; what has no drawing has tables only."""
+"""Page -> selector of its drawing of the set `demo`. The other pages have only tables."""
 _SERIOUS = ("moderate", "serious", "critical")
 _OPTIONS = {"rules": {"target-size": {"enabled": True}}}
-"""Buttons and links of at least 24 by 24 pixels, or with room around them: WCAG 2.2."""
+"""WCAG 2.2: buttons and links have at least 24 by 24 pixels or enough space around them."""
 
 
 def findings(page: Page, impacts: tuple[str, ...] = _SERIOUS, options: Any = _OPTIONS) -> list[str]:
-    """Return what axe-core calls so bad, a line a kind with the first element."""
+    """Return axe-core's violations with these impacts, one line per kind with its first element."""
     from axe_playwright_python.sync_playwright import Axe
 
     violations: list[dict[str, Any]] = Axe().run(page, options=options).response["violations"]
@@ -35,7 +35,7 @@ def findings(page: Page, impacts: tuple[str, ...] = _SERIOUS, options: Any = _OP
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_is_seen_and_can_be_used_by_everybody(name: str, server: Site, page: Page) -> None:
+def test_a_page_is_accessible_on_desktop_and_phone(name: str, server: Site, page: Page) -> None:
     for (width, height), scheme in LOOKS:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
@@ -50,7 +50,7 @@ def test_a_page_is_seen_and_can_be_used_by_everybody(name: str, server: Site, pa
 
 
 def _number_first(page: Page) -> None:
-    """Ask for the answer, with a number in it, above everything else that has one, in sight of a phone."""
+    """Check that the answer contains a number, is above the choices, and is visible on a phone without scrolling."""
     answer = page.locator("[data-testid=stMain] strong").first
     assert any(letter.isdigit() for letter in answer.inner_text()), answer.inner_text()
     box = answer.bounding_box()
@@ -60,7 +60,7 @@ def _number_first(page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_the_way_to_the_choices_is_a_link(server: Site, page: Page) -> None:
+def test_a_link_leads_to_the_choices(server: Site, page: Page) -> None:
     server.visit(page, "leaderboard", **QUERY)
     page.get_by_role("link", name="choose another").click()
     page.wait_for_function("document.querySelector('#choices').getBoundingClientRect().top < innerHeight")
@@ -70,7 +70,7 @@ def test_the_way_to_the_choices_is_a_link(server: Site, page: Page) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_report_can_be_used_by_everybody(database: Home, browser: Browser, tmp_path: Path, scheme: Any) -> None:
+def test_a_report_is_accessible(database: Home, browser: Browser, tmp_path: Path, scheme: Any) -> None:
     out = tmp_path / "report.html"
     assert run_cli("report", "--home", str(database.root), "--samples", "demo", "--out", str(out)).code == 0
     context = browser.new_context(

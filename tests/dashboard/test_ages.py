@@ -1,4 +1,4 @@
-"""The pages' choice of newer samples, and the Leaderboard page's scores before and after a model's cutoff."""
+"""The pages' filter for newer samples, and the Leaderboard page's scores before and after a model's cutoff."""
 
 import json
 from dataclasses import replace
@@ -18,13 +18,13 @@ from tests.helpers.cli import run_cli
 from tests.helpers.sets import make_set
 
 _DAYS = ("2023-01-01", "2024-06-01", "2025-03-01", None)
-"""Of the samples of each of two repositories."""
+"""Days of the samples in each of the two repositories."""
 _CUTOFF = "2024-06-01"
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home with two runs over samples from before and after their model's cutoff, which its spec states."""
+    """Return a home with two runs. Their samples date from before and after the cutoff that the model's spec states."""
     home = Home(tmp_path_factory.mktemp("ages"))
     undated = make_set(home, per_repo=len(_DAYS), name="undated")
     samples = [
@@ -45,7 +45,7 @@ def records(home: Path, *options: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_the_page_has_the_commands_scores_before_and_after_the_cutoff(home: Path) -> None:
+def test_page_and_command_show_equal_scores_before_and_after_the_cutoff(home: Path) -> None:
     page = app("leaderboard", home, columns=CUTOFF)
     for line, record in zip(drawn_table(page), records(home), strict=True):
         assert str(record["strategy"]).endswith(line["strategy"])
@@ -59,7 +59,7 @@ def test_the_page_has_the_commands_scores_before_and_after_the_cutoff(home: Path
 
 
 @pytest.mark.slow
-def test_a_day_in_the_address_leaves_the_newer_samples(home: Path) -> None:
+def test_a_day_in_the_address_keeps_only_newer_samples(home: Path) -> None:
     page = app("leaderboard", home, after="2024-01-01", columns="n")
     lines = drawn_table(page)
     assert page.query_params["after"] == "2024-01-01"
@@ -73,7 +73,7 @@ def test_a_day_in_the_address_leaves_the_newer_samples(home: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["compare", "cost"])
-def test_the_other_pages_take_the_same_choice(home: Path, name: str) -> None:
+def test_other_pages_also_filter_samples_by_day(home: Path, name: str) -> None:
     page = app(name, home, after="2024-01-01")
     assert not page.exception and page.dataframe and page.query_params["after"] == "2024-01-01"
     whole = app(name, home)
@@ -83,13 +83,13 @@ def test_the_other_pages_take_the_same_choice(home: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_word_that_is_no_day_leaves_nothing_out(home: Path) -> None:
+def test_an_invalid_day_is_reported_and_excludes_nothing(home: Path) -> None:
     page = app("leaderboard", home, after="lately", columns="n")
     assert any("lately is not a day such as 2024-06-01" in note.proto.body for note in page.get("html"))
     assert [line["n"] for line in drawn_table(page)] == ["8", "8"]
 
 
-def test_a_day_after_every_sample_is_one_line(home: Path) -> None:
+def test_a_day_after_every_sample_is_reported_in_one_line(home: Path) -> None:
     page = app("leaderboard", home, after="2025-03-01")
     assert not page.exception and not page.dataframe
     [error] = page.error

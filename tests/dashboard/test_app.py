@@ -1,4 +1,4 @@
-"""The site as a whole: its pages, its command, and what it says where there is nothing to show."""
+"""The site as a whole: its pages, its command, and its messages when it has nothing to show."""
 
 import importlib
 import os
@@ -24,7 +24,7 @@ from tests.helpers.databases import set_schema
 NAMES = [page.name for page in PAGES]
 
 
-def test_every_page_is_a_module_with_one_function() -> None:
+def test_every_page_is_a_module_with_a_page_function() -> None:
     for name in NAMES:
         assert callable(importlib.import_module(f"ctxbench.dashboard.pages.{name}").page), name
 
@@ -40,7 +40,7 @@ def test_a_page_without_runs_says_what_to_run(name: str, empty_home: Home) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_database_of_another_schema_or_none_is_one_line(name: str, tmp_path: Path) -> None:
+def test_an_unreadable_database_is_reported_in_one_line(name: str, tmp_path: Path) -> None:
     old, broken = Home(tmp_path / "old"), Home(tmp_path / "broken")
     with open_store(old.database) as store:
         store.add_run(make_spec(), make_samples(1))
@@ -55,7 +55,7 @@ def test_a_database_of_another_schema_or_none_is_one_line(name: str, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_run_without_a_result_does_no_harm(name: str, tmp_path: Path) -> None:
+def test_a_run_without_results_raises_no_exception(name: str, tmp_path: Path) -> None:
     home = Home(tmp_path / "new")
     with open_store(home.database) as store:
         store.add_run(make_spec(), make_samples(2))
@@ -68,12 +68,12 @@ def dashboard(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-c", program, "dashboard", *arguments)
 
 
-def test_a_missing_database_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_database_is_reported_in_one_line(tmp_path: Path) -> None:
     assert_fault(run_cli("dashboard", "--home", str(tmp_path / "none")), "no results yet", "ctxbench quickstart")
     assert not (tmp_path / "none").exists()
 
 
-def test_a_taken_port_is_one_line(empty_home: Home) -> None:
+def test_a_port_in_use_is_reported_in_one_line(empty_home: Home) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -82,18 +82,18 @@ def test_a_taken_port_is_one_line(empty_home: Home) -> None:
     assert_fault(result, f"127.0.0.1:{port}", "--port")
 
 
-def test_an_address_of_another_machine_is_one_line(empty_home: Home) -> None:
+def test_an_address_of_another_machine_is_reported_in_one_line(empty_home: Home) -> None:
     assert_fault(run_cli("dashboard", "--home", str(empty_home.root), "--host", "192.0.2.77"), "192.0.2.77", "--port")
 
 
-def test_a_missing_extra_is_one_line(empty_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_in_one_line(empty_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert_fault(run_cli("dashboard", "--home", str(empty_home.root)), "Streamlit", "pip install")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_prints_its_address_and_ends_when_told(number: signal.Signals, empty_home: Home) -> None:
+def test_the_dashboard_prints_its_address_and_ends_on_a_signal(number: signal.Signals, empty_home: Home) -> None:
     command = dashboard("--home", str(empty_home.root), "--port", "0")
     log = empty_home.root / "log"
     with log.open("w") as err, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True) as process:
@@ -102,7 +102,7 @@ def test_it_prints_its_address_and_ends_when_told(number: signal.Signals, empty_
             line = process.stdout.readline()
             assert line.startswith("http://127.0.0.1:") and "Ctrl-C" in line
             _until_answered(int(line.split()[0].rpartition(":")[2]))
-            # Whoever read the address may be gone: `ctxbench dashboard | head -1`.
+            # The reader of the address may have ended already: `ctxbench dashboard | head -1`.
             process.stdout.close()
             time.sleep(1)
             process.send_signal(number)
@@ -121,7 +121,7 @@ def _until_answered(port: int) -> None:
     raise AssertionError("nobody answers")
 
 
-def test_nothing_is_told_and_nothing_is_open_to_others() -> None:
+def test_the_site_sends_no_statistics_and_serves_only_this_machine() -> None:
     options = _options("127.0.0.1", 1)
     assert options["browser_gatherUsageStats"] is False and options["server_headless"] is True
     assert options["server_enableXsrfProtection"] is True and options["server_fileWatcherType"] == "none"
@@ -130,7 +130,7 @@ def test_nothing_is_told_and_nothing_is_open_to_others() -> None:
     assert Path(options["theme_base"]).is_file()
 
 
-def test_the_sign_is_a_picture_of_our_own() -> None:
+def test_the_icon_is_drawn_and_series_colours_are_distinct() -> None:
     assert icon().size == (32, 32) and len({*SERIES}) == len(SERIES)
 
 

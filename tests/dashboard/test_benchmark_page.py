@@ -1,4 +1,4 @@
-"""The Benchmark page: empty, ordinary and broken states, and texts that would harm it."""
+"""The Benchmark page: ordinary, missing and damaged sets, and harmful texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.mark.slow
-def test_what_a_set_is_made_of(home: Home) -> None:
+def test_the_page_shows_the_contents_of_a_set(home: Home) -> None:
     sample_set = sets.load(home, "demo")
     with open_store(home.database) as store:
         add_marks(store, sample_set.digest, [Mark(sample_id=sample_set.samples[0].id, mark="broken", reason=PLANTED)])
@@ -47,7 +47,7 @@ def test_what_a_set_is_made_of(home: Home) -> None:
     assert list(about["what"]) == ["made"]
 
 
-def test_a_set_that_only_runs_know(home: Home) -> None:
+def test_a_set_that_the_home_lacks_is_reported(home: Home) -> None:
     shutil.rmtree(home.samples / "demo")
     page = app("benchmark", home.root)
     text = page_text(page)
@@ -55,7 +55,7 @@ def test_a_set_that_only_runs_know(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_a_set_that_was_made_again_is_not_taken_for_the_old_one(home: Home) -> None:
+def test_a_rebuilt_set_is_listed_beside_the_old_one(home: Home) -> None:
     old = sets.load(home, "demo").digest
     shutil.rmtree(home.samples / "demo")
     new = make_set(home, per_repo=3).digest
@@ -88,7 +88,7 @@ def test_the_set_that_was_chosen_on_another_page_is_shown(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_damaged_sets_are_said_and_the_others_shown(home: Home) -> None:
+def test_damaged_sets_are_reported_and_other_sets_are_shown(home: Home) -> None:
     make_set(home, name="torn")
     (home.samples / "torn" / "manifest.json").write_text("{")
     page = app("benchmark", home.root)
@@ -102,7 +102,7 @@ def test_a_set_that_was_changed_by_hand_is_refused(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_harmful_words_in_a_manifest_are_text(home: Home) -> None:
+def test_harmful_markup_in_a_manifest_is_shown_as_text(home: Home) -> None:
     place = home.samples / "demo" / "manifest.json"
     manifest = json.loads(place.read_text())
     manifest["remarks"] = [PLANTED]

@@ -37,11 +37,11 @@ def row_with(rows: list[dict[str, object]], key: str, value: str) -> dict[str, o
     return row
 
 
-def test_a_set_is_known_from_the_home_from_runs_or_from_both() -> None:
+def test_sets_of_the_home_and_of_stored_runs_are_listed() -> None:
     stored = [("c", "c", "3"), ("b old", "b", "old"), ("b[:2]", "b", "1"), ("b 1", "b", "1")]
     home = {"b": ("1", {}), "a": ("2", {}), "c": ("new", {})}
     sample_sets = benchmark.all_sets(home, stored)
-    # Each is called as on the other pages, and a choice made there holds here.
+    # Names equal those on the other pages, so a choice made there also applies here.
     assert [
         (sample_set.samples, sample_set.digest, sample_set.manifest is not None, sample_set.limited)
         for sample_set in sample_sets
@@ -55,7 +55,7 @@ def test_a_set_is_known_from_the_home_from_runs_or_from_both() -> None:
     ]
 
 
-def test_repositories_with_samples_counted_in_the_set_itself() -> None:
+def test_samples_of_a_repository_are_counted_in_the_set() -> None:
     rows = benchmark.repositories(LINES, [sample(), sample()])
     assert set(rows[0]) <= set(benchmark.REPO_HELP)
     assert (rows[0]["samples"], rows[1]["samples"], rows[0]["of"], rows[0]["licence"]) == (2, 0, 9, "MIT")
@@ -73,14 +73,14 @@ def test_repositories_with_samples_counted_in_the_set_itself() -> None:
         {"repositories": {"shop": {}}, "unusable": 3, "remarks": "no list", "sources": [None], "parsers": 4},
     ],
 )
-def test_a_manifest_of_another_shape_is_passed_over(manifest: dict[str, Any]) -> None:
+def test_invalid_parts_of_a_manifest_are_ignored(manifest: dict[str, Any]) -> None:
     benchmark.repositories(manifest, [sample()])
     assert benchmark.drop_rows(manifest) == []
     assert benchmark.remarks(manifest) == [] and benchmark.mutants(manifest) == []
     assert all(isinstance(row["value"], str) for row in benchmark.about(manifest))
 
 
-def test_what_the_tests_of_each_repository_notice_and_all_together() -> None:
+def test_kill_rates_are_shown_per_repository_and_in_total() -> None:
     counts = {"shop": (8, 5, 5), "bank": (20, 17, 18), "lines": None}
     manifest = {
         repo: {}
@@ -95,7 +95,7 @@ def test_what_the_tests_of_each_repository_notice_and_all_together() -> None:
     assert len(benchmark.mutants({"repositories": {"shop": manifest["shop"]}})) == 1
 
 
-def test_kinds_with_shares_and_first_uses() -> None:
+def test_kinds_have_shares_and_first_use_rates() -> None:
     rows = benchmark.kinds(
         [sample(masked=("import x",)), sample(), sample(), sample(kind=Kind.FUNCTION, subkind="slib")]
     )
@@ -105,7 +105,7 @@ def test_kinds_with_shares_and_first_uses() -> None:
     assert benchmark.percent(0, 0) is None
 
 
-def test_what_was_left_out_is_added_up_and_explained() -> None:
+def test_dropped_items_are_summed_and_explained() -> None:
     rows = benchmark.drop_rows(LINES)
     assert [row["reason"] for row in rows] == ["generated", "syntax_error", "few_tokens", "verbatim"]
     verbatim = row_with(rows, "reason", "verbatim")
@@ -113,7 +113,7 @@ def test_what_was_left_out_is_added_up_and_explained() -> None:
     assert set(verbatim) == set(benchmark.DROP_HELP)
 
 
-def test_what_an_import_could_not_use_is_counted_once() -> None:
+def test_unusable_samples_of_an_import_are_counted_once() -> None:
     manifest = {
         "unusable": {"file_missing": 4, "empty_target": 1},
         "repositories": {"shop": {"drops": {"file_missing": 4}}},
@@ -122,12 +122,12 @@ def test_what_an_import_could_not_use_is_counted_once() -> None:
     assert [(row["reason"], row["count"]) for row in rows] == [("file_missing", 4), ("empty_target", 1)]
 
 
-def test_functions_count_files_without_targets_too() -> None:
+def test_function_sets_also_count_files_without_targets() -> None:
     rows = benchmark.drop_rows({"repositories": {"shop": {"left_out_test": 3, "left_out_excluded": 0}}})
     assert [(row["what"], row["reason"], row["count"]) for row in rows] == [("files without targets", "test", 3)]
 
 
-def test_tests_that_judge_nothing_or_alone_by_a_clock_are_told() -> None:
+def test_dropped_tests_and_clock_only_samples_are_reported() -> None:
     entry = {"kept_clocks_only": 2, "tests_dropped": {"fails_under_load": 3}, "drops": {"fails_under_load": 1}}
     manifest = {"repositories": {"shop": entry, "cart": {"kept_clocks_only": 0}}, "remarks": ["first"]}
     assert benchmark.remarks(manifest) == [

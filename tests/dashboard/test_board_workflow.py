@@ -1,4 +1,4 @@
-"""The example board's workflow: its scripts run in bash, and nothing of a pull request becomes a command."""
+"""The example board's workflow: its scripts run in bash, and no part of a pull request becomes a command."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if "verify" in sys.argv:
     from ctxbench.harness.submissions.format import read
     read(Path(sys.argv[sys.argv.index("verify") + 1].replace("/board/", "board/", 1)))
 """
-"""Stands for Docker: notes its arguments, and reads the package that is to be verified."""
+"""A program in Docker's place. It records its arguments and reads the package to verify."""
 
 
-def test_the_workflow_has_no_rights_and_pins_what_it_uses() -> None:
+def test_the_workflow_can_only_read_and_pins_its_actions() -> None:
     # YAML 1.1 reads `on` as true.
     assert WORKFLOW["permissions"] == {"contents": "read"} and set(WORKFLOW[True]) == {"pull_request"}
     assert WORKFLOW["defaults"]["run"]["shell"] == "bash" and set(WORKFLOW["jobs"]) == {"verify"}
@@ -43,7 +43,7 @@ def test_the_workflow_has_no_rights_and_pins_what_it_uses() -> None:
     used = [step for step in STEPS if "uses" in step]
     assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]) for step in used)
     assert all(step["with"]["persist-credentials"] is False for step in used)
-    # Nothing that a stranger chooses, and no variable or secret, which are empty in a fork's pull request.
+    # Expressions use no text that a stranger chooses. Variables and secrets are empty in a fork's pull request.
     expressions = {"github.event.pull_request.number", "env.CTXBENCH_REPOSITORY", "env.CTXBENCH_REF"}
     assert set(re.findall(r"\$\{\{ (.*?) \}\}", TEXT)) == expressions
     assert not any("${{" in step["run"] or "GITHUB_" in step["run"] for step in STEPS if "run" in step)
@@ -111,7 +111,7 @@ PULLED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PULLED)
-def test_the_workflow_runs_nothing_of_a_pull_request(name: str, tmp_path: Path) -> None:
+def test_the_workflow_runs_no_code_of_a_pull_request(name: str, tmp_path: Path) -> None:
     change, failing = PULLED[name]
     board, notes, docker = tmp_path / "board", tmp_path / "notes", tmp_path / "bin" / "docker"
     shutil.copytree(BOARD, board)

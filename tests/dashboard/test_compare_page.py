@@ -1,4 +1,4 @@
-"""The Compare page on real runs: its numbers are those of `ctxbench compare`, also across generators."""
+"""The Compare page on real runs: its numbers equal those of `ctxbench compare`, also across generators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stored(home: Home, samples: str) -> Records:
 
 @pytest.fixture(scope="module")
 def runs(database: Home) -> dict[str, str]:
-    """Return strategy -> the id of its run over `demo`."""
+    """Map each strategy to the id of its run over `demo`."""
     return {row["strategy"]: row["run"] for row in stored(database, "demo")}
 
 
@@ -65,7 +65,7 @@ def query_of(page: AppTest) -> dict[str, list[str]]:
 
 
 def page_text(page: AppTest) -> str:
-    """Return everything that the page says beside its tables."""
+    """Return all text of the page except its tables."""
     parts = [
         str(getattr(element, "value", "") or getattr(element, "body", ""))
         for kind in ("html", "info", "error", "code")
@@ -75,7 +75,7 @@ def page_text(page: AppTest) -> str:
 
 
 def check_drawn(row: dict[str, str], difference: dict[str, Any]) -> None:
-    """Compare a line of the table of differences with the command's record."""
+    """Compare a row of the table of differences with the command's record."""
     assert row["difference [95%]"] == scales.interval(
         difference["mean"], difference["low"], difference["high"], sign=True
     )
@@ -85,7 +85,7 @@ def check_drawn(row: dict[str, str], difference: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("metric", ["copyable_bits", "es", "em"])
-def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str], metric: str) -> None:
+def test_every_number_equals_that_of_the_command(database: Home, runs: dict[str, str], metric: str) -> None:
     ids = run_ids(runs, "lc.infile", "lc.repocoder", "lc.random_windows")
     page = app("compare", database.root, samples="demo", metric=metric, first=ids[0], runs=ids[1:], detail=ids[2])
     assert not page.exception and not page.error
@@ -118,7 +118,7 @@ def test_every_number_is_that_of_the_command(database: Home, runs: dict[str, str
     assert not by_name
 
 
-def test_unasked_the_best_are_compared_and_the_address_says_so(database: Home, runs: dict[str, str]) -> None:
+def test_by_default_the_best_runs_are_compared_and_put_into_the_address(database: Home, runs: dict[str, str]) -> None:
     page = app("compare", database.root, samples="demo", generator="incontext")
     assert not page.exception and not page.error
     assert query_of(page)["first"] == [runs["lc.infile"]]
@@ -127,7 +127,7 @@ def test_unasked_the_best_are_compared_and_the_address_says_so(database: Home, r
     assert drawn_table(again) == drawn_table(page) and page_text(again) == page_text(page)
 
 
-def test_one_run_alone_says_what_to_do(database: Home, runs: dict[str, str]) -> None:
+def test_a_single_run_shows_a_command_to_run(database: Home, runs: dict[str, str]) -> None:
     page = app("compare", database.root, samples="demo", first=runs["lc.infile"], runs="")
     assert (
         not page.exception
@@ -138,14 +138,14 @@ def test_one_run_alone_says_what_to_do(database: Home, runs: dict[str, str]) -> 
     assert not part.exception and {row["common"] for row in drawn_table(part)} == {"4"}, "beside those over more"
 
 
-def test_a_run_that_is_not_of_the_set_is_refused_in_a_line(database: Home, runs: dict[str, str]) -> None:
+def test_a_run_of_another_set_is_refused_in_one_line(database: Home, runs: dict[str, str]) -> None:
     asked = {"first": "0" * 12, "runs": [runs["lc.repocoder"], "<b>nobody</b>"], "generator": "incontext"}
     page = app("compare", database.root, samples="demo", **asked)
     assert not page.exception and "Baseline: 000000000000 does not exist here" in page_text(page)
     assert drawn_table(page)[0]["strategy"] == "lc.repocoder"
 
 
-def test_a_metric_that_one_of_the_runs_lacks_is_one_line(database: Home, runs: dict[str, str]) -> None:
+def test_a_metric_that_one_run_lacks_is_reported_in_one_line(database: Home, runs: dict[str, str]) -> None:
     hostile = runs[PLANTED.strip()]
     generators = sorted({row["generator"] for row in stored(database, "demo")})
     assert len(generators) == 2
@@ -162,7 +162,7 @@ def test_a_metric_that_one_of_the_runs_lacks_is_one_line(database: Home, runs: d
     assert "metric that these runs share" in page_text(page) or "shares no completed sample" in page_text(page)
 
 
-def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
+def test_the_browser_shows_equal_numbers_and_escapes_hostile_names(
     database: Home, server: Site, page: Page, runs: dict[str, str]
 ) -> None:
     hostile = PLANTED.strip()
@@ -179,17 +179,17 @@ def test_a_browser_shows_the_commands_numbers_and_survives_hostile_names(
     )
     printed = comparison(database, ids, "em")
     rows = page_table(str(page.locator("table.board").first.evaluate("table => table.outerHTML")))
-    # Of two generators, which one belongs to a run's name.
+    # With two generators, a run's name includes its generator.
     assert [row["strategy"] for row in rows] == [f"{hostile} · {HARMFUL}", "lc.repocoder · incontext"]
     for row, record in zip(rows, printed, strict=True):
         check_drawn(row, record["difference"])
-    # The differences are drawn.
+    # The page draws a mark for each difference.
     assert page.locator("table .mean:visible").count() == 2
     text = page.locator("[data-testid=stMainBlockContainer]").inner_text()
     assert "<script>" in text and "Exception" not in text
 
 
-def test_runs_that_differ_only_in_the_seed_are_one_on_every_page(tmp_path: Path) -> None:
+def test_runs_that_differ_only_in_the_seed_are_one_row_on_every_page(tmp_path: Path) -> None:
     home = Home(tmp_path)
     model = Scripted(lambda request: f"apply_tax(cart_{request.sampling.seed}, rate)", version="1")
     choices = RunOptions(temperature=0.8, repeat=3)
@@ -208,11 +208,11 @@ def test_runs_that_differ_only_in_the_seed_are_one_on_every_page(tmp_path: Path)
 
 
 OTHER = base.canonical("openai:other@http://127.0.0.1:1/v1")
-"""The name of a second model; nobody asks there."""
+"""The name of a second model, whose server is never called."""
 
 
 class _Middle(Scripted):
-    """A model with marks for what follows the cursor."""
+    """A model that also reads the code after the cursor (FIM)."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, fills=True)
 
@@ -232,7 +232,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
-def test_runs_of_any_generator_are_offered_and_paired_by_sample(models: Home) -> None:
+def test_runs_of_all_generators_are_offered(models: Home) -> None:
     ids = {(row["strategy"], row["generator"]): row["run"] for row in stored(models, "demo")}
     assert set(ids) == {
         ("lc.infile", "scripted"),
@@ -242,7 +242,7 @@ def test_runs_of_any_generator_are_offered_and_paired_by_sample(models: Home) ->
     }
     page = app("compare", models.root, samples="demo", metric="es")
     assert not page.exception and not page.error
-    # Unasked two strategies of one model; every other run can be chosen.
+    # By default the page compares two strategies of one model. All other runs can be chosen.
     assert names(page) == ["lc.repocoder · scripted"] or names(page) == ["lc.repocoder"]
     assert query_of(page)["first"] == [ids["lc.infile", "scripted"]]
     [options] = [box.options for box in page.multiselect if box.label == "Compared runs"]
@@ -253,7 +253,7 @@ def test_runs_of_any_generator_are_offered_and_paired_by_sample(models: Home) ->
     }
 
 
-def test_a_model_beside_another_and_beside_itself_with_what_follows(models: Home) -> None:
+def test_runs_of_several_generators_and_of_fim_are_compared(models: Home) -> None:
     ids = {(row["strategy"], row["generator"]): row["run"] for row in stored(models, "demo")}
     first, *others = (
         ids[run] for run in (("lc.repocoder", "scripted"), ("lc.infile", "scripted [fim]"), ("lc.infile", OTHER))
@@ -275,11 +275,11 @@ def test_a_model_beside_another_and_beside_itself_with_what_follows(models: Home
     )
 
 
-def test_a_filter_of_generators_is_a_filter(models: Home) -> None:
+def test_the_generator_filter_restricts_the_compared_runs(models: Home) -> None:
     page = app("compare", models.root, samples="demo", generator=OTHER)
     assert not page.exception and "two runs over the same sample set" in page_text(page)
     both = app("compare", models.root, samples="demo", metric="es", generator=[OTHER, "scripted [fim]"])
-    # Neither has another strategy: the one stands beside itself, by the other.
+    # Both runs use the same strategy, so the strategy is compared with itself under the other generator.
     assert {*names(both)} < {"lc.infile · scripted [fim]", f"lc.infile · {OTHER}"} and len(names(both)) == 1
 
 

@@ -23,7 +23,7 @@ NAMES = {"base": "lc.infile", "better": "lc.repocoder", "c": "c"}
 HARM = "<script>x</script> **b** [l](http://h)"
 
 
-def test_runs_are_told_apart_by_what_differs() -> None:
+def test_labels_contain_only_what_distinguishes_the_runs() -> None:
     runs = [
         make_run(id="1", strategy="a", generator="g"),
         make_run(id="2", strategy="a", generator="h"),
@@ -40,7 +40,7 @@ def test_runs_are_told_apart_by_what_differs() -> None:
     assert view.labels([]) == ()
 
 
-def test_rows_are_those_of_the_json() -> None:
+def test_rows_equal_those_of_the_json() -> None:
     compared = compare(TABLES, metric="es")
     rows = view.difference_rows(compared, NAMES)
     records_of_cli = json.loads(render.comparison_json(compared))
@@ -49,7 +49,7 @@ def test_rows_are_those_of_the_json() -> None:
     )
     for row, record in zip(rows, records_of_cli, strict=True):
         difference = record["difference"]
-        # Two digits of the interval's half width, which is between 1 and 10 here.
+        # Numbers have two digits of the interval's half width, which is between 1 and 10 here.
         assert 1 <= (difference["high"] - difference["low"]) / 2 < 10
         assert row["difference [95%]"] == pytest.approx(difference["mean"])
         shown = f"{difference['mean']:+.1f} [{difference['low']:+.1f}, {difference['high']:+.1f}]"
@@ -65,7 +65,7 @@ def test_rows_are_those_of_the_json() -> None:
         assert (row["common"], row["repositories"]) == (difference["n_common"], difference["repositories"]) == (80, 8)
 
 
-def test_the_table_draws_the_intervals_beside_zero() -> None:
+def test_the_table_draws_intervals_around_a_zero_line() -> None:
     compared = compare(TABLES, metric="es")
     table = view.difference_table(compared, NAMES, {})
     assert table.drawn is not None and table.caption == "es (%) minus the baseline lc.infile"
@@ -80,12 +80,12 @@ def test_the_table_draws_the_intervals_beside_zero() -> None:
     assert [str(standing) for standing in worse.standings] == ["beaten"]
 
 
-def test_levels_and_repositories_are_those_of_the_json() -> None:
+def test_levels_and_repositories_equal_those_of_the_json() -> None:
     level = tuple("next-line" if index % 4 == 0 else "single-line" for index in range(80))
     compared = compare([replace(BASE, level=level), replace(BETTER, level=level)], metric="es")
     (record,) = json.loads(render.comparison_json(compared))
     rows = view.level_rows(compared[0])
-    # A column of numbers is not headed as one of names.
+    # No column of numbers is called "strategy", which is a column of names.
     assert not any("strategy" in row for row in [*rows, *view.unit_rows(compared[0])])
     assert [(row["level"], row["samples"]) for row in rows] == [("next-line", 20), ("single-line", 60)]
     for row, level in zip(rows, record["levels"], strict=True):
@@ -100,7 +100,7 @@ def test_levels_and_repositories_are_those_of_the_json() -> None:
         assert row["difference"] == pytest.approx(repository["this"] - repository["baseline"], abs=0.05)
 
 
-def test_repositories_stand_by_what_they_gain() -> None:
+def test_repositories_are_sorted_by_their_gain() -> None:
     count = 12
     repos = [f"r{index:02}" for index in range(count)]
     base = make_table({"es": [0.5] * count}, repos, id="a")
@@ -114,7 +114,7 @@ def test_repositories_stand_by_what_they_gain() -> None:
     assert samples[0]["open"] == f"/{samples[0]['sample']}"
 
 
-def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
+def test_remarks_explain_untested_rows_and_missing_significance() -> None:
     control = noisy("gold", 0.9, id="gold", ranked=False, control=True)
     names = {**NAMES, "gold": "gold"}
     compared = compare([*TABLES, control], metric="es")
@@ -122,7 +122,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     assert sentences[0].startswith("The p-values and intervals are for the 2 comparisons shown, corrected together")
     assert "gold is a control: its difference is shown but not tested." in sentences
     assert view.difference_rows(compared, names)[-1]["p"] is None
-    # One of the two is significant, and needs nothing more to be said.
+    # One of the two differences is significant and needs no remark.
     (open_pair,) = [sentence for sentence in sentences if "not significant" in sentence]
     assert (
         "would be significant in about four of five cases" in open_pair
@@ -144,7 +144,7 @@ def test_remarks_say_what_was_not_tested_and_why_nothing_can_be_found() -> None:
     assert table.drawn is None and str(table.standings[0]) == "unranked"
 
 
-def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
+def test_by_default_the_best_runs_are_compared_with_lc_infile() -> None:
     control = noisy("gold", 0.9, id="gold", ranked=False, control=True)
     worst = noisy("w", 0.1, id="w")
     tables = [control, worst, BETTER, ALIKE, noisy("lc.infile", 0.3, id="older"), BASE]
@@ -158,7 +158,7 @@ def test_unasked_the_best_are_compared_with_the_file_alone() -> None:
     assert view.spelled(BASE, generator=True) == "lc.infile · scripted · base"
 
 
-def test_unasked_one_generator_is_shown_and_a_strategy_that_stands_alone_beside_itself() -> None:
+def test_by_default_runs_of_one_generator_are_compared() -> None:
     other = noisy("lc.repocoder", 0.9, id="other", generator="h")
     assert [table.run.id for table in view.usual_others([BASE, ALIKE, other], BASE, "es")] == ["c"]
     itself = noisy("lc.infile", 0.4, id="itself", generator="h")
@@ -167,7 +167,7 @@ def test_unasked_one_generator_is_shown_and_a_strategy_that_stands_alone_beside_
     assert view.usual_others([BASE], BASE, "es") == []
 
 
-def test_what_else_differs_than_the_strategy_is_said() -> None:
+def test_remarks_name_differences_besides_the_strategy() -> None:
     runs = [
         replace(run, run=replace(run.run, **changes))
         for run, changes in (
@@ -180,7 +180,7 @@ def test_what_else_differs_than_the_strategy_is_said() -> None:
     assert both == "y: strategy and generator both differ from the baseline, so neither effect can be isolated."
 
 
-def test_that_bits_of_two_models_are_left_out_is_said() -> None:
+def test_remarks_say_that_bits_of_two_models_are_left_out() -> None:
     runs = [
         replace(run, run=replace(run.run, versions={"coder": coder}))
         for run, coder in ((BASE, "incontext 1"), (BETTER, "hf 2"))
@@ -189,12 +189,12 @@ def test_that_bits_of_two_models_are_left_out_is_said() -> None:
     assert any("Bits are left out" in sentence and "hf 2, incontext 1" in sentence for sentence in sentences)
 
 
-def test_where_lower_is_better_the_lowest_are_the_best() -> None:
+def test_the_lowest_runs_are_the_best_if_lower_is_better() -> None:
     tables = [make_table({"bits": [value]}, "a", id=str(value), strategy=f"s{value}") for value in (5.0, 9.0, 1.0, 7.0)]
     assert [table.run.id for table in view.usual_others(tables, tables[0], "bits")] == ["1.0", "7.0"]
 
 
-def test_stored_names_are_text_of_a_table() -> None:
+def test_stored_names_are_escaped_in_tables() -> None:
     base = make_table({"es": [0.5] * 6}, ["a", "b", HARM, "d", "e", "f"], id="a", level=[HARM] * 6)
     other = make_table({"es": [0.9] * 6}, ["a", "b", HARM, "d", "e", "f"], id="b", level=[HARM] * 6)
     written = markup(view.difference_table(compare([base, other], metric="es"), {"a": HARM, "b": HARM}, {}))

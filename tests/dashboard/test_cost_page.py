@@ -1,4 +1,4 @@
-"""The Cost page on a database of real runs: its numbers are those of `ctxbench leaderboard`."""
+"""The Cost page on a database of real runs: its numbers equal those of `ctxbench leaderboard`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("cost", ["tokens_in", "tokens_out", "context_tokens", "calls", "seconds"])
-def test_every_number_is_that_of_the_leaderboard(database: Home, cost: str) -> None:
+def test_every_number_equals_that_of_the_leaderboard(database: Home, cost: str) -> None:
     page = app("cost", database.root, samples="demo", generator="incontext", metric="es", cost=cost)
     assert not page.exception and not page.error
     rows = {row["strategy"]: row for row in frame(page, "front")}
@@ -44,17 +44,17 @@ def test_every_number_is_that_of_the_leaderboard(database: Home, cost: str) -> N
         assert row["front"] == ("" if beaten else "on the front")
 
 
-def test_a_samples_time_is_that_of_the_leaderboard(database: Home) -> None:
+def test_the_time_per_sample_equals_that_of_the_leaderboard(database: Home) -> None:
     for name, title in (("strategy_seconds", "strategy"), ("generator_seconds", "model"), ("test_seconds", "tests")):
         page = app("cost", database.root, samples="functions", cost=name)
         assert not page.exception and not page.error
         rows = {row["strategy"]: row[f"seconds of the {title}"] for row in frame(page, f"seconds of the {title}")}
         records = {record["strategy"]: record[name] for record in stored(database, "functions")}
-        # Three digits of it; the JSON has six decimals.
+        # The page shows three digits, the JSON six decimals.
         assert rows == pytest.approx(records, rel=0.0051, abs=6e-7)
 
 
-def test_what_others_recorded_has_no_cost_and_that_is_said(database: Home) -> None:
+def test_imported_runs_are_reported_to_have_unknown_costs(database: Home) -> None:
     page = app("cost", database.root, samples="demo", generator=_recorder(database))
     assert not page.exception and "The costs of these runs are unknown" in page_text(page)
     assert PLANTED.strip() not in page_text(page)
@@ -82,7 +82,7 @@ def test_runs_without_a_score_say_what_to_run(tmp_path: Path) -> None:
         assert "ctxbench rescore" in page_text(page), name
 
 
-def test_strategies_at_several_budgets_are_a_curve(tmp_path: Path) -> None:
+def test_strategies_with_several_budgets_are_drawn_as_a_curve(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     make_set(home, repos=3, per_repo=2)
     specs = ("--strategy", "lc.random_windows", "--strategy", "lc.random_windows(budget={64,256})")

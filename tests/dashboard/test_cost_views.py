@@ -18,7 +18,7 @@ from tests.helpers.runs import make_table
 
 
 def specification(chart: Any) -> dict[str, Any]:
-    """Return a chart as Vega-Lite, data and all; what cannot be written as JSON fails here."""
+    """Return a chart as Vega-Lite with its data. Fail if the chart cannot be written as JSON."""
     spec: dict[str, Any] = json.loads(chart.to_json())
     return spec
 
@@ -61,11 +61,11 @@ GOLD = priced(noisy("gold", 0.95, id="gold", ranked=False, control=True), tokens
 GROUP = group_of(CHEAP, DEAR, WASTE, GOLD)
 
 
-def test_what_is_not_known_is_neither_on_the_front_nor_in_anyones_way() -> None:
+def test_points_with_unknown_values_do_not_affect_the_front() -> None:
     assert front([(None, 99.0), (1.0, None), (2.0, 5.0), (None, None)]) == {2}
 
 
-def test_the_front_is_what_the_definition_says_of_any_points() -> None:
+def test_the_front_follows_its_definition_for_any_points() -> None:
     draw = random.Random(7)
     for _ in range(200):
         # Few distinct numbers, so that ties of every kind occur.
@@ -83,7 +83,7 @@ def test_the_front_is_what_the_definition_says_of_any_points() -> None:
             assert front(points, lower_is_better=lower) == undominated
 
 
-def test_points_are_those_of_the_json() -> None:
+def test_points_equal_those_of_the_json() -> None:
     points = {point.run: point for point in view.points(GROUP, "es", "tokens_in")}
     printed = {record["run"]: record for record in render.records(board([CHEAP, DEAR, WASTE, GOLD]))}
     assert points.keys() == printed.keys()
@@ -96,7 +96,7 @@ def test_points_are_those_of_the_json() -> None:
     assert [run for run, point in points.items() if point.control] == ["gold"]
 
 
-def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
+def test_strategies_without_a_price_are_listed_but_not_drawn() -> None:
     points = view.points(GROUP, "es", "price")
     assert view.undrawn(points) == ["waste", "gold"]
     (steps, bars, dots, beside) = data_of(view.chart(points, "es", "%", "price"))
@@ -104,25 +104,25 @@ def test_without_a_price_a_strategy_is_named_and_not_drawn() -> None:
     assert {row["name"] for row in steps} == {"lc.repocoder", "lc.infile"}
     specification = view.chart(points, "es", "%", "price").to_dict()
     assert specification["layer"][1]["encoding"]["color"]["scale"]["domain"] == ["on the front"], "what is drawn alone"
-    # As the command prints a price: at least cents.
+    # Prices have at least cents, as in the output of the command.
     assert [row["costs"] for row in dots] == ["0.0123", "0.00100"]
     rows = view.rows(points, "es", "price")
     assert [row["strategy"] for row in rows] == ["lc.infile", "lc.repocoder", "gold", "waste"]
-    # Three significant digits, and the mean to two digits of its interval's half width.
+    # Costs have three significant digits. Means have two digits of their interval's half width.
     assert [row["price (US$)"] for row in rows] == [0.001, 0.0123, None, None]
     for row in rows:
         point = next(point for point in points if point.name == row["strategy"])
         assert point.mean is not None and point.low is not None and point.high is not None
         assert 1 <= (point.high - point.low) / 2 < 10 and row["es [95%]"] == point.mean
         assert getattr(row["es [95%]"], "text", "") == f"{point.mean:.1f} [{point.low:.1f}, {point.high:.1f}]"
-    # The number beside a point is that of its row.
+    # The number beside a point equals the number in its row.
     numbers_drawn = {row["name"]: row["number"] for row in beside}
     assert {row["strategy"]: row["point"] for row in rows} == {"gold": None, "waste": None, **numbers_drawn}
     assert numbers_drawn == {"lc.infile": 1, "lc.repocoder": 2}
     assert [row["front"] for row in rows] == ["on the front", "on the front", "control", ""]
 
 
-def test_costs_that_nobody_knows_are_not_offered() -> None:
+def test_unknown_costs_are_not_offered() -> None:
     assert view.available_costs(GROUP) == [
         "tokens_in",
         "context_tokens",
@@ -137,7 +137,7 @@ def test_costs_that_nobody_knows_are_not_offered() -> None:
     assert {*view.COSTS} == {*COSTS, *engines, "context_tokens", "calls", "seconds"}
 
 
-def test_the_front_leaves_an_unmeasured_metric_out() -> None:
+def test_an_unmeasured_metric_has_no_front() -> None:
     points = view.points(GROUP, "copyable_bits", "tokens_in")
     assert len(view.undrawn(points)) == 4 and not any(point.front for point in points)
     assert data_of(view.chart(points, "copyable_bits", "bits", "tokens_in")) == [[], [], [], []]
@@ -147,7 +147,7 @@ REPOS = [f"r{index % 8}" for index in range(16)]
 
 
 @pytest.mark.parametrize("values", [(1, 4, 16), (100, 110, 120)], ids=["logarithmic", "linear"])
-def test_strategies_at_one_value_stand_beside_each_other_and_keep_it(values: tuple[int, ...]) -> None:
+def test_points_with_equal_budgets_are_drawn_slightly_apart(values: tuple[int, ...]) -> None:
     tables = [
         make_table({"es": [0.1] * 16}, REPOS, id=f"{name}{at}", strategy=f"{name}(budget={at})")
         for name in "abc"

@@ -30,7 +30,7 @@ def count_rows(store: Store, what: str) -> int:
     return len(_QUESTIONS)
 
 
-def test_what_is_read_is_kept_until_rows_are_added(small: Home) -> None:
+def test_read_data_is_cached_until_rows_are_added(small: Home) -> None:
     first = data.cached(count_rows, "a")
     assert data.cached(count_rows, "a") == first
     assert data.cached(count_rows, "b") != first
@@ -40,7 +40,7 @@ def test_what_is_read_is_kept_until_rows_are_added(small: Home) -> None:
     assert data.sets()[0].generators == ("new", "scripted")
 
 
-def test_a_database_made_anew_is_read_anew(small: Home) -> None:
+def test_a_recreated_database_is_read_again(small: Home) -> None:
     assert data.sets()[0].samples == "demo"
     shutil.rmtree(small.root)
     assert data.sets() == ()
@@ -49,7 +49,7 @@ def test_a_database_made_anew_is_read_anew(small: Home) -> None:
     assert data.sets()[0].samples == "other"
 
 
-def test_two_sets_of_one_name_are_told_apart(small: Home) -> None:
+def test_two_sets_with_equal_names_get_their_digests_as_suffixes(small: Home) -> None:
     with open_store(small.database) as store:
         store.add_run(make_spec(samples_digest="e" * 64), make_samples(2))
     first, second = data.sets()
@@ -57,14 +57,14 @@ def test_two_sets_of_one_name_are_told_apart(small: Home) -> None:
     assert [table.run.samples_digest for table in data.tables(second.samples)] == ["e" * 64]
 
 
-def test_no_database_is_a_fault_with_a_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_database_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXBENCH_HOME", str(tmp_path / "none"))
     assert data.sets() == ()
     with pytest.raises(InputFault, match="no results yet"):
         data.store()
 
 
-def test_the_url_of_another_database_holds(small: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_url_of_another_database_is_used(small: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = f"sqlite:///{tmp_path / 'other.db'}"
     with open_store(other) as store:
         store.add_run(make_spec(samples="elsewhere"), make_samples(1))
@@ -73,7 +73,7 @@ def test_the_url_of_another_database_holds(small: Home, tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
-def test_tables_are_those_of_one_set_language_and_generator(database: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_filtered_by_set_language_and_generator(database: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXBENCH_HOME", str(database.root))
     assert [choice.samples for choice in data.sets()] == ["demo", "functions", "planted", "demo[:4]"]
     assert {table.run.generator for table in data.tables("demo")} == {"incontext", HARMFUL}

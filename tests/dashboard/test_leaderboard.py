@@ -1,4 +1,4 @@
-"""The Leaderboard page shows the board's numbers, rounded as everywhere, and nothing that is not in it."""
+"""The Leaderboard page shows only the board's numbers, with the usual rounding."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def group() -> Group:
 
 
 def table_of(group: Group, *more: str) -> list[dict[str, str]]:
-    """Return the page's table: heading -> cell, as its markup has them."""
+    """Return the rows of the page's table from its markup: heading -> cell."""
     return page_table(view.markup(view.ranking(group, {}, more)))
 
 
 def drawn_table(page: AppTest) -> list[dict[str, str]]:
-    """Return the first table with a drawing of a page: heading -> cell."""
+    """Return the rows of a page's first drawn table: heading -> cell."""
     return page_table(next(element.proto.body for element in page.get("html") if "<table" in element.proto.body))
 
 
@@ -65,7 +65,7 @@ def page_table(markup: str) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
+def test_lines_equal_the_rows_of_the_group_in_order(group: Group) -> None:
     found = table_of(group)
     assert [line["strategy"] for line in found] == ["repocoder", "infile", "theirs (imported)", "oracle (control)"]
     first, row = found[0], group.rows[0]
@@ -76,7 +76,7 @@ def test_lines_are_the_groups_rows_in_its_order(group: Group) -> None:
     assert [line["verdict"] for line in found] == ["better", "baseline", "not significant", "control"]
 
 
-def test_a_verdict_is_what_the_test_says() -> None:
+def test_a_verdict_states_the_result_of_the_test() -> None:
     base, low = table("lc.infile", [0.3] * 16), table("low", [0.1] * 16)
     part = table("part", [0.3] * 16, status=[Status.INFRA_FAILED] + [Status.SCORED] * 15)
     one, other = table("x", [0.3] * 2), table("y", [0.4] * 2)
@@ -90,7 +90,7 @@ def test_a_verdict_is_what_the_test_says() -> None:
     )
 
 
-def test_columns_that_nobody_fills_are_left_out_and_others_can_be_had(group: Group) -> None:
+def test_empty_columns_are_hidden_and_more_columns_can_be_chosen(group: Group) -> None:
     assert "US$" not in table_of(group)[0] and "n" not in table_of(group)[0]
     assert {"n", "by repo", "origin"} <= set(table_of(group, "n", "mean_of_repositories", "origin")[0])
     more = view.more_columns(group)
@@ -98,7 +98,7 @@ def test_columns_that_nobody_fills_are_left_out_and_others_can_be_had(group: Gro
     assert set(table_of(group, *more)[0]) > set(table_of(group)[0])
 
 
-def test_links_stand_in_their_cells_and_whole_names_below_short_ones(group: Group) -> None:
+def test_cells_contain_links_and_full_names_are_below_short_ones(group: Group) -> None:
     links = {"lc.repocoder": {"strategy": "/samples?run=a&b=%22", "difference": "/compare?runs=a"}}
     tree = read(view.markup(view.ranking(group, links)))
     found = [(link.text, link.attributes["href"]) for link in tree.all("a")]
@@ -110,7 +110,7 @@ def test_links_stand_in_their_cells_and_whole_names_below_short_ones(group: Grou
     ]
 
 
-def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
+def test_the_headline_states_which_differences_are_significant(group: Group) -> None:
     assert headline(group).startswith("lc.repocoder has the best es: 60.75 [")
     assert "Significantly better than lc.infile: lc.repocoder." in headline(group)
     two = [table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]
@@ -128,7 +128,7 @@ def test_the_headline_says_whether_the_lead_is_real(group: Group) -> None:
     assert "with 2 repositories the smallest possible p is 0.500" in headline(board(few).groups[0])
 
 
-def test_the_headline_claims_no_best_mean_where_another_is_better_over_easier_samples() -> None:
+def test_the_headline_claims_no_best_mean_if_easier_samples_inflate_another() -> None:
     easy = [index < 16 for index in range(32)]
     whole = table("a", [(0.9 if is_easy else 0.3) + index / 1000 for index, is_easy in enumerate(easy)])
     part = table("b", [0.8 + index / 1000 if is_easy else None for index, is_easy in enumerate(easy)])
@@ -139,7 +139,7 @@ def test_the_headline_claims_no_best_mean_where_another_is_better_over_easier_sa
     assert "Significantly worse than a: b." in headline(group)
 
 
-def test_what_is_not_significantly_different_looks_so() -> None:
+def test_rows_are_styled_by_significance() -> None:
     same = board([table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8)]).groups[0]
     runs = [table("a", [0.5, 0.6] * 8), table("b", [0.6, 0.5] * 8), table("c", [0.1] * 16)]
     apart = board(runs, all_pairs=True).groups[0]
@@ -148,14 +148,14 @@ def test_what_is_not_significantly_different_looks_so() -> None:
         assert [row.attributes["class"] for row in rows if "class" in row.attributes] == standings
 
 
-def test_nothing_scored_is_said_and_not_drawn() -> None:
+def test_a_group_without_scores_is_reported_and_not_drawn() -> None:
     lost = make_table({}, ["r"] * 2, status=[Status.INFRA_FAILED] * 2, functions=True)
     group = board([lost]).groups[0]
     assert "nothing is ranked" in headline(group) and view.ranking(group, {}).drawn is None
     assert "pass@1" not in table_of(group)[0] and table_of(group, "missing")[0]["missing"] == "2"
 
 
-def test_the_baseline_is_one_row_also_where_its_strategy_has_two() -> None:
+def test_the_baseline_is_one_row_even_if_its_strategy_has_two() -> None:
     low = [0.1 + index / 1000 for index in range(16)]
     status = [Status.INFRA_FAILED] * 2 + [Status.SCORED] * 14
     runs = [
@@ -173,7 +173,7 @@ def test_the_baseline_is_one_row_also_where_its_strategy_has_two() -> None:
         assert drawn and drawn.bars[1] and drawn.bars[1].mean == drawn.base
 
 
-def test_a_page_says_what_to_do_on_a_page() -> None:
+def test_notes_on_a_page_refer_to_the_controls_of_the_page() -> None:
     status = [Status.SCORED] * 3 + [Status.INFRA_FAILED]
     values = {"pass@1": [1.0, 1.0, 0.0, None]}
     run: dict[str, Any] = {"functions": True, "benchmark": "codereval", "level": ["class_runnable"] * 4}
@@ -189,7 +189,7 @@ def test_a_page_says_what_to_do_on_a_page() -> None:
     assert any("below More choices" in note for note in view.published(beside, beside.groups[0])[0][2])
 
 
-def test_metrics_and_levels_that_can_be_chosen() -> None:
+def test_only_metrics_and_levels_with_scores_can_be_chosen() -> None:
     runs = [make_table({"em": [0.0, 1.0], "es": [0.5, None]}, ["r"] * 2)]
     assert metrics(runs) == ["es", "em"] and view.levels(runs) == ["all"]
     assert metrics([]) == [] and metrics([make_table({}, ["r"])]) == []
@@ -199,12 +199,12 @@ def rows(home: Home, *arguments: str) -> list[dict[str, Any]]:
     result = run_cli("leaderboard", "--home", str(home.root), "--format", "json", *arguments)
     assert result.code == 0, result.err
     records: list[dict[str, Any]] = json.loads(result.out)
-    # Limited runs have no ranking with the others.
+    # Limited runs are ranked separately.
     return [row for row in records if "[:" not in row["samples"]]
 
 
 def expected(record: dict[str, Any], metric: str, beside: set[str]) -> dict[str, str]:
-    """Return what the page must show of a row of the JSON, which has full precision: column -> cell."""
+    """Return the cells that the page must show for a row of the JSON, which has full precision: column -> cell."""
 
     def interval(of: dict[str, Any], *, sign: bool = False) -> str:
         return scales.interval(of["mean"], of["low"], of["high"], sign=sign)
@@ -247,7 +247,7 @@ _ANEW = {"metric": "es", "baseline": "lc.repocoder"}
         ("demo", "incontext", "es", _ANEW),
     ],
 )
-def test_every_number_of_the_page_is_the_json(
+def test_every_number_of_the_page_equals_the_json(
     database: Home, samples: str, generator: str, metric: str, choices: dict[str, str]
 ) -> None:
     options = [word for name, value in choices.items() for word in (f"--{name}", value)]
@@ -260,7 +260,7 @@ def test_every_number_of_the_page_is_the_json(
 
 
 @pytest.mark.slow
-def test_a_control_is_no_baseline_unasked_and_no_row_is_compared_with_itself(tmp_path: Path) -> None:
+def test_the_default_baseline_is_no_control_and_has_no_comparison_link(tmp_path: Path) -> None:
     home = Home(tmp_path)
     make_set(home)
     for strategy in ("gold", "mine/own.py@own", "other"):
@@ -275,7 +275,7 @@ def test_a_control_is_no_baseline_unasked_and_no_row_is_compared_with_itself(tmp
 
 
 @pytest.mark.slow
-def test_the_csv_is_the_commands(database: Home) -> None:
+def test_the_csv_equals_that_of_the_command(database: Home) -> None:
     from ctxbench.dashboard import data
 
     app("leaderboard", database.root, samples="demo", generator="incontext")
@@ -311,7 +311,7 @@ def test_the_browser_shows_the_same_numbers(database: Home, server: Site, page: 
 
 
 @pytest.mark.slow
-def test_a_view_is_shared_by_its_address_and_left_by_going_back(server: Site, page: Page) -> None:
+def test_a_choice_changes_the_address_and_going_back_undoes_it(server: Site, page: Page) -> None:
     server.visit(page, "leaderboard", samples="demo", generator="incontext", metric="em")
     shared = page.url
     page.get_by_role("combobox", name="Metric").focus()
@@ -334,7 +334,7 @@ def test_the_site_opens_with_the_leaderboard(server: Site, page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_a_harmful_name_is_text(server: Site, page: Page) -> None:
+def test_a_harmful_name_is_shown_as_text(server: Site, page: Page) -> None:
     server.visit(page, "leaderboard", samples="demo", generator=HARMFUL)
     assert page.locator("table.board tbody th").first.inner_text() == PLANTED.strip()
     assert page.get_by_text("<script>window.harmed = 1</script>").count() > 0

@@ -1,4 +1,4 @@
-"""A run writes while a reader reads: neither waits for the other or fails, and no half sample is seen."""
+"""Reading during a run: neither the run nor the reader waits or fails, and every visible sample is complete."""
 
 import signal
 import statistics
@@ -26,18 +26,18 @@ from tests.helpers.sets import make_set
 pytestmark = pytest.mark.slow
 
 ROUNDS, READING_S, QUIET_S = 2, 2.5, 2.0
-"""How many, seconds of each in which the reader reads, and in which the run is left alone, to compare the two."""
+"""Number of rounds, seconds with the reader in each round, and seconds without it, for comparison."""
 PATIENCE = 60.0
 REPOS, PER_REPO = 30, 50
 SAMPLES = REPOS * PER_REPO
-"""More than the run can do in the time: a batch of 16 takes it 0.4 s."""
+"""More samples than the run can finish in time. A batch of 16 takes 0.4 s."""
 
 
 class Run:
-    """A real `ctxbench run` in a process of its own, which is stopped as a person would stop it."""
+    """A real `ctxbench run` in a separate process, which is stopped by an interrupt as with Ctrl-C."""
 
     def __init__(self, home: Home, database: str) -> None:
-        # A shell that starts the tests in the background lets them inherit an ignored interrupt.
+        # Tests that a shell starts in the background inherit an ignored interrupt, so the handler is restored.
         program = (
             "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
             "from ctxbench.harness.cli.main import main; main()"
@@ -58,7 +58,7 @@ class Run:
 
 
 class Reader:
-    """Reads as the dashboard does, and remembers what it saw."""
+    """A reader that queries like the dashboard and records what it saw."""
 
     def __init__(self, store: Store, url: str) -> None:
         self._store, self._url = store, url
@@ -90,7 +90,7 @@ class Reader:
         self.finished = work.finished
 
     def _check_table(self, table: RunTable) -> None:
-        """Refuse a sample with a result and without all that belongs to it."""
+        """Check that each sample with a result is complete."""
         scored = [at for at, status in enumerate(table.status) if status is Status.SCORED]
         assert len(table.sample) == SAMPLES and len(scored) >= self.finished
         self.finished = len(scored)
@@ -102,7 +102,7 @@ class Reader:
 
 
 def check_reads_during_run(home: Home, database: str, page: Callable[[], None]) -> None:
-    """Let a run write and a reader read; check both."""
+    """Run and read at the same time, and check both."""
     make_set(home, repos=REPOS, per_repo=PER_REPO)
     run = Run(home, database)
     try:
@@ -124,7 +124,7 @@ def check_reads_during_run(home: Home, database: str, page: Callable[[], None]) 
     with open_reader(database) as store:
         (work,) = run_works(store)
     attempt = work.attempts[-1]
-    # A process that is not through after two seconds, as on a slow disk, is ended before it can record that.
+    # A process that needs more than two seconds to stop, as on a slow disk, is killed before it records its end.
     assert attempt.ended is None or (attempt.reason, attempt.finished) == ("interrupted", work.finished), attempt
     assert work.finished >= reader.finished
 
@@ -147,7 +147,7 @@ def _when_begun(database: str, run: Run) -> Store:
 
 
 def _rounds(reader: Reader, page: Callable[[], None]) -> tuple[list[float], list[float]]:
-    """Return the samples a second that the run stored in each pause, and beside the reader in each round."""
+    """Return the samples that the run stored per second, in each pause and in each round with the reader."""
     alone, beside = [], []
     for _ in range(ROUNDS):
         beside.append(_rate(reader, lambda: _read(reader, READING_S, page)))
@@ -170,7 +170,7 @@ def _read(reader: Reader, seconds: float, page: Callable[[], None]) -> None:
         time.sleep(0.25)
 
 
-def test_sqlite_with_its_pages(tmp_path: Path) -> None:
+def test_sqlite_and_the_pages_can_be_read_during_a_run(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
 
     def pages() -> None:
@@ -190,5 +190,5 @@ def server() -> Iterator[str]:
         yield shown(postgres_server.url(port))
 
 
-def test_postgresql(tmp_path: Path, server: str) -> None:
+def test_postgresql_can_be_read_during_a_run(tmp_path: Path, server: str) -> None:
     check_reads_during_run(Home(tmp_path / "home"), server, lambda: None)

@@ -1,4 +1,4 @@
-"""The pages behind a proxy that shows them under a name and below a path of its own."""
+"""The pages behind a proxy with its own host name and path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAME, PATH = "lab.example", "/team/ctxbench"
 
 @contextlib.contextmanager
 def forwarding(port: int) -> Iterator[int]:
-    """Pass every connection on to a port of this machine, as a proxy that changes nothing; give its own port."""
+    """Forward every connection to a port of this machine, as a transparent proxy. Yield the proxy's port."""
 
     class Passing(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -44,7 +44,7 @@ def forwarding(port: int) -> Iterator[int]:
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
-        # A browser opens many connections at once: on a busy machine those that none accepts in time would be lost.
+        # A browser opens many connections at once. On a busy machine, connections not accepted in time would be lost.
         request_queue_size = 100
 
     with Server(("127.0.0.1", 0), Passing) as server:
@@ -54,7 +54,7 @@ def forwarding(port: int) -> Iterator[int]:
 
 
 @pytest.mark.slow
-def test_the_pages_and_their_links_work_below_the_path_of_a_proxy(database: Home, browser: Browser) -> None:
+def test_pages_and_links_work_below_the_path_of_a_proxy(database: Home, browser: Browser) -> None:
     with serving(database.root, "--public-url", f"http://{NAME}{PATH}") as site:
         port = int(site.address.removeprefix("http://127.0.0.1:").partition("/")[0])
         with forwarding(port) as outer:
@@ -84,6 +84,6 @@ def test_links_begin_with_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "address", ["lab.example/x", "ftp://lab.example", "http://", "http://lab.example/?a=1", "http://a:b/"]
 )
-def test_what_is_no_address_is_refused(empty_home: Home, address: str) -> None:
+def test_an_invalid_public_address_is_refused(empty_home: Home, address: str) -> None:
     refused = run_cli("dashboard", "--home", str(empty_home.root), "--public-url", address)
     assert_fault(refused, "--public-url", "write it as https://lab.example/ctxbench")

@@ -1,4 +1,4 @@
-"""`ctxbench report`: one file whose numbers are the leaderboard's, and in which nothing of the data is markup."""
+"""`ctxbench report`: one file with the numbers of the leaderboard, in which stored texts are never markup."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Node:
 
 
 class Tree(HTMLParser):
-    """Read a page strictly: every element is closed, in order."""
+    """A strict parser of a page: every element must be closed, in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -91,14 +91,14 @@ def read(text: str) -> Node:
 
 
 def lines(table: Node) -> list[list[str]]:
-    """Return the headings and the cells of a table, the drawings left out."""
+    """Return the headings and the cells of a table, without its drawings."""
     fields = [[node for node in row.children if isinstance(node, Node)] for row in table.all("tr")]
     drawn = [at for at, field in enumerate(fields[0]) if "bar" in str(field.attributes.get("class")).split()]
     return [[field.text for at, field in enumerate(row) if at not in drawn] for row in fields]
 
 
 def fill(home: Path, *names: str, attempts: bool = True) -> dict[str, RunSpec]:
-    """Store a run a strategy over 12 samples in 6 repositories; later ones are better."""
+    """Store one run per strategy over 12 samples in 6 repositories. Later strategies score higher."""
     samples = [sample for repo in "abcdef" for sample in make_samples(2, f"org/{repo}")]
     specs = {}
     with open_store(f"sqlite:///{home / 'results.db'}") as store:
@@ -138,7 +138,7 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def test_every_number_is_the_leaderboards(home: Path, tmp_path: Path) -> None:
+def test_every_number_equals_that_of_the_leaderboard(home: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     assert report(home, out).code == 0
     records = json.loads(run_cli("leaderboard", "--home", str(home), "--format", "json").out)
@@ -165,7 +165,7 @@ def test_every_number_is_the_leaderboards(home: Path, tmp_path: Path) -> None:
         assert [cell[name] for name in ("calls", "seconds")] == ["1", "0.75"]
 
 
-def test_bars_stand_where_the_numbers_are(home: Path, tmp_path: Path) -> None:
+def test_bars_are_drawn_at_their_numbers(home: Path, tmp_path: Path) -> None:
     report(home, tmp_path / "r.html", "--metric", "em")
     records = json.loads(run_cli("leaderboard", "--home", str(home), "--metric", "em", "--format", "json").out)
     table = next(iter(read((tmp_path / "r.html").read_text(encoding="utf-8")).all("table")))
@@ -185,13 +185,13 @@ def test_bars_stand_where_the_numbers_are(home: Path, tmp_path: Path) -> None:
 
 
 def percent(part: Node, name: str) -> float:
-    """Return a length of a part of a drawing, in percent of its cell."""
+    """Return a length from the style of a drawing's part, in percent of its cell."""
     style = dict(field.split(":") for field in str(part.attributes["style"]).split(";"))
     return float(style[name].removesuffix("%"))
 
 
 @pytest.mark.slow
-def test_nothing_of_the_data_is_markup(home: Path, tmp_path: Path) -> None:
+def test_stored_texts_are_never_markup(home: Path, tmp_path: Path) -> None:
     report(home, tmp_path / "hostile.html")
     other = tmp_path / "tame"
     other.mkdir()
@@ -205,7 +205,7 @@ def test_nothing_of_the_data_is_markup(home: Path, tmp_path: Path) -> None:
     assert [heading.text for heading in hostile.all("th")].count(printable) == 2
 
 
-def test_the_page_loads_nothing_and_allows_nothing_but_its_own_style(home: Path, tmp_path: Path) -> None:
+def test_the_page_loads_nothing_and_allows_only_its_own_style(home: Path, tmp_path: Path) -> None:
     report(home, tmp_path / "r.html")
     tree = read((tmp_path / "r.html").read_text(encoding="utf-8"))
     policy = next(
@@ -229,7 +229,7 @@ def test_the_page_loads_nothing_and_allows_nothing_but_its_own_style(home: Path,
         assert all(heading.attributes.get("scope") in ("col", "row") for heading in table.all("th"))
 
 
-def test_reports_of_the_same_runs_are_equal_and_dated_by_the_runs(home: Path, tmp_path: Path) -> None:
+def test_reports_of_the_same_runs_are_equal_and_dated_by_the_newest_run(home: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "one.html", tmp_path / "two.html"
     second.write_text("what stood here before", encoding="utf-8")
     report(home, first)
@@ -239,7 +239,7 @@ def test_reports_of_the_same_runs_are_equal_and_dated_by_the_runs(home: Path, tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "one.html", "two.html"]
 
 
-def test_the_file_says_how_its_rows_were_made(home: Path, tmp_path: Path) -> None:
+def test_the_report_contains_the_command_of_each_row(home: Path, tmp_path: Path) -> None:
     report(home, tmp_path / "r.html")
     text = read((tmp_path / "r.html").read_text(encoding="utf-8")).text
     assert "ctxbench run --samples demo --strategy 'lc.repocoder(window=20)' --generator scripted" in text
@@ -247,7 +247,7 @@ def test_the_file_says_how_its_rows_were_made(home: Path, tmp_path: Path) -> Non
     assert "Ranked by es (%; mean over samples" in text and "sign flips of whole repositories" in text
 
 
-def test_faults_are_one_line_and_leave_the_old_file(home: Path, tmp_path: Path) -> None:
+def test_faults_are_one_line_and_keep_the_old_file(home: Path, tmp_path: Path) -> None:
     untouched = tmp_path / "kept.html"
     untouched.write_text("old", encoding="utf-8")
     assert_fault(report(home, tmp_path / "none" / "r.html"), "the folder does not exist", "--out")
@@ -260,7 +260,7 @@ def test_faults_are_one_line_and_leave_the_old_file(home: Path, tmp_path: Path) 
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_levels_and_published_rows_stand_apart(tmp_path: Path) -> None:
+def test_levels_and_published_rows_have_separate_tables(tmp_path: Path) -> None:
     ranked = board([coder_eval()], published="auto")
     tree = read(page.html(page.report(ranked, {})))
     titles = [heading.text for heading in tree.all("h2")]
@@ -272,7 +272,7 @@ def test_levels_and_published_rows_stand_apart(tmp_path: Path) -> None:
     assert not re.search(r"Newest run", tree.text)
 
 
-def test_what_a_budget_buys_is_a_table_below_the_ranking() -> None:
+def test_scores_per_budget_are_a_table_below_the_ranking() -> None:
     runs = [
         make_table({"es": [at / 10] * 4}, "abcd", id=f"{name}{at}", strategy=f"{name}(budget={4**at})")
         for name in "ab"
@@ -296,7 +296,7 @@ def test_a_group_without_a_single_value_has_no_bars() -> None:
     assert not list(tree.all("i")) and "no run is ranked" in tree.text
 
 
-def test_an_empty_board_is_a_page_that_says_so() -> None:
+def test_the_report_of_an_empty_board_says_that_no_runs_are_stored() -> None:
     assert "No runs are stored." in read(page.html(page.report(board([]), {}))).text
 
 
@@ -304,7 +304,7 @@ def test_an_empty_board_is_a_page_that_says_so() -> None:
     ("least", "most"),
     [(0.0, 100.0), (41.2, 41.9), (-3.0, 12.0), (99.99999, 100.0), (-1e-9, 1e-9), (5.0, 5.0), (0.0, 0.0)],
 )
-def test_axes_hold_their_intervals_and_have_ticks(least: float, most: float) -> None:
+def test_axes_contain_their_intervals_and_have_ticks(least: float, most: float) -> None:
     mean = (least + most) / 2
     scale = Axis.of([(mean, least, most), (mean, None, None)])
     assert scale is not None
@@ -314,7 +314,7 @@ def test_axes_hold_their_intervals_and_have_ticks(least: float, most: float) -> 
     assert bar.low == bar.mean == bar.high and math.isfinite(bar.mean)
 
 
-def test_contrast_is_enough_in_both_schemes() -> None:
+def test_contrast_is_sufficient_in_both_schemes() -> None:
     css, drawn = (
         (Path(page.__file__).parent / name).read_text(encoding="utf-8") for name in ("report.css", "table.css")
     )
@@ -350,7 +350,7 @@ def test_a_browser_shows_the_report(
     page.on("dialog", lambda dialog: errors.append(dialog.message))
     page.on("request", lambda request: requests.append(request.url))
     page.goto(out.as_uri())
-    # A style sheet that the policy refused would leave Times and an empty margin, and say so.
+    # If the policy refused the style sheet, the page would have the browser's default style and report an error.
     assert page.evaluate("getComputedStyle(document.querySelector('caption')).textAlign") == "left"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -1,4 +1,4 @@
-"""`ctxbench runs` as a user over a terminal meets it: the list, one run, JSON, and a command that goes on."""
+"""`ctxbench runs` on the command line: the list, a single run, JSON, and a command that resumes a run."""
 
 import json
 import shlex
@@ -40,7 +40,7 @@ def records(home: Home, *arguments: str) -> list[dict[str, Any]]:
     return records
 
 
-def test_the_list_says_how_far_each_run_is(home: Home) -> None:
+def test_the_list_shows_the_progress_of_each_run(home: Home) -> None:
     whole, partial = ended(home), ended(home, strategy="gold", limit=2)
     going = begun(home, faults=3, message="broken\nstrategy", detail="Traceback\n  line")
     heading, *lines = [line.split("  ") for line in runs_command(home).out.splitlines()]
@@ -56,7 +56,7 @@ def test_the_list_says_how_far_each_run_is(home: Home) -> None:
     assert cells[going][4] == "3" and cells[partial][-3] == "demo[:2]"
 
 
-def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
+def test_a_single_run_is_shown_with_attempts_faults_and_command(home: Home) -> None:
     ended(home)
     going = begun(home, faults=3, message="broken", detail="Traceback\n  line 1")
     text = runs_command(home, going[:6]).out
@@ -68,7 +68,7 @@ def test_one_run_tells_attempts_faults_and_its_command(home: Home) -> None:
     assert text.count(shlex.join(["--home", str(home.root)])) == 1
 
 
-def test_a_run_says_how_many_samples_have_a_flag(home: Home) -> None:
+def test_a_run_shows_the_number_of_samples_with_each_flag(home: Home) -> None:
     run = begun(home)
     flagged = {"status": Status.SCORED, "generation_id": "g", "text": "1", "flags": ("length",), "scores": {}}
     completions = (StoredCompletion(**flagged), StoredCompletion(**flagged))
@@ -79,20 +79,20 @@ def test_a_run_says_how_many_samples_have_a_flag(home: Home) -> None:
     assert records(home, run)[0]["flags"] == {"length": 2, "cut": 1}
 
 
-def test_codes_of_a_terminal_are_shown_and_not_obeyed(home: Home) -> None:
+def test_terminal_escape_codes_are_shown_as_text(home: Home) -> None:
     going = begun(home, faults=1, message="bad \x1b[2J", detail="Traceback\n  \x1b]0;owned\x07")
     text = runs_command(home, going[:6]).out
     assert "\x1b" not in text and ": bad ␛[2J" in text and "\n    ␛]0;owned␇\n" in text
 
 
-def test_runs_over_one_set(home: Home) -> None:
+def test_runs_are_filtered_by_sample_set(home: Home) -> None:
     whole, part = ended(home), ended(home, limit=2)
     assert {record["run"] for record in records(home, "--samples", "demo")} == {whole, part}
     assert [record["run"] for record in records(home, "--samples", "demo[:2]")] == [part]
     assert_fault(run_cli("runs", "--samples", "demoo", "--home", str(home.root)), "did you mean demo")
 
 
-def test_json_has_all_that_is_stored_of_a_run(home: Home) -> None:
+def test_the_json_contains_attempts_and_faults_of_a_run(home: Home) -> None:
     going = begun(home, faults=2, message="broken", detail="Traceback")
     (record,) = records(home, going)
     assert (record["run"], record["state"], record["finished"], record["planned"]) == (going, "no end recorded", 1, 8)
@@ -103,7 +103,7 @@ def test_json_has_all_that_is_stored_of_a_run(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_goes_on_with_the_run_wherever_it_is_stored(home: Home) -> None:
+def test_the_printed_command_resumes_the_run_in_its_database(home: Home) -> None:
     url = f"sqlite:///{home.root.parent / 'else where.db'}"
     first = run_cli(*_RUN, "--limit", "5", "--home", str(home.root), "--db", url)
     assert first.code == 0, first.err
@@ -115,7 +115,7 @@ def test_the_command_goes_on_with_the_run_wherever_it_is_stored(home: Home) -> N
 
 
 @pytest.mark.slow
-def test_every_run_of_a_real_database(database: Home) -> None:
+def test_every_run_of_a_real_database_is_shown_with_its_command(database: Home) -> None:
     stored = records(database)
     text = runs_command(database).out
     assert len(stored) == len(text.splitlines()) - 1 > 5
@@ -126,7 +126,7 @@ def test_every_run_of_a_real_database(database: Home) -> None:
         assert f"\n{record['command']}\n" in output and (record["judge"] is None or f"\n{record['judge']}\n" in output)
 
 
-def test_nothing_stored(home: Home) -> None:
+def test_a_database_without_runs_is_a_fault(home: Home) -> None:
     assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored", "ctxbench run --samples")
     assert not (home.root / "results.db").exists()
     assert_fault(run_cli("runs", "--db", f"sqlite:///{home.root}/x.db"), "no results yet")
@@ -135,12 +135,12 @@ def test_nothing_stored(home: Home) -> None:
     assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored")
 
 
-def test_a_run_that_is_not_there(home: Home) -> None:
+def test_an_unknown_run_is_a_fault(home: Home) -> None:
     ended(home)
     assert_fault(run_cli("runs", "zz", "--home", str(home.root)), "no stored run is called 'zz'", "ctxbench runs")
 
 
-def test_a_password_is_in_no_command(home: Home) -> None:
+def test_printed_commands_contain_no_password(home: Home) -> None:
     url = "postgresql+psycopg://me@host/db"
     assert place_options(home, "postgresql://me:secret@host/db", url) == ["--home", str(home.root), "--db", url]
     assert place_options(home, home.database, "whatever") == ["--home", str(home.root)]

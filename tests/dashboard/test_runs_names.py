@@ -37,7 +37,7 @@ def stored(home: Home) -> dict[str, str]:
         return names(connection)
 
 
-def test_a_name_stands_for_the_id_and_the_last_one_counts(home: Home) -> None:
+def test_a_name_can_replace_the_id_of_a_run(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="gold", limit=2)
     assert command(home, "runs", "name", run[:8], "first").out == f"{run} is now named 'first'\n"
     assert command(home, "runs", "name", "first", "first").code == 0
@@ -75,7 +75,7 @@ def test_a_run_is_compared_by_its_name(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
+def test_a_deleted_run_leaves_no_rows_and_tables_refuse_changes_again(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
@@ -98,7 +98,7 @@ def test_a_deleted_run_leaves_nothing_and_the_tables_refuse_changes_again(
     assert_fault(command(home, "runs", "delete", run, "--yes"), "no stored run", "ctxbench runs")
 
 
-def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
+def test_a_run_in_progress_is_not_deleted(home: Home) -> None:
     run = begun(home, locked=True)
     with open_store(home.database) as store, store.run_lock(run):
         assert_fault(
@@ -106,7 +106,7 @@ def test_a_run_that_somebody_works_at_is_not_deleted(home: Home) -> None:
         )
 
 
-def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_resumes_during_the_question_is_not_deleted(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ended(home)
     with open_store(home.database) as store, contextlib.ExitStack() as working:
 
@@ -119,7 +119,7 @@ def test_what_began_while_the_question_stood_is_not_deleted(home: Home, monkeypa
     assert run in command(home, "runs").out
 
 
-def test_an_older_run_is_not_the_newest_one_because_it_was_judged_again(home: Home) -> None:
+def test_testing_an_older_run_again_does_not_make_it_the_newest(home: Home) -> None:
     runs = [ended(home, sampling=Sampling(seed=seed)) for seed in (0, 1)]
 
     def in_order() -> list[str]:
@@ -133,13 +133,13 @@ def test_an_older_run_is_not_the_newest_one_because_it_was_judged_again(home: Ho
     assert in_order() == runs
 
 
-def test_a_run_takes_no_name_that_stands_for_another(home: Home) -> None:
+def test_a_run_cannot_take_the_name_or_id_of_another_run(home: Home) -> None:
     run, other = ended(home), ended(home, strategy="lc.repocoder")
     assert_fault(command(home, "runs", "name", run, other), "the name is the id of a run", "another name")
     command(home, "runs", "name", run, "good")
     assert_fault(command(home, "runs", "name", other, "good"), f"the run {run} already has this name", "another")
     with open_store(home.database) as store:
-        # The other run may come later, as a shard's does.
+        # The other run may be added later, for example from a shard.
         row = {"run_id": run, "ordinal": 5, "name": other}
         store.settle(lambda connection: connection.execute(insert(NAMED), row))
         assert find_run(store, other).id == other

@@ -1,4 +1,4 @@
-"""The Runs page: empty, ordinary and broken states, texts that would harm it, and a run that it follows by itself."""
+"""The Runs page: ordinary runs, missing runs, faults with harmful texts, and updates without a reload."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def ended(home: Home, **changes: Any) -> str:
-    """Store a run over `demo` that is done; return its id."""
+    """Store a complete run over `demo`, and return its id."""
     sample_set = sets.load(home, changes.get("samples", "demo"))
     planned = planned_samples(sample_set.samples, changes.get("limit"))
     with open_store(home.database) as store:
@@ -54,7 +54,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def begun(home: Home, *, faults: int = 0, message: str = "server down", detail: str = "", locked: bool = False) -> str:
-    """Store a run that was begun and not ended, with faults; return its id."""
+    """Store a run that has started but not ended, with faults, and return its id."""
     sample_set = sets.load(home, "demo")
     with open_store(home.database) as store:
         run = store.add_run(
@@ -75,13 +75,13 @@ def working(home: Home, run: str) -> Iterator[None]:
 
 
 def page_text(page: AppTest) -> str:
-    """Return all that a page says, without the backslashes that take Markdown's meaning away."""
+    """Return all text of a page, without the backslashes that escape Markdown."""
     assert not page.exception
     parts = [*page.markdown, *page.header, *page.caption, *page.get("html"), *page.info, *page.error, *page.code]
     return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\u2060", "", "\n".join(str(element.value) for element in parts))
 
 
-def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
+def test_the_page_shows_runs_and_the_command_of_a_run(home: Home) -> None:
     page = app("runs", home.root, samples="demo[:2]")
     (table, attempts) = page.dataframe
     assert (list(table.value["strategy"]), list(table.value["state"])) == (["gold"], ["done"])
@@ -92,7 +92,7 @@ def test_each_run_and_the_command_that_makes_one_again(home: Home) -> None:
     assert "No faults are stored." in page_text(page)
 
 
-def test_a_run_that_nobody_ended_claims_no_more_than_is_known(home: Home) -> None:
+def test_a_run_without_a_recorded_end_is_not_shown_as_running(home: Home) -> None:
     run = begun(home)
     page = app("runs", home.root, run=run)
     assert "1 of 8 samples: no end recorded" in page_text(
@@ -101,19 +101,19 @@ def test_a_run_that_nobody_ended_claims_no_more_than_is_known(home: Home) -> Non
     assert page.dataframe[0].value["state"].tolist().count("done") == 2
 
 
-def test_a_run_is_dead_as_soon_as_its_process_is(home: Home) -> None:
+def test_a_run_is_shown_as_died_when_its_process_ends(home: Home) -> None:
     run = begun(home, locked=True)
     with working(home, run):
         page = app("runs", home.root, run=run)
     assert "1 of 8 samples: running" in page_text(page)
     with own_main():
-        # Nothing in the database has changed.
+        # The database has not changed.
         page.run()
     assert "1 of 8 samples: died" in page_text(page) and "its process is gone" in page_text(page)
     assert page.dataframe[0].value["state"].tolist() == ["died", "done", "done"]
 
 
-def test_faults_stand_together_and_are_text(home: Home) -> None:
+def test_faults_are_grouped_and_shown_as_text(home: Home) -> None:
     harmful = PLANTED + "\x1b[31m \u202e \n``` \n" + "long " * 100
     run = begun(home, faults=3, message=harmful, detail=f"Traceback of {PLANTED}")
     page = app("runs", home.root, run=run)
@@ -122,14 +122,14 @@ def test_faults_stand_together_and_are_text(home: Home) -> None:
     (detail,) = page.expander
     assert "<script>" not in detail.label.replace("\\<script\\>", "")
     message, traceback = (code.value for code in detail.code)
-    # Characters that are not seen are shown by their numbers.
+    # Invisible characters are replaced by visible codes.
     assert message.startswith(PLANTED) and message.endswith("long " * 100) and "\u202e" not in message
     assert traceback == f"Traceback of {PLANTED}"
     assert not any(PLANTED in element.value for element in [*page.markdown, *page.header, *page.caption])
     assert all(PLANTED not in element.value for element in page.get("html"))
 
 
-def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
+def test_the_page_chooses_again_after_the_last_run_of_a_set_is_deleted(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class ChoosesAgain(Exception):
@@ -147,12 +147,12 @@ def test_a_set_whose_last_run_is_deleted_makes_the_page_choose_again(
         runs_page._refreshed(runs_page._overview, "demo[:2]", run, False)
 
 
-def test_a_run_that_is_not_there(home: Home) -> None:
+def test_an_unknown_run_or_set_is_reported(home: Home) -> None:
     page = app("runs", home.root, run="no such run", samples="other")
     assert "no such run does not exist here" in page_text(page) and "other does not exist here" in page_text(page)
 
 
-def test_a_run_that_goes_on_is_followed_without_a_reload(home: Home, browser: Browser) -> None:
+def test_a_running_run_is_followed_without_a_reload(home: Home, browser: Browser) -> None:
     run = begun(home, locked=True)
     samples = sets.load(home, "demo").samples
     with working(home, run), serving(home.root) as site, browser.new_context() as context:

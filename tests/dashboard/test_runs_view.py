@@ -60,12 +60,12 @@ def work(finished: int = 30, attempts: Sequence[Attempted] = (), **changes: Any)
         (work(90, [attempt(ended=NOW)], unjudged=2), "unjudged"),
     ],
 )
-def test_a_state_says_what_is_known_and_no_more(run: RunWork, expected: str) -> None:
+def test_a_state_claims_only_what_is_known(run: RunWork, expected: str) -> None:
     assert view.state(run) == expected
     assert expected in view.STATES
 
 
-def test_how_far_it_is_in_words() -> None:
+def test_a_sentence_describes_the_progress() -> None:
     run = work(30, [attempt(NOW - 60)], statuses={"scored": 25, "model-failed": 5}, alive=True)
     assert view.sentence(run) == "30 of 90 samples, 5 without a usable answer: running"
     assert view.sentence(replace(run, alive=False)) == "30 of 90 samples, 5 without a usable answer: died"
@@ -74,7 +74,7 @@ def test_how_far_it_is_in_words() -> None:
     assert view.sentence(functions) == "90 of 90 samples, 3 completions without a verdict: unjudged"
 
 
-def test_a_line_of_the_table() -> None:
+def test_a_run_becomes_a_row_of_the_table() -> None:
     run = work(30, [attempt(NOW - 60, faults=2)], statuses={"scored": 25, "model-failed": 5}, alive=True)
     row = view.row(run)
     assert set(row) == {"strategy", "generator", *view.HELP}
@@ -88,14 +88,14 @@ def test_a_line_of_the_table() -> None:
     assert view.row(work(0, planned=0))["progress"] == 0.0
 
 
-def test_a_limited_run_and_one_that_shows_what_follows_the_cursor() -> None:
+def test_limits_and_fim_are_part_of_the_labels() -> None:
     run = work()
     limited = replace(run, choices=replace(run.choices, limit=10, sampling=Sampling(fim=True)))
     assert (view.label(limited), view.generator(limited)) == ("demo[:10]", "incontext [fim]")
     assert (view.label(run), view.generator(run)) == ("demo", "incontext")
 
 
-def test_attempts_last_first() -> None:
+def test_attempts_are_sorted_newest_first() -> None:
     attempts = [attempt(NOW - 7200, NOW - 3600, reason="faults", finished=5, missing=2, faults=2), attempt(NOW - 60)]
     last, first = view.attempt_rows(attempts)
     assert (first["took"], first["end"], first["finished"]) == ("60 min", "faults", 5)
@@ -121,5 +121,5 @@ def test_a_long_message_is_cut_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(-3, "0 s"), (12.4, "12 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h")]
 )
-def test_durations(seconds: float, text: str) -> None:
+def test_durations_are_shown_in_a_fitting_unit(seconds: float, text: str) -> None:
     assert view.duration(seconds) == text

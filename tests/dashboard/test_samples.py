@@ -1,4 +1,4 @@
-"""The samples page finds any sample, shows all that is stored of it, and lets no stored text be more than text."""
+"""The Samples page finds every sample, shows all its stored data, and never treats stored text as markup."""
 
 import html
 import json
@@ -33,7 +33,7 @@ ANSWER = "apply_tax(user.cart, rate)"
 
 
 def samples_of(count: int = 4) -> list[Any]:
-    """Return plain samples, the last one of a repository whose names would harm a page."""
+    """Return ordinary samples and a last one from a repository whose names would harm a page."""
     plain = [make_sample(id=f"demo/{number}") for number in range(count - 1)]
     return [*plain, make_sample(id=HARMFUL, repo=HARMFUL, path=f"{HARMFUL}\u202e.py", subkind=HARMFUL)]
 
@@ -55,7 +55,7 @@ def completion(text: str, es: float, generation: str = "g", **changes: Any) -> S
 
 
 def store_two_runs(store: Store, digest: str) -> dict[str, str]:
-    """Store two runs that agree on ``demo/0`` and differ elsewhere; of the second ``demo/2`` is missing."""
+    """Store two runs that agree on ``demo/0`` and differ elsewhere. The second run lacks ``demo/2``."""
     run_ids = {}
     store.add_generations([make_generation(text=f"{ANSWER}\n# more"), make_generation(
         id="bad", prompt=HARMFUL + HIDING, prompt_digest="b", text=HARMFUL + HIDING + "x" * LONG, finish=HARMFUL,
@@ -79,7 +79,7 @@ def store_two_runs(store: Store, digest: str) -> dict[str, str]:
 
 
 def fill_harmful(store: Store, digest: str) -> None:
-    """Store a run all of whose words are a model's or a repository's that means harm."""
+    """Store a run in which every text comes from a hostile model or repository."""
     run = store.add_run(make_spec(strategy=HARMFUL, generator=HARMFUL, samples_digest=digest), samples_of())
     text = HARMFUL + HIDING + "y" * LONG
     places = json.dumps([[HARMFUL, 0, 1]])
@@ -136,7 +136,7 @@ def test_a_run_without_a_finished_sample_says_what_to_run(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_sample_is_shown_whole(home: Home) -> None:
+def test_all_parts_of_a_sample_are_shown(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)["lc.a"], metric="es", sample="demo/1"))
     rows = table(test, 0)
     assert [row["sample"] for row in rows] == ["demo/0", "demo/1", "demo/2", HARMFUL]
@@ -157,7 +157,7 @@ def test_a_sample_is_shown_whole(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_an_agents_steps_are_a_list(tmp_path: Path) -> None:
+def test_the_steps_of_an_agent_are_listed(tmp_path: Path) -> None:
     home = Home(tmp_path)
     called = 'Where? <tool_call>{"name": "grep", "arguments": {"text": "pay"}}</tool_call>'
     with open_store(home.database) as store:
@@ -175,7 +175,7 @@ def test_an_agents_steps_are_a_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None:
+def test_two_runs_are_shown_side_by_side_with_navigation(home: Home) -> None:
     both = {"run": runs(home)["lc.a"], "other": runs(home)["lc.b"], "metric": "es"}
     test = sound(app("samples", home.root, **both))
     assert [row["A - B"] for row in table(test, 0)][:2] == [-50.0, 0.0]
@@ -196,7 +196,7 @@ def test_two_runs_stand_side_by_side_and_are_stepped_through(home: Home) -> None
 
 
 @pytest.mark.slow
-def test_a_missing_sample_says_why(home: Home) -> None:
+def test_a_missing_sample_is_shown_with_its_fault(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)["lc.b"], sample="demo/2"))
     assert "infra-failed" in notes(test) and f"Fault of the machine: lost: {HARMFUL}" in notes(test)
 
@@ -217,7 +217,7 @@ def test_samples_are_filtered_by_the_url(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
+def test_unknown_samples_and_missing_references_are_reported(home: Home, tmp_path: Path) -> None:
     test = sound(app("samples", home.root, sample="<b>none</b>"))
     assert "Run A has no sample <b>none</b>" in notes(test) and "demo · shop/checkout.py" in notes(test)
     away = Home(tmp_path)
@@ -238,7 +238,7 @@ def test_what_is_not_there_is_said(home: Home, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_changed_set_is_said_and_the_rest_is_shown(home: Home, tmp_path: Path) -> None:
+def test_a_changed_set_is_reported_and_the_completion_is_shown(home: Home, tmp_path: Path) -> None:
     away = Home(tmp_path)
     (away.samples / "demo").mkdir(parents=True)
     for file in ("results.db", "samples/demo/manifest.json", "samples/demo/samples.jsonl"):
@@ -287,7 +287,7 @@ def test_functions_are_compared_by_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_stored_text_is_more_than_text(home: Home) -> None:
+def test_stored_texts_are_never_markup(home: Home) -> None:
     test = sound(app("samples", home.root, run=runs(home)[HARMFUL], sample=HARMFUL, callA=f"1 {HARMFUL}"))
     assert table(test, 0)[3]["sample"] == HARMFUL and test.query_params["run"] in (
         runs(home)[HARMFUL], [runs(home)[HARMFUL]],

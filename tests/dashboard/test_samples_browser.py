@@ -1,4 +1,4 @@
-"""The samples page in a browser: keys and rows open samples, and what a model planted stays text."""
+"""The Samples page in a browser: keys and rows open samples, and planted markup stays text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def wait_for(page: Page, sample: str) -> None:
     settled(page)
 
 
-def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: Page) -> None:
+def test_keys_and_rows_navigate_between_disagreements(server: Site, page: Page) -> None:
     with open_store(Home(server.home).database) as store:
         tables = {
             table.run.strategy: table for table in run_tables(store, samples="demo") if "[:" not in table.run.samples
@@ -59,7 +59,7 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
     grid.scroll_into_view_if_needed()
     box = grid.bounding_box()
     assert box is not None
-    # A table is drawn on a canvas: the box before its second row, which a reader clicks to open a sample.
+    # The table is drawn on a canvas, so the box before its second row, which opens the sample, is clicked by position.
     page.mouse.click(box["x"] + 18, box["y"] + 2.5 * 35)
     wait_for(page, differ[1][0])
     server.check(page)
@@ -67,7 +67,7 @@ def test_disagreements_are_stepped_through_by_keys_and_rows(server: Site, page: 
 
 
 @pytest.mark.parametrize("size", [PHONE, (1280, 800)], ids=["phone", "desktop"])
-def test_the_difference_stands_in_the_first_screen(
+def test_the_difference_is_visible_without_scrolling(
     database: Home, server: Site, page: Page, size: tuple[int, int]
 ) -> None:
     width, height = size

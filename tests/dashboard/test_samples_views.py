@@ -24,7 +24,7 @@ HARMFUL = "<script>window.__hacked=1</script> **b** [l](http://x.example) ![i](h
 
 
 class _Tags(HTMLParser):
-    """Collects the tags of a text, and what it says without them."""
+    """A parser that collects the tags of a text and the text without them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -41,14 +41,14 @@ class _Tags(HTMLParser):
 
 
 def row_texts(reference: str, completion: str) -> list[str]:
-    """Return what both rows say, with written-out blanks as the blanks that they are."""
+    """Return the texts of both rows, with the symbols for blanks replaced by blanks."""
     rows = re.findall(r"<code[^>]*>(.*?)</code>", diff.by_words(reference, completion), flags=re.S)
     says = [html.unescape(re.sub(r"<[^>]+>", "", row)) for row in rows]
     return [text.replace("·", " ").replace("→", "\t").replace("↵\n", "\n").replace("\xa0", "") for text in says]
 
 
 @given(st.text(alphabet="ab( )\n\t.é", max_size=60), st.text(alphabet="ab( )\n\t.é", max_size=60))
-def test_the_parts_give_back_both_texts(reference: str, completion: str) -> None:
+def test_a_difference_contains_both_texts_completely(reference: str, completion: str) -> None:
     assert row_texts(reference, completion) == [reference, completion]
     assert bool(re.search("<del|<ins", diff.by_words(reference, completion))) == (reference != completion)
     hunks = re.split(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@\n", diff.by_lines(reference, completion), flags=re.M)[1:]
@@ -59,7 +59,7 @@ def test_the_parts_give_back_both_texts(reference: str, completion: str) -> None
             assert text.split("\n")[int(start) - 1 :][: len(shown)] == shown
 
 
-def test_words_that_differ_are_told_apart() -> None:
+def test_only_words_that_differ_are_marked() -> None:
     written = diff.by_words("tax(user.cart, rate)", "tax(cart, rate)")
     marked = "".join(re.findall(r"<del[^>]*>(.*?)</del>", written))
     assert marked == "user." and "<ins" not in written
@@ -68,25 +68,25 @@ def test_words_that_differ_are_told_apart() -> None:
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-def test_markup_is_ours_alone(reference: str, completion: str) -> None:
+def test_differences_contain_only_their_own_markup(reference: str, completion: str) -> None:
     tags = _Tags(diff.by_words(reference + HARMFUL, HARMFUL + completion))
     assert tags.tags <= {"div", "span", "code", "del", "ins"}
     assert not set(tags.says) & {"\u202e", "\u200b", "\x1b"}
 
 
-def test_blanks_are_seen_where_they_differ() -> None:
+def test_differing_blanks_are_made_visible() -> None:
     text = html.unescape(re.sub(r"<[^>]+>", "", diff.by_words("a  b", "a\tb")))
     assert "a··b" in text and "a→b" in text
     assert "nbsp" in diff.by_words("", "x")
 
 
-def test_long_texts_are_compared_as_far_as_they_are_shown() -> None:
+def test_long_texts_are_compared_only_up_to_a_limit() -> None:
     for reference, completion in (("a" * 200_000 + " b", "c " * 100_000), ("a" * 200_000, "b" * 200_000)):
         assert list(map(len, row_texts(reference, completion))) == [diff.LIMIT, diff.LIMIT]
     assert len(diff.by_lines("x\n" * 100_000, "y")) < 4 * diff.LIMIT
 
 
-def test_hidden_characters_are_written_out() -> None:
+def test_hidden_characters_are_made_visible() -> None:
     text = "a\u202eb\u200bc\x1b[31m\0\x7f\u00a0\u2028\ufeff\ufe0f\u3164\ud800"
     assert visible(text) == (
         "a⟨U+202E⟩b⟨U+200B⟩c␛[31m␀␡⟨U+00A0⟩⟨U+2028⟩⟨U+FEFF⟩⟨U+FE0F⟩⟨U+3164⟩⟨U+D800⟩"
@@ -96,7 +96,7 @@ def test_hidden_characters_are_written_out() -> None:
 
 
 @given(st.text())
-def test_what_was_written_out_stays(text: str) -> None:
+def test_escaping_hidden_characters_twice_changes_nothing(text: str) -> None:
     assert visible(visible(text)) == visible(text)
     assert hidden(visible(text)) == 0
 
@@ -105,7 +105,7 @@ def facets(*measures: tuple[str, str]) -> Facets:
     return Facets(repos=(), levels=(), verdicts=(), flags=(), measures=measures)
 
 
-def test_metrics_are_those_of_the_profile_and_of_all() -> None:
+def test_metrics_belong_to_the_profile_or_to_all_profiles() -> None:
     available = view.metrics(
         facets(
             ("context", "bits"), ("context", "x"), ("crosscodeeval", "es"), ("ctxbench", "es"), ("ctxbench", "pass")
@@ -130,19 +130,19 @@ def test_metrics_are_those_of_the_profile_and_of_all() -> None:
         (("id_f1",), "scripted", "id_f1"),
     ],
 )
-def test_the_metric_that_ranks_comes_unasked(names: tuple[str, ...], generator: str, expected: str) -> None:
+def test_the_default_metric_is_the_one_that_ranks(names: tuple[str, ...], generator: str, expected: str) -> None:
     metric = view.preferred(view.metrics(facets(*(("ctxbench", name) for name in names)), "ctxbench"), generator)
     assert metric is not None and metric.name == expected
 
 
-def test_contexts_rank_where_the_generator_measures_them() -> None:
+def test_context_metrics_rank_if_the_generator_measures_them() -> None:
     available = view.metrics(facets(("context", "copyable_bits"), ("ctxbench", "es")), "ctxbench")
     gain, es = view.preferred(available, "incontext(x=1)"), view.preferred(available, "hf(model=m)")
     assert gain is not None and es is not None and (gain.name, es.name) == ("copyable_bits", "es")
     assert view.preferred((), "incontext") is None
 
 
-def test_found_samples_are_rows() -> None:
+def test_found_samples_become_rows_with_neighbours() -> None:
     [es] = view.metrics(facets(("ctxbench", "es")), "ctxbench")
     sample = FoundSample(
         ordinal=0, id="a", repo="r", path="p.py", line=3, level="l", status=Status.SCORED, value=0.25, other=1.0
@@ -179,7 +179,7 @@ def block_facts(**changes: Any) -> BlockFacts:
     return BlockFacts(**{**fields, **changes})
 
 
-def test_blocks_are_rows_and_labels() -> None:
+def test_blocks_become_rows_and_labels() -> None:
     dropped = block_facts(state="dropped", reason="no room", start=None, end=None, score=None)
     first, second = view.block_rows([block_facts(), dropped])
     assert (first["block"], first["places"], first["score"]) == (1, "a.py:1-2, b.py:5-5", 0.123)
@@ -199,7 +199,7 @@ def call(**changes: Any) -> StoredCall:
     return StoredCall(**{**fields, **changes})
 
 
-def test_calls_add_up() -> None:
+def test_calls_are_summed_in_a_last_row() -> None:
     rows = view.call_rows([call(), call(ordinal=1, role="final", price=0.25)])
     assert [row["call"] for row in rows] == ["1", "2", "all"]
     assert (rows[2]["tokens in"], rows[2]["cached"], rows[2]["price"], rows[2]["seconds"]) == (20, 8, 0.75, 0.5)
@@ -215,7 +215,7 @@ def test_calls_add_up() -> None:
     ]
 
 
-def test_scores_stand_side_by_side() -> None:
+def test_scores_of_runs_are_shown_side_by_side() -> None:
     def facts_of(**scores: float) -> CompletionFacts:
         kinds = {("ctxbench", name): value for name, value in scores.items()} | {("context", "bits"): 3.5}
         return CompletionFacts(idx=0, status=Status.SCORED, flags=(), scores=kinds, text="", raw="", judged=None)
@@ -229,19 +229,19 @@ def test_scores_stand_side_by_side() -> None:
     assert [getattr(row["A"], "text", "") for row in rows] == ["0.0", "50.0", "3.5"]
 
 
-def test_a_verdict_says_what_it_took() -> None:
+def test_a_verdict_states_its_costs() -> None:
     judged = make_verdict(verdict="FAILED", reason="1 of 3", peak_bytes=1 << 26)
     assert view.verdict(judged) == "FAILED (1 of 3) · 3 tests run · 0.25 s · 64 MiB at most · in docker"
 
 
-def test_a_verdict_says_what_was_said_before_it() -> None:
+def test_a_second_verdict_states_the_first_one() -> None:
     judged = make_verdict(verdict="PASSED", reason="")
     assert view.doubted(judged) == ""
     later = dataclasses.replace(judged, earlier="FAILED: late")
     assert view.doubted(later) == "first FAILED: late; then again while no other job ran"
 
 
-def test_a_task_ends_at_the_cursor() -> None:
+def test_the_shown_prefix_ends_at_the_cursor() -> None:
     task = AnsweredTask(
         prefix="\n".join(map(str, range(40))), signature="", docstring="", target="", tests=(), original_import="",
         has_answer=True,

@@ -1,4 +1,4 @@
-"""Stored text is shown as text: no Markdown, no markup, nothing that hides."""
+"""Stored text is shown as text, without Markdown, markup or hidden characters."""
 
 import json
 import tomllib
@@ -17,7 +17,7 @@ from tests.dashboard.stored import PLANTED
 
 
 def run_show(body: str, **names: Any) -> AppTest:
-    """Run a few lines that call `show`; `names` are literals they may use."""
+    """Run a few lines that call `show`. `names` defines the literals that they use."""
     head = "".join(f"{name} = {value!r}\n" for name, value in names.items())
     test = AppTest.from_string(f"from ctxbench.dashboard import show\n{head}{body}", default_timeout=60).run()
     assert not test.exception, test.exception
@@ -25,7 +25,7 @@ def run_show(body: str, **names: Any) -> AppTest:
 
 
 def unescaped(text: str) -> str:
-    """Return what Markdown makes of an escaped text that holds no markup."""
+    """Return an escaped text as Markdown would render it."""
     words, index = [], 0
     while index < len(text):
         index += text[index] == "\\"
@@ -35,7 +35,7 @@ def unescaped(text: str) -> str:
 
 
 @pytest.mark.parametrize("text", [PLANTED.strip(), "a_b*c`d", "\\*", "1 < 2 -> 3", "user@example.org", "# x"])
-def test_plain_takes_the_meaning_and_leaves_the_text(text: str) -> None:
+def test_plain_escapes_markdown_and_keeps_the_text(text: str) -> None:
     escaped = show.plain(text)
     assert unescaped(escaped) == text
     for position, character in enumerate(escaped):
@@ -44,8 +44,8 @@ def test_plain_takes_the_meaning_and_leaves_the_text(text: str) -> None:
             assert before % 2 or character == "\\", (character, escaped)
 
 
-def test_plain_breaks_what_is_found_in_escaped_text_too() -> None:
-    # Emoji, icons, links and arrows are made of the text after its Markdown was read.
+def test_plain_breaks_links_and_emoji_codes() -> None:
+    # Streamlit converts emoji, icons, links and arrows after it has parsed the Markdown.
     for text in (
         ":smile:",
         "https://harm.example",
@@ -58,7 +58,7 @@ def test_plain_breaks_what_is_found_in_escaped_text_too() -> None:
         assert "\u2060" in show.plain(text), text
 
 
-def test_plain_is_one_line_and_shows_what_hides() -> None:
+def test_plain_returns_one_line_and_shows_hidden_characters() -> None:
     assert show.plain("a\nb\tc") == "a b c"
     assert "202E" in show.plain("a\u202eb")
 
@@ -71,18 +71,18 @@ def test_long_text_is_cut_and_can_be_saved_whole() -> None:
     assert [button.key for button in test.get("download_button")] == ["whole"]
 
 
-def test_short_text_stands_alone() -> None:
+def test_short_text_has_no_download_button() -> None:
     test = run_show("show.text(value, key='whole')", value="x = 1\n")
     assert test.code[0].value.strip() == "x = 1" and not test.get("download_button")
 
 
-def test_a_note_holds_no_markup() -> None:
+def test_a_note_escapes_markup() -> None:
     [element] = run_show("show.note(value)", value=PLANTED).get("html")
     assert "<script" not in element.proto.body and "&lt;script&gt;" in element.proto.body
 
 
 @pytest.mark.slow
-def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
+def test_a_frame_keeps_numbers_sortable_and_text_unchanged() -> None:
     rows = [{"strategy": PLANTED, "n": 2}, {"strategy": "b", "n": None}]
     test = run_show("show.frame(rows, help={}, key='t')", rows=rows)
     frame = test.dataframe[0].value
@@ -90,7 +90,7 @@ def test_a_frame_keeps_numbers_to_sort_by_and_text_as_it_is() -> None:
 
 
 @pytest.mark.slow
-def test_whole_numbers_beside_figures_and_empty_cells_stay_whole() -> None:
+def test_integers_beside_figures_and_empty_cells_stay_integers() -> None:
     body = (
         "from ctxbench.dashboard.views import Figure\n"
         "show.frame([{**row, 'score': Figure('0.50')} for row in rows], help={}, key='t')"
@@ -101,7 +101,7 @@ def test_whole_numbers_beside_figures_and_empty_cells_stay_whole() -> None:
     assert [drawn["block"][0], drawn["block"][2]] == ["1", "12345"] and list(drawn["score"]) == ["0.50"] * 3
     assert [drawn["share %"][0], drawn["share %"][2]] == ["33.3", "2"]
     arrow = pa.ipc.open_stream(data.data).read_all()
-    # An empty cell is empty, and no number.
+    # An empty cell is null, not a number.
     assert arrow["block"].to_pylist() == [1, None, 12345] and arrow["share %"].null_count == 1
 
 
@@ -110,7 +110,7 @@ def test_a_frame_without_rows_has_its_headings() -> None:
     assert list(test.dataframe[0].value.columns) == ["a", "b"]
 
 
-def test_a_fault_says_where_what_and_cure() -> None:
+def test_a_fault_is_shown_with_place_problem_and_fix() -> None:
     fault = InputFault("is *broken*", where="a_b.toml", cure="mend <it>")
     body = "from ctxbench.bench.errors import InputFault\nshow.fault(InputFault(what, where=where, cure=cure))"
     test = run_show(body, what=fault.what, where=fault.where, cure=fault.cure)
@@ -118,7 +118,7 @@ def test_a_fault_says_where_what_and_cure() -> None:
     assert "Mend &lt;it&gt;" in test.get("html")[0].proto.body
 
 
-def test_terms_are_explained_in_a_sentence() -> None:
+def test_terms_are_explained_in_short_sentences() -> None:
     assert all(text.endswith(".") and len(text) < 130 for text in show.HELP.values())
 
 
@@ -140,11 +140,11 @@ def _faded(colour: str, behind: str, share: float) -> str:
 
 
 @pytest.mark.parametrize("kind", ["light", "dark"])
-def test_what_is_written_can_be_read(kind: str) -> None:
-    """WCAG AA: 4.5 to 1 for text, 3 to 1 for what is drawn."""
+def test_texts_and_drawings_have_sufficient_contrast(kind: str) -> None:
+    """WCAG AA requires a contrast of 4.5 to 1 for text and 3 to 1 for drawings."""
     theme = tomllib.loads(Path("dashboard/theme.toml").read_text())["theme"][kind]
     ground, text = theme["backgroundColor"], theme["textColor"]
-    # Streamlit shows captions and headings of tables at 60%, and writes white on what is chosen of several.
+    # Streamlit draws captions and table headings with 60% opacity, and selected options in white.
     for behind in (ground, theme["secondaryBackgroundColor"]):
         assert min(contrast(_faded(text, behind, 0.6), behind), contrast(theme["linkColor"], behind)) >= 4.5
     assert contrast(theme["primaryColor"], "#FFFFFF") >= 4.5 and contrast(INK[kind], ground) >= 4.5
@@ -155,14 +155,14 @@ def test_what_is_written_can_be_read(kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "pinned", "width"), [("short", True, None), ("n" * 31, None, None), ("n" * 45, None, 330)]
 )
-def test_names_stay_in_sight_unless_they_are_long(name: str, pinned: bool | None, width: int | None) -> None:
+def test_columns_of_names_are_pinned_unless_names_are_long(name: str, pinned: bool | None, width: int | None) -> None:
     test = run_show("show.frame([{'strategy': name, 'generator': 'g', 'es %': 1.0}], help={}, key='k')", name=name)
     columns = json.loads(test.dataframe[0].proto.columns)
     assert (columns["strategy"].get("pinned"), columns["strategy"].get("width")) == (pinned, width)
     assert not columns["es %"].get("pinned") and columns["generator"].get("width") is None
 
 
-def test_a_figure_is_its_number_and_keeps_its_text() -> None:
+def test_a_figure_equals_its_number_and_keeps_its_text() -> None:
     assert Figure("21.0") == 21 and Figure("21.0").text == "21.0"
     least = Figure("<0.001", 0.0004)
     assert least == 0.0004 and least.text == "<0.001"

@@ -1,4 +1,4 @@
-"""`ctxbench site-board`: packages of strangers as a static site, in which nothing of theirs is more than text."""
+"""`ctxbench site-board`: a static site of strangers' packages, whose texts are never markup."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ascii_of(text: str) -> str:
 
 
 def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
-    """Write a package of every kind; `evil` stands wherever a stranger may write."""
+    """Write a package of every kind. `evil` fills every field in which a stranger can write."""
     first = make_package("lc.repocoder(window=20)", gain=0.1, title="Windows")
     packages = {
         "base": make_package(),
@@ -74,7 +74,7 @@ def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
         ),
         "same": make_package("lc.repocoder(window=20)", gain=0.02, authors=("Bob",), supersedes=first.manifest.id),
         "evil": make_package(
-            # A spec that names a file is refused.
+            # A spec that names a file would be refused.
             re.sub("[/@.]", "", evil),
             gain=-0.04,
             text=evil,
@@ -89,10 +89,10 @@ def make_folder(folder: Path, evil: str) -> dict[str, form.Submission]:
         "withdrawn": make_package("mine", gain=0.4, withdrawn=form.Withdrawal(reason=evil, date="2026-11-09")),
         "foreign": make_package(
             re.sub("[/@.]", "", f"mine({evil})"),
-            # Everything of the samples, too.
+            # The fields of the samples are hostile too.
             repos=[f"{number} {evil}" for number in range(8)],
             set={"name": "other", "protocol": evil},
-            # Names of models with other letters are refused.
+            # Model names with other letters would be refused.
             model={"spec": f"hf(model={ascii_of(evil)})", "version": evil},
             versions={"ctxbench": evil, "coder": f"hf({ascii_of(evil)})"},
         ),
@@ -119,7 +119,7 @@ def page_of(packages: tuple[Path, dict[str, form.Submission]], name: str) -> str
     return (folder / "site" / "submissions" / f"{made[name].manifest.id}.html").read_text(encoding="utf-8")
 
 
-def test_numbers_are_those_of_a_leaderboard_of_these_scores(packages: Any) -> None:
+def test_numbers_equal_those_of_a_leaderboard_of_the_same_scores(packages: Any) -> None:
     folder, made = packages
     repos = [sample.repo for sample in made["base"].samples]
     tables = [
@@ -148,12 +148,12 @@ def test_numbers_are_those_of_a_leaderboard_of_these_scores(packages: Any) -> No
     assert mine["vs lc.infile"].split()[0] == scales.written(difference.mean, 0.5, sign=True)
 
 
-def test_what_counts_is_ranked_and_the_rest_stays_in_sight(packages: Any) -> None:
+def test_valid_packages_are_ranked_and_all_packages_are_listed(packages: Any) -> None:
     folder, made = packages
     index = (folder / "site" / "index.html").read_text(encoding="utf-8")
     assert index.count("<li data-set") == len(made) == index.count('class="state')
     pages = {path: path.read_text(encoding="utf-8") for path in (folder / "site" / "boards").glob("*.html")}
-    # Another model and other metrics have tables of their own.
+    # Another model and other metrics each have a separate table.
     assert sorted(text.count('scope="row"') // text.count("<table") for text in pages.values()) == [1, 1, 1, 5]
     main = max(pages.values(), key=len)
     ids = {name: package.manifest.id for name, package in made.items()}
@@ -168,7 +168,7 @@ def test_what_counts_is_ranked_and_the_rest_stays_in_sight(packages: Any) -> Non
     assert marks == {"base": "verified", "evil": "differs", "same": "unverified"}
 
 
-def test_a_verification_of_another_package_says_nothing(tmp_path: Path) -> None:
+def test_the_verification_of_another_package_is_ignored(tmp_path: Path) -> None:
     package, other = make_package(), make_package("b")
     folder = write(tmp_path / "in", package)
     text = files.verification_text(replace(verified(other), id=package.manifest.id))
@@ -177,7 +177,7 @@ def test_a_verification_of_another_package_says_nothing(tmp_path: Path) -> None:
     assert "not verified" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_mark_counts_the_prompts_that_were_computed(tmp_path: Path) -> None:
+def test_a_verified_mark_counts_the_computed_prompts(tmp_path: Path) -> None:
     package = make_package()
     folder = write(tmp_path / "in", package)
     check = verified(package)
@@ -188,7 +188,7 @@ def test_a_mark_counts_the_prompts_that_were_computed(tmp_path: Path) -> None:
     assert "verified, 1 of 32" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_wrong_word_on_the_protocol_opens_no_table(tmp_path: Path) -> None:
+def test_a_wrong_protocol_does_not_create_another_table(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", make_package(), make_package("b", gain=0.1, set={"protocol": "own"}))
     assert build(folder, tmp_path / "out").code == 0
     [page] = (tmp_path / "out" / "boards").glob("*.html")
@@ -196,7 +196,7 @@ def test_a_wrong_word_on_the_protocol_opens_no_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_of_a_package_is_markup(packages: Any, tmp_path: Path) -> None:
+def test_texts_of_a_package_are_never_markup(packages: Any, tmp_path: Path) -> None:
     folder, made = packages
     tame = make_folder(tmp_path / "in", "tame")
     assert build(tmp_path / "in", tmp_path / "out", "--title", "tame").code == 0
@@ -244,7 +244,7 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [(DESKTOP, "light"), (PHONE, "dark")], indirect=True)
-def test_a_browser_shows_every_page_and_asks_for_nothing(packages: Any, page: Page, browser: Browser) -> None:
+def test_a_browser_shows_every_page_without_extra_requests(packages: Any, page: Page, browser: Browser) -> None:
     folder, _ = packages
     asked: list[str] = []
     errors: list[str] = []
@@ -270,7 +270,7 @@ def test_a_browser_shows_every_page_and_asks_for_nothing(packages: Any, page: Pa
 
 
 @pytest.mark.slow
-def test_search_and_filters_work_from_a_disk_and_without_a_script_all_is_shown(
+def test_search_works_from_disk_and_without_scripts_all_packages_show(
     packages: Any, page: Page, browser: Browser
 ) -> None:
     folder, made = packages
@@ -292,7 +292,7 @@ def test_search_and_filters_work_from_a_disk_and_without_a_script_all_is_shown(
         assert not plain.locator("#filters").is_visible()
 
 
-def test_sites_of_the_same_packages_are_equal_and_pages_that_are_gone_go(packages: Any, tmp_path: Path) -> None:
+def test_rebuilding_a_site_repeats_its_bytes_and_removes_old_pages(packages: Any, tmp_path: Path) -> None:
     folder, _ = packages
     out = tmp_path / "site"
     build(folder / "submissions", out)
@@ -316,7 +316,7 @@ def test_sites_of_the_same_packages_are_equal_and_pages_that_are_gone_go(package
         ("copyable_bits", make_package("b", scores={"copyable_bits": 1e300}, profile="context")),
     ],
 )
-def test_a_package_that_would_spoil_the_board_is_left_out(words: str, changed: form.Submission, tmp_path: Path) -> None:
+def test_an_invalid_package_is_refused_and_left_out(words: str, changed: form.Submission, tmp_path: Path) -> None:
     folder = write(tmp_path / "in", make_package(), changed)
     (folder / "not one").mkdir()
     result = build(folder, tmp_path / "out")
@@ -324,7 +324,7 @@ def test_a_package_that_would_spoil_the_board_is_left_out(words: str, changed: f
     assert (tmp_path / "out" / "index.html").read_text(encoding="utf-8").count("<li data-set") == 1
 
 
-def test_wrong_calls_are_one_line(tmp_path: Path) -> None:
+def test_wrong_arguments_are_reported_in_one_line(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", make_package())
     other = tmp_path / "kept"
     other.mkdir()
@@ -358,7 +358,7 @@ def test_a_package_is_exported_for_other_tools(tmp_path: Path) -> None:
     assert len(exported("ctxbench")) == 32
 
 
-def test_the_example_is_a_board_of_three(tmp_path: Path) -> None:
+def test_the_example_board_lists_three_packages(tmp_path: Path) -> None:
     folder = ROOT / "examples" / "board" / "submissions"
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 400_000
     assert build(folder, tmp_path / "site").code == 0

@@ -1,6 +1,7 @@
-"""What is said of a board, on a terminal, in a paper, on the pages and in the report, never contradicts itself.
+"""All statements about a board agree: on the terminal, in LaTeX, on the pages and in the report.
 
-Boards of every kind are drawn: few and many repositories, clear leads and none, twins, missing samples, controls.
+The tests draw boards of every kind: few and many repositories, clear leads and none, equal rows, missing samples,
+controls.
 """
 
 import json
@@ -65,7 +66,7 @@ def ranked_by_its_metric(tables: list[RunTable], *, all_pairs: bool = False) -> 
 
 @dataclass(frozen=True)
 class Said:
-    """A board, and everything that is said of it."""
+    """A board with all statements about it."""
 
     board: Board
 
@@ -91,7 +92,7 @@ class Said:
 
     @cached_property
     def looks(self) -> set[str]:
-        """How the ranked rows look on the page, which is how they look in the report."""
+        """Return the styles of the ranked rows on the page, after checking that the report uses the same styles."""
         of_page = view.ranking(self.group, {}).standings
         (section,) = report(self.board, {}).sections
         assert of_page == section.tables[0].standings
@@ -99,8 +100,8 @@ class Said:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_no_two_statements_contradict_each_other(seed: int) -> None:
-    # Each third board is asked about all pairs, the others about the baseline.
+def test_statements_about_a_board_do_not_contradict_each_other(seed: int) -> None:
+    # A third of the boards test all pairs. The others compare with the baseline.
     said = Said(ranked_by_its_metric(drawn_runs(seed), all_pairs=seed % 3 == 0))
     ranked = [record for record in said.records.values() if record["rank_low"] is not None]
     is_any_apart = any(record["beats"] for record in ranked)
@@ -118,10 +119,10 @@ def test_no_two_statements_contradict_each_other(seed: int) -> None:
 
 
 def check_rows(said: Said, ranked: list[dict[str, Any]]) -> None:
-    """Ranks, letters, intervals, beats and what is needed all say the same."""
+    """Check that ranks, letters, intervals, beaten rows and needed repositories agree."""
     beats = {(record["run"], loser) for record in ranked for loser in record["beats"]}
     assert not beats & {(loser, winner) for winner, loser in beats}
-    # What is better than a better one is better, whether or not the two were tested.
+    # Better is transitive: a row also beats the rows that its beaten rows beat, tested or not.
     through = beats | {(a, d) for a, b in beats for c, d in beats if b == c}
     lost, won = Counter(loser for _, loser in through), Counter(winner for winner, _ in through)
     for record, row in zip(ranked, said.group.ranked, strict=True):
@@ -153,7 +154,7 @@ def check_rows(said: Said, ranked: list[dict[str, Any]]) -> None:
 
 
 def check_headline(said: Said, ranked: list[dict[str, Any]]) -> None:
-    """The page's first sentence, which is the report's, is of the rows that lead."""
+    """Check that the first sentence of the page and of the report describes the leading rows."""
     sentence, (section,) = headline(said.group), report(said.board, {}).sections
     assert section.lead == sentence
     if not ranked:
@@ -186,7 +187,7 @@ def check_headline(said: Said, ranked: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(0, 120, 3))
-def test_what_compare_says_of_a_pair_fits_its_p(seed: int) -> None:
+def test_compare_describes_a_pair_according_to_its_p(seed: int) -> None:
     tables = [table for table in drawn_runs(seed) if any(v is not None for c in table.metrics.values() for v in c)]
     if len(tables) < 2:
         return
@@ -200,7 +201,7 @@ def test_what_compare_says_of_a_pair_fits_its_p(seed: int) -> None:
             return
         (row,) = found
         of_board, sign = row.difference[pair.metric], 1 if row.run.id == pair.this.id else -1
-        # Of two runs alone, the board and Compare make the same test.
+        # For two runs, the board and Compare do the same test.
         for part in ("p", "visible", "needed", "n_common"):
             assert getattr(of_board, part) == getattr(pair.difference, part)
         assert of_board.mean is None or of_board.mean == sign * (pair.difference.mean or 0.0)

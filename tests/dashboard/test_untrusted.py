@@ -1,4 +1,4 @@
-"""Hostile stored texts stay text on every page."""
+"""Stored texts with hostile markup are shown as text on every page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAMES = [page.name for page in PAGES]
 MARKUP = ("img[src=x]", "a[href*='harm.example']", "[data-testid=stMain] script", "[data-testid=stMain] iframe[srcdoc]")
-"""What the stored texts would be on a page that takes them for markup."""
+"""Elements that would exist if a page rendered the stored texts as markup."""
 
 
 @pytest.mark.slow
@@ -24,11 +24,11 @@ MARKUP = ("img[src=x]", "a[href*='harm.example']", "[data-testid=stMain] script"
 @pytest.mark.parametrize(
     "query", [{"samples": "demo", "generator": HARMFUL}, {"samples": "planted"}], ids=["name", "text"]
 )
-def test_stored_text_is_text(name: str, query: dict[str, str], server: Site, page: Page) -> None:
+def test_stored_markup_is_shown_as_text(name: str, query: dict[str, str], server: Site, page: Page) -> None:
     server.visit(page, name, **query)
     for selector in MARKUP:
         assert page.locator(selector).count() == 0, selector
-    # Whatever folds out holds stored text too.
+    # Stored texts in expanders are checked too.
     for fold in page.locator("[data-testid=stExpander] summary").all():
         fold.click()
     page.wait_for_timeout(200)
@@ -39,7 +39,7 @@ def test_stored_text_is_text(name: str, query: dict[str, str], server: Site, pag
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_an_address_with_markup_is_text(name: str, database: Home) -> None:
+def test_markup_in_a_url_is_shown_as_text(name: str, database: Home) -> None:
     harm = "<script>window.harmed = 1</script> **b** [x](http://harm.example/)"
     test = app(name, database.root, samples=harm, language=harm, generator=harm, metric=harm, run=harm, sample=harm)
     assert not test.exception, test.exception

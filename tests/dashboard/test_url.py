@@ -1,4 +1,4 @@
-"""Choices live in the URL: read from it, written to it, carried to the next page, refused if there is no such thing."""
+"""Choices are read from the URL, written to it and carried to the next page. Invalid values are refused."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -35,13 +35,13 @@ def chosen_values(test: AppTest) -> tuple[object, ...]:
     return values
 
 
-def test_without_a_query_the_defaults_hold_and_are_written() -> None:
+def test_without_a_query_the_defaults_are_chosen_and_written() -> None:
     test = opened()
     assert chosen_values(test) == ("b", ["x"], "", 3)
     assert test.query_params == {"one": "b", "many": "x", "number": "3"}
 
 
-def test_a_query_decides() -> None:
+def test_a_query_sets_the_choices() -> None:
     test = opened(one="<b>", many=["y", "z"], text="find me", number="7")
     assert chosen_values(test) == ("<b>", ["y", "z"], "find me", 7)
     assert test.selectbox[0].value == "<b>" and test.multiselect[0].value == ["y", "z"]
@@ -49,7 +49,7 @@ def test_a_query_decides() -> None:
 
 
 @pytest.mark.parametrize("query", [{"one": "gone"}, {"number": "11"}, {"number": "-1"}, {"number": "x"}, {"many": "w"}])
-def test_what_is_not_among_the_options_is_refused_with_a_word(query: dict[str, str]) -> None:
+def test_an_unknown_option_is_refused_with_a_note(query: dict[str, str]) -> None:
     test = opened(**query)
     assert chosen_values(test) == ("b", ["x"], "", 3)
     [note] = test.get("html")
@@ -62,7 +62,7 @@ def test_markup_in_a_query_is_shown_as_text() -> None:
     assert "<script" not in note.proto.body and "&lt;script&gt;" in note.proto.body
 
 
-def test_a_click_is_written() -> None:
+def test_a_click_is_written_to_the_url() -> None:
     test = opened(one="a")
     test.selectbox[0].set_value("<b>").run()
     test.multiselect[0].set_value(["z"]).run()
@@ -73,7 +73,7 @@ def test_a_click_is_written() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_chosen_is_told_from_nothing_said() -> None:
+def test_an_empty_choice_differs_from_no_choice() -> None:
     test = opened()
     test.multiselect[0].set_value([]).run()
     assert chosen_values(test)[1] == []
@@ -100,19 +100,19 @@ def test_choices_are_carried_to_the_next_page_if_they_exist_there() -> None:
     assert chosen_values(test.run())[0] == "b" and not test.get("html")
 
 
-def test_an_option_that_vanishes_falls_back_to_the_default() -> None:
+def test_an_option_that_disappears_is_replaced_by_the_default() -> None:
     test = opened(one="a")
     test.session_state["options"] = ["b", "c"]
     assert chosen_values(test.run())[0] == "b" and not test.exception
 
 
-def test_a_callback_may_choose() -> None:
+def test_a_callback_can_set_a_choice() -> None:
     test = opened(one="<b>")
     test.button[0].click().run()
     assert chosen_values(test)[0] == "a" and test.query_params["one"] == "a"
 
 
-def test_links_quote_what_they_are_given() -> None:
+def test_links_quote_their_values() -> None:
     assert choices.link("compare") == "/compare"
     assert choices.link("compare", samples="demo[:10]", runs=["a b", "c&d"], none="") == (
         "/compare?samples=demo%5B%3A10%5D&runs=a+b&runs=c%26d"

@@ -1,4 +1,4 @@
-"""One answer is read from a set without loading the others, and never from a set that is not the run's."""
+"""One reference is read from the run's own set without loading the others."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.helpers.samples import make_sample
 from tests.helpers.sets import make_set
 
 
-def test_a_sample_is_found_with_its_answer(home: Home) -> None:
+def test_a_sample_is_found_with_its_reference(home: Home) -> None:
     made = make_set(home)
     for sample in made.samples:
         task = answered_task(home, "demo", made.digest, sample.id)
@@ -21,7 +21,7 @@ def test_a_sample_is_found_with_its_answer(home: Home) -> None:
     assert answered_task(home, "demo", made.digest, "none") is None
 
 
-def test_the_digest_decides_not_the_name(home: Home) -> None:
+def test_a_set_is_found_by_digest_and_not_by_name(home: Home) -> None:
     made = make_set(home, name="kept")
     other = make_set(home, name="demo", per_repo=1)
     sample = made.samples[0].id
@@ -32,7 +32,7 @@ def test_the_digest_decides_not_the_name(home: Home) -> None:
     assert answered_task(home, "../demo", made.digest, sample) is not None, "names are looked up, never joined to paths"
 
 
-def test_a_changed_set_is_no_answer(home: Home) -> None:
+def test_a_changed_set_is_refused(home: Home) -> None:
     made = make_set(home)
     sample = made.samples[0].id
     assert answered_task(home, "demo", made.digest, sample) is not None
@@ -45,14 +45,14 @@ def test_a_changed_set_is_no_answer(home: Home) -> None:
         answered_task(home, "demo", made.digest, sample)
 
 
-def test_a_damaged_manifest_is_passed_over(home: Home) -> None:
+def test_a_damaged_manifest_is_skipped(home: Home) -> None:
     made = make_set(home)
     (home.samples / "broken").mkdir()
     (home.samples / "broken" / "manifest.json").write_text("{")
     assert answered_task(home, "broken", made.digest, made.samples[0].id) is not None
 
 
-def test_strange_ids_and_texts_come_back_whole(home: Home) -> None:
+def test_unusual_ids_and_texts_are_read_unchanged(home: Home) -> None:
     target = 'x = "\u2028\\"\n\x85 \U0001f600'
     strange = make_sample(id='a "quoted\\" \u2028 id \U0001f600\n', signature="def f():", docstring="Do it.")
     reference = Reference(id=strange.id, target=target, tests=("t",), fields={"no_reference": True})

@@ -1,4 +1,4 @@
-"""Requests of many threads: batched, answered once, and never left waiting."""
+"""Requests of many threads are batched, answered once and never left waiting."""
 
 import dataclasses
 import threading
@@ -40,7 +40,7 @@ def upper(request: Request) -> str:
 
 
 class SideBySide(Scripted):
-    """Called by as many threads at once as its batch has requests."""
+    """A generator that is called by as many threads at once as a batch has requests."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, concurrent=True)
 
@@ -55,12 +55,12 @@ def batching(generator: Scripted, memory: Memory | None = None, spec: str = "s")
 
 
 def asking(batcher: Batcher, texts: Sequence[str]) -> list[Callable[[], str]]:
-    """Return what asks for each text, and returns its answer."""
+    """Return functions that each ask for one text and return the answer."""
     return [lambda text=text: batcher.ask([ask(text)])[0].response.text for text in texts]
 
 
 def in_threads(batcher: Batcher, works: Sequence[Callable[[], object]]) -> list[Future[object]]:
-    """Run every work as a member, all at once; fail if one hangs."""
+    """Run all functions as members at once, and fail if one hangs."""
     together = threading.Barrier(len(works))
 
     def member(work: Callable[[], object]) -> object:
@@ -83,9 +83,9 @@ def test_a_batch_goes_out_when_every_member_waits() -> None:
     assert generator.batches == [FIRST]
 
 
-def test_a_price_goes_to_who_asked_for_that_text() -> None:
+def test_bits_are_returned_only_for_the_requested_text() -> None:
     class Priced(Scripted):
-        """A bit a character of the text to price."""
+        """A generator that prices a text at one bit per character."""
 
         def _respond(self, request: Request) -> Response:
             return dataclasses.replace(super()._respond(request), bits=float(len(request.reference or "")))
@@ -104,7 +104,7 @@ def test_a_price_goes_to_who_asked_for_that_text() -> None:
 
 
 def test_the_first_batches_are_small() -> None:
-    """What the model says in a run's first seconds is kept soon."""
+    """Answers from a run's first seconds are stored soon."""
     generator = Scripted(upper, batch_size=50)
     with batching(generator) as batcher:
         answers = batcher.ask([ask(f"t{n}") for n in range(200)])
@@ -129,7 +129,7 @@ def test_index_and_sampling_make_requests_different() -> None:
     assert sum(generator.batches) == 4
 
 
-def test_a_fault_reaches_exactly_those_who_waited() -> None:
+def test_a_fault_reaches_exactly_the_waiting_requests() -> None:
     generator = Scripted(upper, batch_size=100, faults={1})
     with batching(generator) as batcher:
         futures = in_threads(batcher, asking(batcher, "abcde"))
@@ -138,7 +138,7 @@ def test_a_fault_reaches_exactly_those_who_waited() -> None:
         assert not batcher.lost
 
 
-def test_a_member_that_dies_keeps_nobody_waiting() -> None:
+def test_a_member_that_dies_does_not_block_the_others() -> None:
     generator = Scripted(upper, batch_size=100)
 
     def die() -> None:
@@ -177,7 +177,7 @@ def test_a_slow_member_does_not_hold_up_the_others() -> None:
         (SideBySide, InputFault("no such model")),
     ],
 )
-def test_any_end_of_the_generator_reaches_everyone(kind: type[Scripted], error: BaseException) -> None:
+def test_an_error_of_the_generator_reaches_every_request(kind: type[Scripted], error: BaseException) -> None:
     def answer(_: Request) -> str:
         raise error
 
@@ -188,7 +188,7 @@ def test_any_end_of_the_generator_reaches_everyone(kind: type[Scripted], error: 
             batcher.ask([ask("later")])
 
 
-def test_a_wrong_number_of_answers_is_no_hang() -> None:
+def test_a_wrong_number_of_answers_is_an_error() -> None:
     class Short(Scripted):
         def generate(self, requests: Sequence[Request]) -> list[Response]:
             return super().generate(requests)[:-1]
@@ -198,7 +198,7 @@ def test_a_wrong_number_of_answers_is_no_hang() -> None:
 
 
 class FieldError(Scripted):
-    """Says of its answers what cannot be."""
+    """A generator whose answers have invalid fields."""
 
     def __init__(self, account: Mapping[str, Any]) -> None:
         super().__init__(upper)
@@ -210,7 +210,7 @@ class FieldError(Scripted):
 
 @pytest.mark.parametrize("name", ["tokens_in", "tokens_out", "cached", "seconds", "finish"])
 @pytest.mark.parametrize("value", [10**30, 10**9, -1, float("nan"), float("inf"), None])
-def test_an_account_that_cannot_be_is_a_fault_of_that_answer(name: str, value: object) -> None:
+def test_an_answer_with_an_invalid_field_is_a_fault(name: str, value: object) -> None:
     memory = Memory()
     with batching(FieldError({name: value}), memory) as batcher, pytest.raises(MachineFault, match="an invalid finish"):
         batcher.ask([ask("a")])
@@ -218,7 +218,7 @@ def test_an_account_that_cannot_be_is_a_fault_of_that_answer(name: str, value: o
 
 
 class Partly(Scripted):
-    """Some requests of a batch fail, each for itself."""
+    """A generator that fails single requests of a batch."""
 
     def __init__(self, failing: Callable[[str], MachineFault | None], **changes: object) -> None:
         super().__init__(upper, **changes)  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ class Partly(Scripted):
         return [self._failing(request.prompt.text) or answer for request, answer in zip(requests, answers, strict=True)]
 
 
-def test_one_bad_request_spoils_none_of_its_batch() -> None:
+def test_one_bad_request_does_not_affect_its_batch() -> None:
     generator, memory = Partly(lambda text: MachineFault("no bad") if text == "bad" else None, batch_size=64), Memory()
     with batching(generator, memory) as batcher:
         texts = [f"t{n}" for n in range(63)] + ["bad"]
@@ -246,7 +246,7 @@ def test_one_bad_request_spoils_none_of_its_batch() -> None:
         pytest.param(TooLong("too long"), ["bad"], id="requests that are too long"),
     ],
 )
-def test_what_says_nothing_against_a_generator(fault: MachineFault, texts: Sequence[str]) -> None:
+def test_single_faults_and_long_requests_do_not_stop_a_generator(fault: MachineFault, texts: Sequence[str]) -> None:
     with batching(Partly(lambda text: fault if "bad" in text else None)) as batcher:
         for number in range(2 * GIVE_UP):
             with pytest.raises(type(fault)):
@@ -254,7 +254,7 @@ def test_what_says_nothing_against_a_generator(fault: MachineFault, texts: Seque
         assert not batcher.lost
 
 
-def test_whoever_waits_for_a_lost_generator_is_told() -> None:
+def test_requests_that_wait_for_a_lost_generator_fail() -> None:
     generator = Scripted(upper, batch_size=1, faults=range(1, 99))
     with batching(generator) as batcher:
         futures = in_threads(batcher, asking(batcher, "abcdefghijklmnopqrst"))
@@ -265,7 +265,7 @@ def test_whoever_waits_for_a_lost_generator_is_told() -> None:
 
 
 @pytest.mark.slow
-def test_side_by_side_none_waits_for_the_slowest() -> None:
+def test_concurrent_requests_do_not_wait_for_the_slowest() -> None:
     go_on = threading.Event()
 
     def answer(request: Request) -> str:
@@ -282,7 +282,7 @@ def test_side_by_side_none_waits_for_the_slowest() -> None:
         assert all(future.exception() is None for future in futures)
 
 
-def test_side_by_side_as_many_as_it_wants_and_no_more() -> None:
+def test_as_many_requests_run_at_once_as_the_batch_size() -> None:
     together = threading.Barrier(4)
     lock, now, most = threading.Lock(), [0], [0]
 
@@ -290,7 +290,7 @@ def test_side_by_side_as_many_as_it_wants_and_no_more() -> None:
         with lock:
             now[0] += 1
             most[0] = max(most[0], now[0])
-        # Forty requests pass it in tens of four: a lane that idles while requests wait breaks it.
+        # Forty requests pass the barrier in ten groups of four. A lane that idles while requests wait breaks it.
         together.wait(10)
         with lock:
             now[0] -= 1
@@ -303,7 +303,7 @@ def test_side_by_side_as_many_as_it_wants_and_no_more() -> None:
     assert most == [4] and generator.batches == [1] * 40
 
 
-def test_side_by_side_it_is_lost_after_as_many_failures_as_batches_would_be() -> None:
+def test_a_concurrent_generator_is_lost_after_several_batches_of_failures() -> None:
     generator = SideBySide(upper, batch_size=4, faults=range(1, 99))
     with batching(generator) as batcher:
         for number in range(4 * GIVE_UP):
@@ -313,7 +313,7 @@ def test_side_by_side_it_is_lost_after_as_many_failures_as_batches_would_be() ->
         assert batcher.lost
 
 
-def test_side_by_side_closing_frees_everyone_and_keeps_what_comes() -> None:
+def test_closing_stops_waiting_requests_and_stores_late_answers() -> None:
     began, go_on = threading.Semaphore(0), threading.Event()
 
     def answer(request: Request) -> str:
@@ -338,7 +338,7 @@ def test_side_by_side_closing_frees_everyone_and_keeps_what_comes() -> None:
         batcher.ask([ask("later")])
 
 
-def test_nothing_starts_before_the_first_request() -> None:
+def test_no_thread_starts_before_the_first_request() -> None:
     before = set(threading.enumerate())
     with batching(SideBySide(upper, batch_size=64)) as batcher:
         assert not set(threading.enumerate()) - before
@@ -347,7 +347,7 @@ def test_nothing_starts_before_the_first_request() -> None:
 
 
 class Slow(Memory):
-    """A store that takes its time to keep answers, and counts what it is asked."""
+    """A store that waits before it writes answers, and counts lookups and writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -365,7 +365,7 @@ class Slow(Memory):
         super().add_generations(generations)
 
 
-def test_no_model_waits_for_the_disk_and_what_came_meanwhile_is_written_together() -> None:
+def test_models_do_not_wait_for_the_disk_and_answers_are_written_together() -> None:
     memory, asked = Slow(), threading.Semaphore(0)
 
     def answer(request: Request) -> str:
@@ -382,11 +382,11 @@ def test_no_model_waits_for_the_disk_and_what_came_meanwhile_is_written_together
         futures = in_threads(batcher, works)
         assert [future.result() for future in futures[1:]] == [f"T{n}" for n in range(20)]
     assert sum(memory.written) == 20 and len(memory.written) < 10
-    # Each is looked up before it is asked, and once more when it is stored.
+    # Each answer is looked up before its request and again when it is stored.
     assert sum(memory.looked_up) == 40 and len(memory.looked_up) < 20
 
 
-def test_nobody_has_an_answer_that_is_not_stored() -> None:
+def test_answers_that_cannot_be_stored_are_not_returned() -> None:
     class Full(Memory):
         def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
             raise MachineFault("no space left")
@@ -397,7 +397,7 @@ def test_nobody_has_an_answer_that_is_not_stored() -> None:
         assert batcher.lost
 
 
-def test_what_is_stored_is_not_held_up_by_a_lost_generator() -> None:
+def test_stored_answers_are_returned_after_the_generator_is_lost() -> None:
     memory = Memory()
     with batching(Scripted(upper), memory) as batcher:
         batcher.ask([ask("known")])

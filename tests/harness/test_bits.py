@@ -1,4 +1,4 @@
-"""Costs of references after prompts: measured once, ahead where another model than the one that writes does it."""
+"""Bits of references after prompts: each is measured once, and in advance if a separate model measures them."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ MADE = AnsweredSample(sample=SAMPLE, prompt=PROMPT, calls=(), completions=(), st
 
 
 class Coder(Scripted):
-    """A bit a character; the calls before `faults` fail."""
+    """Costs one bit per character. The first `faults` calls fail."""
 
     def __init__(self, faults: int = 0) -> None:
         super().__init__(lambda _: "", log_likelihoods=True)
@@ -46,7 +46,7 @@ def bits(store: Store, coder: Coder, aside: ThreadPoolExecutor | None) -> Bits:
 
 
 class Choosy(Coder):
-    """A coder that a text takes down, and that knows one language."""
+    """A coder that fails on one text and knows only one language."""
 
     def bits(self, prompts: Sequence[Prompt], texts: Sequence[str], language: Language) -> list[float]:
         costs = super().bits(prompts, texts, language)
@@ -60,7 +60,7 @@ class Choosy(Coder):
     fault = MachineFault("it answers oddly")
 
 
-def test_a_coder_that_measures_a_small_text_can_measure() -> None:
+def test_a_coder_can_measure_if_it_measures_a_small_text() -> None:
     can_measure = LikelihoodModel(name="c", coder=Choosy()).can_measure
     for languages, expected in (([JAVA, PYTHON], True), ([JAVA], False), ([], False)):
         assert can_measure(languages, Choosy.fault) is expected
@@ -71,7 +71,7 @@ def test_a_coder_that_measures_a_small_text_can_measure() -> None:
     assert len(lost.calls) == 1
 
 
-def test_what_was_measured_beside_a_fault_is_not_measured_again(store: Store) -> None:
+def test_bits_measured_beside_a_fault_are_not_measured_again(store: Store) -> None:
     other = make_sample(id="other", prefix="y = ")
     references = {SAMPLE.id: Reference(id=SAMPLE.id, target="total(1)"), "other": Reference(id="other", target="2")}
     coder, aside = Choosy(), ThreadPoolExecutor(1)
@@ -86,7 +86,7 @@ def test_what_was_measured_beside_a_fault_is_not_measured_again(store: Store) ->
     assert [cost.bits for cost in costs.of([answered])[0]] == [1.0] and len(coder.calls) == asked
 
 
-def test_a_model_that_measures_its_own_contexts_is_given_the_reference_once(store: Store) -> None:
+def test_a_model_that_measures_its_own_contexts_receives_the_reference_once(store: Store) -> None:
     coder = Coder()
     costs = bits(store, coder, None)
     assert costs.ahead(SAMPLE, PROMPT) == "total(1)" and coder.calls == []

@@ -1,4 +1,4 @@
-"""What stands in a strategy's version: its code, and the weights that its encoders have here."""
+"""A strategy's version: it depends on its code and on the installed weights of its encoders."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def mine(query: Query, repo: Repository, *, by: str = "trained") -> Context:
 
 
 class Trained(Hashed):
-    """An outside encoder that is trained further now and then."""
+    """A third-party encoder whose version changes with further training."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def version(spec: str) -> str:
 
 
 def model(folder: Path, weights: str) -> Path:
-    """Return a folder that looks like a model's as long as none of it is read."""
+    """Return a folder with the file names of a model. The files have no valid content."""
     folder.mkdir(exist_ok=True)
     for name, text in (("config.json", "{}"), ("tokenizer.json", "{}"), ("model.safetensors", weights)):
         (folder / name).write_text(text)
@@ -55,7 +55,7 @@ def model(folder: Path, weights: str) -> Path:
         "{file}@mine(by='first(of=trained)')",
     ],
 )
-def test_an_encoder_trained_further_is_another_version(
+def test_further_training_of_an_encoder_changes_the_strategy_version(
     trained: None, spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "mine.py"
@@ -92,9 +92,7 @@ def test_weights_in_a_folder_are_part_of_the_version(tmp_path: Path) -> None:
         f"'unixcoder(revision={'5' * 40})'",
     ],
 )
-def test_a_version_without_files_of_the_user_s_is_that_of_the_code(
-    encoder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_user_files_the_version_depends_only_on_code(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def unwanted(*_: object) -> None:
         raise AssertionError("no encoder is needed to know the version")
 

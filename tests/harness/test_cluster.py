@@ -1,4 +1,4 @@
-"""Runs over nodes, with a stand-in for Ray: which node gets what, and what is done when workers and nodes are lost."""
+"""Runs on several nodes, with a fake Ray: how work is distributed, and what happens if workers or nodes are lost."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from tests.helpers.sets import make_set
 
 
 class LostError(Exception):
-    """Stands for Ray's faults of lost workers."""
+    """A stand-in for Ray's errors about lost workers."""
 
 
 class RemoteFault(LostError, InputFault):
-    """A fault as Ray raises it here: of its own class as well, and told with the worker's traceback."""
+    """A fault as Ray raises it again: an instance of its own class whose text is the worker's traceback."""
 
     def __str__(self) -> str:
         return "\x1b[36mray::NodeWorker.do()\x1b[39m\n  File ..."
 
 
 class FakeRay:
-    """Nodes whose workers answer at once, or are lost, as `answer` says."""
+    """Nodes whose workers answer at once or are lost, as `answer` decides."""
 
     def __init__(self, *names: str) -> None:
         self.alive = dict.fromkeys(names, True)
@@ -104,7 +104,7 @@ class Ref:
 
 
 class Nodes:
-    """A cluster of stand-ins, and what was said."""
+    """A cluster of fake nodes, and the messages that it printed."""
 
     def __init__(self, tmp_path: Path, *names: str, functions: bool = False, sandbox: str | None = None) -> None:
         home = Home(tmp_path / "home")
@@ -135,7 +135,7 @@ def unit(repo: str, number: int = 0) -> WorkUnit:
 
 
 @pytest.mark.slow
-def test_every_sample_is_done_once_each_repository_on_one_node(two: Nodes) -> None:
+def test_every_sample_runs_once_and_each_repository_on_one_node(two: Nodes) -> None:
     assert two.samples_done() == two.ids
     assert {repo: {name for name, unit in two.ray.done if unit.repo == repo} for repo in ("shop0", "shop1")} in (
         {"shop0": {"a"}, "shop1": {"b"}},
@@ -146,7 +146,7 @@ def test_every_sample_is_done_once_each_repository_on_one_node(two: Nodes) -> No
     assert two.samples_done() == two.ids and two.ray.started == {"a": 1, "b": 1}
 
 
-def test_what_a_lost_worker_was_at_is_done_again_by_a_new_one(two: Nodes) -> None:
+def test_a_new_worker_repeats_the_work_of_a_lost_one(two: Nodes) -> None:
     lost: list[NodeUnit] = []
 
     def answer(name: str, unit: NodeUnit) -> Any:
@@ -160,7 +160,7 @@ def test_what_a_lost_worker_was_at_is_done_again_by_a_new_one(two: Nodes) -> Non
     assert two.ray.started["a"] > 1 and all("a worker on node a" in line for line in two.said)
 
 
-def test_samples_that_end_every_worker_are_given_up_and_named(two: Nodes) -> None:
+def test_samples_that_kill_every_worker_are_reported_as_faults(two: Nodes) -> None:
     two.ray.answer = lambda _, unit: LostError("killed") if unit.repo == "shop1" else [(unit.repo, b"")]
     outcomes = list(two.do())
     faults = [outcome for outcome in outcomes if outcome.fault is not None]
@@ -170,7 +170,7 @@ def test_samples_that_end_every_worker_are_given_up_and_named(two: Nodes) -> Non
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_workers_are_closed_before_they_are_killed_unless_they_are_at_work(two: Nodes, whole: bool) -> None:
+def test_idle_workers_are_closed_before_they_are_killed(two: Nodes, whole: bool) -> None:
     if whole:
         two.samples_done()
     else:
@@ -179,7 +179,7 @@ def test_workers_are_closed_before_they_are_killed_unless_they_are_at_work(two: 
     assert (sorted(two.ray.closed), sorted(two.ray.killed)) == (["a", "b"] if whole else [], ["a", "b"])
 
 
-def test_a_lost_node_leaves_its_part_to_the_others(two: Nodes) -> None:
+def test_other_nodes_run_the_samples_of_a_lost_node(two: Nodes) -> None:
     def answer(name: str, unit: NodeUnit) -> Any:
         if name == "a":
             two.ray.alive["a"] = False
@@ -191,20 +191,20 @@ def test_a_lost_node_leaves_its_part_to_the_others(two: Nodes) -> None:
     assert any(line.startswith("node a") or "on node a" in line for line in two.said)
 
 
-def test_a_node_that_cannot_do_it_says_why_and_gets_nothing(two: Nodes) -> None:
+def test_an_unsuitable_node_is_excluded_with_its_reason(two: Nodes) -> None:
     two.ray.report = lambda name: "it has no sandbox for tests" if name == "a" else ""
     assert two.samples_done() == two.ids
     assert {name for name, _ in two.ray.done} == {"b"}
     assert two.said == ["node a (aaaaaa) is excluded: it has no sandbox for tests"]
 
 
-def test_without_any_node_the_run_ends(two: Nodes) -> None:
+def test_a_run_without_a_usable_node_fails(two: Nodes) -> None:
     two.ray.report = lambda _: "it has ctxbench 0.0.1"
     with pytest.raises(MachineFault, match="no node of the cluster can run the samples"):
         two.samples_done()
 
 
-def test_a_fault_of_a_unit_is_that_of_its_samples_and_one_of_the_user_ends_the_run(two: Nodes) -> None:
+def test_machine_faults_fail_their_unit_and_input_faults_end_the_run(two: Nodes) -> None:
     two.ray.answer = lambda _, unit: MachineFault("the disk is full") if unit.repo == "shop0" else [(unit.repo, b"")]
     faults = {str(outcome.fault) for outcome in two.do() if outcome.fault is not None}
     assert faults == {"the disk is full"}
@@ -213,7 +213,7 @@ def test_a_fault_of_a_unit_is_that_of_its_samples_and_one_of_the_user_ends_the_r
         two.samples_done()
 
 
-def test_a_refusal_by_a_node_is_one_line(two: Nodes) -> None:
+def test_an_input_fault_from_a_node_is_raised_without_its_traceback(two: Nodes) -> None:
     fault = InputFault("has another version", where="node1", cure="install the same")
     two.ray.answer = lambda *_: RemoteFault(fault.what, where=fault.where, cure=fault.cure)
     with pytest.raises(InputFault) as caught:
@@ -230,14 +230,14 @@ def test_a_refusal_by_a_node_is_one_line(two: Nodes) -> None:
         (False, "docker", "cells on 2 Ray nodes"),
     ],
 )
-def test_where_tests_run_is_noted(tmp_path: Path, functions: bool, sandbox: str | None, isolation: str) -> None:
+def test_the_isolation_label_says_where_tests_run(
+    tmp_path: Path, functions: bool, sandbox: str | None, isolation: str
+) -> None:
     two = Nodes(tmp_path, "a", "b", functions=functions, sandbox=sandbox)
     assert two.cluster.isolation == isolation
 
 
-def test_a_model_whose_weights_are_loaded_by_whoever_asks_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_job_refuses_a_model_that_loads_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(tmp_path / "home")
     sample_set = make_set(home)
     model = Scripted(lambda _: "")
@@ -247,7 +247,7 @@ def test_a_model_whose_weights_are_loaded_by_whoever_asks_is_refused(
         NodeJob.of(home, sample_set, "scripted", RunOptions())
 
 
-def test_a_node_without_a_sandbox_says_so_where_tests_are_to_be_run(
+def test_a_node_without_a_sandbox_says_so_if_samples_need_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none(*_: Any) -> Any:
@@ -266,7 +266,7 @@ def test_a_node_without_a_sandbox_says_so_where_tests_are_to_be_run(
 
 
 class Fickle:
-    """Runs with a model that answers otherwise each time it is asked, on nodes that each command has anew, or here."""
+    """Runs with a model that never repeats an answer, on nodes that are new for each command, or locally."""
 
     def __init__(self, home: Home, server: Server, store: Store) -> None:
         self.home, self.store, self.set = home, store, make_set(home, repos=2, per_repo=2)
@@ -297,7 +297,7 @@ class Fickle:
 
 
 DRAFTS = "lc.repocoder", "lc.repocoder(q2_partial=drop)"
-"""They ask for the same drafts."""
+"""Two strategies that ask for the same drafts."""
 
 
 @pytest.fixture
@@ -309,16 +309,14 @@ def fickle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline_cells: None) 
 
 
 @pytest.mark.slow
-def test_nodes_go_on_with_the_stored_answers_for_their_samples(fickle: Fickle) -> None:
+def test_nodes_reuse_the_stored_answers_for_their_samples(fickle: Fickle) -> None:
     for strategy in DRAFTS:
         summary = fickle.on_nodes(strategy)
         assert (summary.new, summary.faults) == (4, ())
 
 
 @pytest.mark.slow
-def test_what_was_answered_in_two_ways_is_done_by_the_run_without_nodes(
-    fickle: Fickle, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_with_conflicting_answers_run_without_nodes(fickle: Fickle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "answers_for", lambda *_: ())
     assert fickle.on_nodes(DRAFTS[0]).new == 4
     refused = fickle.on_nodes(DRAFTS[1])

@@ -1,4 +1,4 @@
-"""Controls: the reference scores everything, nothing scores nothing, and a context that knows the answer is best."""
+"""Controls: the reference gets full scores, an empty answer gets none, and a context that knows the answer is best."""
 
 import statistics
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def test_gold_scores_everything_and_blank_nothing(bench: Bench) -> None:
+def test_gold_gets_full_scores_and_blank_gets_none(bench: Bench) -> None:
     asked = model(lambda _: "wrong")
     gold, blank = bench.run(asked, "gold", "blank")
     assert asked.batches == [] and bench.cells_run == 0, "neither the model nor a cell is asked"
@@ -66,7 +66,7 @@ def test_gold_passes_every_test_and_blank_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_answer_finds_the_better_context(bench: Bench) -> None:
+def test_a_context_chosen_with_the_answer_has_the_most_copyable_bits(bench: Bench) -> None:
     bench.run(model(), "oracle-context", "lc.repocoder", "lc.infile")
     mean = {
         t.run.strategy: statistics.fmean(v or 0 for v in t.metrics["copyable_bits"]) for t in run_tables(bench.store)
@@ -74,7 +74,7 @@ def test_the_answer_finds_the_better_context(bench: Bench) -> None:
     assert mean["oracle-context"] >= mean["lc.repocoder"] > mean["lc.infile"] == 0
 
 
-def test_windows_and_signatures_that_the_answer_needs() -> None:
+def test_the_oracle_context_shows_windows_and_signatures_that_the_answer_needs() -> None:
     texts = {
         "shop/checkout.py": "\n\ndef pay(user):\n    total = Rates(user).low()\n",
         "shop/tax.py": TAX,
@@ -92,7 +92,7 @@ def test_windows_and_signatures_that_the_answer_needs() -> None:
     assert "total = Rates" not in prompt.text, "the answer itself stays hidden"
 
 
-def test_a_signature_is_found_under_the_name_that_an_import_replaces() -> None:
+def test_the_signature_of_an_import_with_an_alias_is_found() -> None:
     texts = {"shop/checkout.py": "", "shop/tax.py": f"def floor(rate):\n    return rate\n{TAX}"}
     uses = (Use(name="least", module="shop.tax", kind="function"), Use(name="R", module="shop.tax", kind="class"))
     sample = make_sample(prefix="from shop.tax import floor as least\n\n\ntotal = ", uses=uses)
@@ -113,12 +113,12 @@ def test_a_signature_is_found_under_the_name_that_an_import_replaces() -> None:
         ("com.shop.Other", JAVA, []),
     ],
 )
-def test_where_a_name_is_defined(module: str, language: Language, found: list[str]) -> None:
+def test_the_defining_files_of_a_module_are_found(module: str, language: Language, found: list[str]) -> None:
     files = ("java/com/shop/Rules.java", "src/shop/__init__.py", "src/shop/tax.py", "src/shopping/tax2.py")
     assert language.defining_files(module, tuple(f for f in files if f.endswith(language.suffix))) == found
 
 
-def test_what_the_authors_retrieved_with_the_answer_is_shown_by_a_control_only(bench: Bench) -> None:
+def test_only_a_control_shows_contexts_retrieved_with_the_answer(bench: Bench) -> None:
     oracle = StoredContext(name="oracle_bm25", snippets=(StoredSnippet(path="a.py", text="x = 1"),), oracle=True)
     first = StoredContext(name="rg1_bm25", snippets=(StoredSnippet(path="b.py", text="y = 2"),))
     sample = make_sample(stored=(first, oracle))
@@ -131,7 +131,7 @@ def test_what_the_authors_retrieved_with_the_answer_is_shown_by_a_control_only(b
     assert stored_prompt(bare.query(), bare).flags == ("no_stored_context",)
 
 
-def test_names_are_taken_as_they_are() -> None:
+def test_names_of_controls_take_no_parameters() -> None:
     cells = InlineCells()
     assert [card_of(name, cells).kinds for name in CONTROLS] == [frozenset(Kind)] * 4
     assert card_of("lc.infile", cells).spec == "lc.infile"
@@ -142,7 +142,7 @@ def test_names_are_taken_as_they_are() -> None:
     ]  # fmt: skip
 
 
-def test_blocks_are_priced_once_and_read_back(bench: Bench) -> None:
+def test_blocks_are_measured_once_and_read_back(bench: Bench) -> None:
     [summary] = bench.run(model(), "lc.repocoder(iterations=1)")
     run = find_run(bench.store, summary.run[:6])
     made = [
@@ -159,7 +159,7 @@ def test_blocks_are_priced_once_and_read_back(bench: Bench) -> None:
 
 
 class OddCoder(test_runner.Coder):
-    """A coder that cannot price one sample, or nothing."""
+    """A coder that cannot measure texts containing `bad`; an empty `bad` means all texts."""
 
     def __init__(self, bad: str) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class OddCoder(test_runner.Coder):
 
 
 @pytest.mark.slow
-def test_a_sample_whose_blocks_cannot_be_priced_is_named_and_stops_no_other(bench: Bench) -> None:
+def test_a_sample_whose_blocks_cannot_be_measured_does_not_stop_others(bench: Bench) -> None:
     [summary] = bench.run(model(), "lc.repocoder(iterations=1)")
     run = find_run(bench.store, summary.run)
 
@@ -197,7 +197,7 @@ class Overflowing(InlineCells):
         return Prompt(blocks=(Block(kind=BlockKind.TEXT, text="too long"),), flags=(OVERFLOW,))
 
 
-def test_a_prompt_that_must_not_be_cut_asks_nobody(bench: Bench) -> None:
+def test_an_overlong_prompt_that_must_not_be_cut_is_not_sent(bench: Bench) -> None:
     asked = model()
     [summary] = bench.run(asked, cells=Overflowing())
     assert asked.batches == [] and (summary.model_failed, summary.missing) == (8, 0)

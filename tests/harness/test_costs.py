@@ -1,4 +1,4 @@
-"""What a run costs, from answers to the leaderboard: every call counts, unknown is unknown, cached is as asked."""
+"""Costs of a run, from answers to the leaderboard: every call counts, and cached answers keep their first cost."""
 
 import csv
 import dataclasses
@@ -34,7 +34,7 @@ RATES = '[[rate]]\nmatch = "scripted"\ninput = 2.0\ncached = 0.5\noutput = 8.0\n
 
 
 class Metered(Scripted):
-    """Says that ten tokens of every prompt were at hand, takes a second, and notes what it answered."""
+    """Reports ten cached tokens per prompt and one second per answer, and records its answers."""
 
     def __init__(self) -> None:
         super().__init__(right, version="1")
@@ -60,7 +60,7 @@ def test_every_call_of_every_sample_is_counted(tmp_path: Path) -> None:
     bench, model = priced(tmp_path), Metered()
     bench.run(model, "lc.repocoder(iterations=2)", choices=RunOptions(n=2, temperature=0.5))
     table = bench.table()
-    # A draft and two completions each.
+    # Each sample needs a draft and two completions.
     assert set(table.calls) == {3} and len(model.given) == 3 * 8
     for name, told in (("tokens_in", "tokens_in"), ("tokens_out", "tokens_out"), ("tokens_cached", "cached")):
         assert total(table, name) == sum(getattr(one, told) for one in model.given) > 0
@@ -73,7 +73,7 @@ def test_every_call_of_every_sample_is_counted(tmp_path: Path) -> None:
     )
 
 
-def test_an_answer_from_the_cache_costs_what_it_cost_when_it_was_asked(tmp_path: Path) -> None:
+def test_a_cached_answer_keeps_its_original_cost(tmp_path: Path) -> None:
     bench, first, second = priced(tmp_path), Metered(), Metered()
     bench.run(first)
     (bench.home.root / "prices.toml").write_text(RATES.replace("2.0", "200.0"))
@@ -86,7 +86,7 @@ def test_an_answer_from_the_cache_costs_what_it_cost_when_it_was_asked(tmp_path:
     assert total(limited, "tokens_cached") == 40.0
 
 
-def test_nobody_knows_what_a_local_model_costs_unless_its_machine_has_a_price(tmp_path: Path) -> None:
+def test_a_local_model_has_a_price_only_if_its_machine_has_one(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.run(Metered())
     assert set(bench.table().costs[PRICE]) == {None} and total(bench.table(), "tokens_in") > 0
@@ -94,7 +94,7 @@ def test_nobody_knows_what_a_local_model_costs_unless_its_machine_has_a_price(tm
     assert set(bench.table(prices=Prices((machine,))).costs[PRICE]) == {0.25}
 
 
-def test_a_wrong_file_of_rates_ends_a_run_before_it_begins(tmp_path: Path) -> None:
+def test_an_invalid_rate_file_stops_a_run_before_it_begins(tmp_path: Path) -> None:
     bench, model = priced(tmp_path, "[[rate]]\nmatch = 3\n"), Metered()
     with pytest.raises(InputFault, match="rate 1: match must be"):
         bench.run(model)
@@ -102,7 +102,7 @@ def test_a_wrong_file_of_rates_ends_a_run_before_it_begins(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_leaderboard_prices_anew(tmp_path: Path) -> None:
+def test_the_leaderboard_recomputes_prices_from_another_rate_file(tmp_path: Path) -> None:
     bench = priced(tmp_path)
     bench.run(Metered(), "lc.infile", "lc.repocoder(iterations=1)")
     dear = tmp_path / "dear.toml"
@@ -135,14 +135,14 @@ def costly(strategy: str, prices: Sequence[float | None], **run: object) -> RunT
     return dataclasses.replace(made, costs={**columns, PRICE: tuple(prices)})
 
 
-def test_rows_say_the_mean_of_the_samples_that_count() -> None:
+def test_costs_of_a_row_are_means_without_missing_samples() -> None:
     table = costly("a", [0.1, 0.3, 5.0, 0.2])
     status = (Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.SCORED)
     [row] = board([dataclasses.replace(table, status=status)]).rows
     assert row.costs[PRICE] == pytest.approx(0.2) and row.costs["tokens_in"] == 3.0
 
 
-def test_a_mean_of_some_prices_is_none() -> None:
+def test_a_row_with_an_unknown_price_has_no_mean_price() -> None:
     [row] = board([costly("a", [0.1, None, 0.1, 0.1])]).rows
     assert row.costs[PRICE] is None and row.costs["tokens_out"] == 3.0
 
@@ -157,13 +157,13 @@ def test_json_and_csv_have_all_costs_and_keep_small_prices() -> None:
     assert float(rows["a"][PRICE]) == 1.2e-07 and rows["old"][PRICE] == "" and set(COSTS) <= set(rows["a"])
 
 
-def test_the_table_shows_prices_where_there_are_any() -> None:
+def test_the_table_shows_prices_if_any_are_known() -> None:
     known, unknown = costly("a", [0.0123456] * 4), costly("b", [None] * 4)
     assert "US$" not in render.table(board([unknown]))
     shown = render.table(board([known, unknown]))
     assert "US$" in shown and "0.0123" in shown and "0.01234" not in shown
     assert "US\\$" in render.markdown(board([known]))
-    # A control asks nobody, which says nothing of what the others cost.
+    # A control asks no model. Its price of 0 does not make the other prices known.
     assert "US$" not in render.table(board([unknown, costly("c", [0.0] * 4, control=True, ranked=False)]))
 
 
@@ -182,12 +182,12 @@ def test_prices_have_three_digits_and_no_exponent(number: float | None, shown: s
     assert scales.dollars(number) == shown
 
 
-def test_levels_have_costs_of_their_own() -> None:
+def test_each_level_has_its_own_costs() -> None:
     table = dataclasses.replace(costly("a", [0.1, 0.2, 0.3, 0.4]), level=("x", "y", "x", "y"))
     assert at_level(table, "y").costs[PRICE] == (0.2, 0.4)
 
 
-def test_summaries_are_priced_apart(tmp_path: Path) -> None:
+def test_api_summaries_are_priced_separately(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(RATES)
     for rates, ends in ((load(tmp_path / "p.toml"), True), (None, False)):
         batcher = Batcher(Scripted(answer), "scripted", Memory(), rates)
@@ -200,7 +200,7 @@ def test_summaries_are_priced_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_construction_is_kept_with_the_attempt_that_made_it(tmp_path: Path) -> None:
+def test_index_construction_is_stored_with_the_attempt_that_built_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     strategies = ("lc.infile", "lc.repofuse(encoder=bm25)", "lc.repofuse(analogies=1, encoder=bm25)")
     bench.run(Metered(), *strategies)
@@ -216,7 +216,7 @@ def test_construction_is_kept_with_the_attempt_that_made_it(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_run_stops_at_the_limit_of_its_costs_and_goes_on_where_that_is_raised(tmp_path: Path) -> None:
+def test_a_run_stops_at_its_cost_limit_until_the_limit_is_raised(tmp_path: Path) -> None:
     bench, model = priced(tmp_path, RATES.replace("8.0", "80000.0")), OneByOne()
     [summary] = bench.run(model, choices=RunOptions(workers=1, max_cost=0.0001))
     assert summary.scored > 0 and summary.missing > 0 and summary.spent is not None and summary.spent >= 0.0001
@@ -227,18 +227,18 @@ def test_a_run_stops_at_the_limit_of_its_costs_and_goes_on_where_that_is_raised(
     assert not summary.missing and summary.spent is None and len(model.given) > asked
     assert summary.costs is not None and summary.costs.price == pytest.approx(total(bench.table(), PRICE))
     assert summary.costs.tokens_out == total(bench.table(), "tokens_out")
-    # All is stored: the same again costs nothing, and no limit is reached.
+    # All results are stored, so a third run costs nothing and reaches no limit.
     [summary] = bench.run(model, choices=RunOptions(max_cost=1e-9))
     assert not summary.missing and summary.spent is None
 
 
 class OneByOne(Metered):
-    """Answers one request at a time, so that few samples are under way."""
+    """Answers one request at a time, so that few samples are in progress."""
 
     capabilities = Capabilities(batch_size=1)
 
 
-def test_a_limit_without_a_rate_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+def test_a_cost_limit_without_a_known_rate_is_refused_before_any_request(tmp_path: Path) -> None:
     bench, model = Bench(tmp_path), Metered()
     with pytest.raises(
         InputFault, match=r"--max-cost: the price of scripted.* is unknown; add its rate to prices.toml"
@@ -248,9 +248,7 @@ def test_a_limit_without_a_rate_is_refused_before_anything_is_asked(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_what_a_run_may_cost_is_said_before_it_where_a_stored_one_tells(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_costs_of_a_run_are_estimated_from_its_last_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bench, model = priced(tmp_path), Metered()
     with caplog.at_level("INFO", logger="ctxbench.harness.run.runner"):
         bench.run(model, choices=RunOptions(limit=2))
@@ -274,13 +272,13 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_tokens_at_hand_are_cheaper_and_counted_once() -> None:
+def test_cached_tokens_are_cheaper_and_counted_once() -> None:
     one = rate("m", input=2.0, cached=0.5, output=8.0)
     assert one.price(tokens_in=1_000_000, tokens_out=0, cached=0, seconds=9) == 2.0
     assert one.price(tokens_in=1_000_000, tokens_out=500_000, cached=400_000, seconds=9) == pytest.approx(1.2 + 0.2 + 4)
 
 
-def test_a_machine_is_paid_by_the_hour_and_shared_by_what_it_answers_at_once() -> None:
+def test_an_hourly_price_is_shared_by_concurrent_answers() -> None:
     assert rate("m", per_hour=3.6).price(tokens_in=10, tokens_out=10, cached=0, seconds=50) == pytest.approx(0.05)
     shared = rate("m", per_hour=3.6, at_once=10)
     assert shared.price(tokens_in=10, tokens_out=10, cached=0, seconds=50) == pytest.approx(0.005)
@@ -300,7 +298,7 @@ def test_a_machine_is_paid_by_the_hour_and_shared_by_what_it_answers_at_once() -
         ("*imported*", "a label (imported, not a spec", True),
     ],
 )
-def test_patterns_are_of_models_and_of_specs(pattern: str, generator: str, fits: bool) -> None:
+def test_rate_patterns_match_models_and_specs(pattern: str, generator: str, fits: bool) -> None:
     assert rate("nothing", pattern).fits(generator) is fits
 
 
@@ -314,17 +312,17 @@ def test_patterns_are_of_models_and_of_specs(pattern: str, generator: str, fits:
         ("hf(model=gpt-x)", False),
     ],
 )
-def test_a_price_of_a_service_holds_for_that_service_only(generator: str, fits: bool) -> None:
+def test_a_price_applies_only_to_its_own_service(generator: str, fits: bool) -> None:
     assert rate("gpt-x", url="https://api.openai.com").fits(generator) is fits
 
 
-def test_another_tier_of_a_service_has_another_price() -> None:
+def test_a_price_does_not_apply_to_another_service_tier() -> None:
     spec = """openai(extra='{"service_tier": "flex"}', model=gpt-x)"""
     assert not rate("gpt-x", "gpt*").fits(spec) and rate("*service_tier*flex*gpt-x*").fits(spec)
     assert rate("gpt-x").fits("""openai(extra='{"reasoning_effort": "low"}', model=gpt-x)""")
 
 
-def test_of_several_rates_the_first_holds_and_of_none_nobody_knows() -> None:
+def test_the_first_matching_rate_applies() -> None:
     prices = Prices((rate("a*", input=1.0), rate("ab", input=2.0)))
     asked = {"tokens_in": 1_000_000, "tokens_out": 0, "cached": 0, "seconds": 0}
     assert prices.price("ab", **asked) == 1.0
@@ -332,7 +330,7 @@ def test_of_several_rates_the_first_holds_and_of_none_nobody_knows() -> None:
     assert prices.before([rate("b", input=3.0)]).price("b", **asked) == 3.0
 
 
-def test_what_is_built_in_is_dated_and_of_one_service() -> None:
+def test_built_in_rates_are_dated_and_cover_one_service() -> None:
     rates = builtin().rates
     assert rates
     for one in rates:
@@ -341,7 +339,7 @@ def test_what_is_built_in_is_dated_and_of_one_service() -> None:
     assert builtin().rate("incontext") is None and builtin().rate("hf(model=gpt-4o)") is None
 
 
-def test_a_homes_own_rates_come_first(tmp_path: Path) -> None:
+def test_rates_of_the_home_come_before_built_in_rates(tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert of_home(home) == builtin()
     text = '[[rate]]\nmatch = "gpt-4o"\ninput = 1\noutput = 2\nseen = 2026-11-21\n'
@@ -360,7 +358,7 @@ def test_a_homes_own_rates_come_first(tmp_path: Path) -> None:
     assert of_home(home).rate("openai(model=gpt-4o-mini)") == builtin().rate("openai(model=gpt-4o-mini)")
 
 
-def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_a_rate_file_are_reported_together(tmp_path: Path) -> None:
     text = 'top = 1\n[[rate]]\nmatch = []\nprice = 3\ninput = -1\ncached = nan\nseen = "2026-11-21"\n'
     text += '[[rate]]\nmatch = "m"\nseen = 2026-11-21T10:00:00\nat_once = 0\nurl = 3\ncached = true\n'
     with pytest.raises(InputFault) as caught:
@@ -390,7 +388,7 @@ def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
     ("text", "words"),
     [("rate = 3", "not a list of tables"), ("[rate", "is not valid TOML"), ("rate = [1]", "not a list of tables")],
 )
-def test_files_of_another_kind(tmp_path: Path, text: str, words: str) -> None:
+def test_files_without_rate_tables_are_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(InputFault, match=words):
         load(write(tmp_path / "p.toml", text))
     with pytest.raises(InputFault, match=r"nothing\.toml"):

@@ -1,4 +1,4 @@
-"""CrossCodeEval from its files to a score and back, over a small project of our own in both languages."""
+"""CrossCodeEval from its files to scores and back, with a small project in each of two languages."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ GOES_ON = "\n    return gone\n"
 
 
 def records(language: str) -> list[dict[str, Any]]:
-    """Return the plain records of a language's project; the file around an answer is as it stands there."""
+    """Return a language's records without retrieved text. The code around each answer is copied from its file."""
     files, path, targets = TASKS[language]
     text = files[path]
     made = []
@@ -86,7 +86,7 @@ def retrieved(record: dict[str, Any], language: str, chunk: str) -> dict[str, An
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
-    """Write the project and the benchmark's files over it; return the files."""
+    """Write the projects and the benchmark's files for them; return the paths of the benchmark's files."""
     written = []
     for language, (texts, _, _) in TASKS.items():
         write_tree(tmp_path / "repos" / f"owner-{language}-1234567", texts)
@@ -105,7 +105,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def answers(tmp_path: Path) -> str:
-    """Write a model that gives the first answer of a language, and goes on, where it is shown what was retrieved."""
+    """Write answers for a scripted model: a language's first target plus more code if retrieved text is shown."""
     known = []
     for language, (_, _, targets) in TASKS.items():
         mark = "#" if language == "python" else "//"
@@ -118,7 +118,7 @@ def answers(tmp_path: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("repos", [True, False], ids=["with repositories", "prompts alone"])
-def test_imported_run_scored_and_exported(tmp_path: Path, files: list[str], repos: bool) -> None:
+def test_an_imported_set_is_run_scored_and_exported(tmp_path: Path, files: list[str], repos: bool) -> None:
     home = Home(tmp_path / "home")
     given = ["--repos", str(tmp_path / "repos")] if repos else []
     imported = run_cli("samples", "import", *files, "--format", "crosscodeeval", "--name", "cceval", *given)

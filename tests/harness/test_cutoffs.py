@@ -1,4 +1,4 @@
-"""The days of samples and of training: runs and boards over samples after a day, before and after a cutoff."""
+"""Days of samples and training cutoffs: runs and boards after a day, and scores before and after a cutoff."""
 
 import json
 import re
@@ -41,14 +41,14 @@ def stated(day: str = CUTOFF, *match: str) -> Cutoffs:
 
 
 def group(days: tuple[str | None, ...], cutoffs: Cutoffs, **run: str) -> Group:
-    """Return a board of one run, whose samples have these days and the values 0, 1, 2, … of a hundred."""
+    """Return a board of one run. Its samples have these days and the scores 0, 0.01, 0.02, …"""
     values = [index / 100 for index in range(len(days))]
     table = make_table({"es": values}, [f"r{index % 2}" for index in range(len(days))], **run)
     [only] = board([replace(table, dated=days)], cutoffs=cutoffs).groups
     return only
 
 
-def test_a_homes_own_cutoffs_come_before_the_shipped_ones(tmp_path: Path) -> None:
+def test_cutoffs_of_the_home_come_before_the_shipped_ones(tmp_path: Path) -> None:
     home = Home(tmp_path)
     mini = "openai(model=gpt-4o-mini)"
     assert of_home(home) == builtin() and builtin().day(mini) == date(2023, 10, 1)
@@ -62,7 +62,7 @@ def test_a_homes_own_cutoffs_come_before_the_shipped_ones(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("label", ["hf(model=smollm2-135m)", "openai(model=org/own-model) [fim]", "scripted"])
-def test_the_advice_for_an_unknown_cutoff_can_be_typed(tmp_path: Path, label: str) -> None:
+def test_the_advice_for_an_unknown_cutoff_is_a_valid_entry(tmp_path: Path, label: str) -> None:
     [sentence] = [line for line in notes(group((OLD,), Cutoffs(), generator=label)) if "unknown" in line]
     lines = re.search(r"three lines: (\[\[cutoff\]\]), (match = .+) and (day = [\d-]+),", sentence)
     assert lines is not None and "\n" not in sentence
@@ -83,18 +83,18 @@ def test_the_advice_for_an_unknown_cutoff_can_be_typed(tmp_path: Path, label: st
         ("day = \n", ["is not valid TOML"]),
     ],
 )
-def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path, text: str, faults: list[str]) -> None:
+def test_all_faults_of_a_cutoff_file_are_reported_together(tmp_path: Path, text: str, faults: list[str]) -> None:
     (tmp_path / "cutoffs.toml").write_text(text)
     with pytest.raises(InputFault) as caught:
         of_home(Home(tmp_path))
     assert all(fault in str(caught.value) for fault in (*faults, "write each table as [[cutoff]] with match"))
 
 
-def test_scores_before_and_after_the_cutoff_are_of_their_own_samples() -> None:
+def test_scores_before_and_after_the_cutoff_use_their_own_samples() -> None:
     shown = group((OLD, NEW, SAME_DAY, None, NEW), stated())
     [row] = shown.rows
     assert row.before_cutoff is not None and row.after_cutoff is not None
-    # The values are 0 to 4; the day of the cutoff itself is before, and nothing is told of a sample without a day.
+    # The values are 0 to 4. The cutoff's own day counts as before. A sample without a day counts for neither part.
     assert (row.before_cutoff.n, row.before_cutoff.mean) == (2, pytest.approx(1.0))
     assert (row.after_cutoff.n, row.after_cutoff.mean) == (2, pytest.approx(2.5))
     assert row.n == 5 and row.metrics["es"].mean == pytest.approx(2.0)
@@ -108,7 +108,7 @@ def test_scores_before_and_after_the_cutoff_are_of_their_own_samples() -> None:
     assert (record["after_cutoff_n"], record["after_cutoff"]) == (1, 10.0)
 
 
-def test_the_whole_board_is_the_same_with_and_without_days() -> None:
+def test_metrics_of_a_board_are_the_same_with_and_without_days() -> None:
     with_days, without = (group(days, stated()) for days in ((OLD, NEW, NEW), (None, None, None)))
     assert with_days.rows[0].metrics == without.rows[0].metrics and without.ages is None
     assert not [line for line in notes(without) if "trained" in line]
@@ -123,7 +123,7 @@ def test_the_whole_board_is_the_same_with_and_without_days() -> None:
     ],
     ids=["older", "newer", "unknown"],
 )
-def test_without_both_parts_there_is_a_sentence_and_no_split(
+def test_a_board_without_both_parts_shows_a_sentence_and_no_split(
     days: tuple[str | None, ...], cutoffs: Cutoffs, sentence: str
 ) -> None:
     shown = group(days, cutoffs)
@@ -131,13 +131,13 @@ def test_without_both_parts_there_is_a_sentence_and_no_split(
     assert shown.rows[0].before_cutoff is None and shown.rows[0].after_cutoff is None
 
 
-def test_a_generator_that_has_read_nothing_has_no_cutoff() -> None:
+def test_a_generator_without_training_has_no_cutoff() -> None:
     shown = group((OLD, NEW), stated(CUTOFF, "*"), generator="incontext")
     assert shown.ages is None and not [line for line in notes(shown) if "trained" in line or "may have read" in line]
 
 
 @pytest.mark.slow
-def test_a_spec_states_the_cutoff_of_its_generator_and_is_no_other_run_for_it(tmp_path: Path) -> None:
+def test_a_cutoff_in_a_spec_does_not_change_the_run(tmp_path: Path) -> None:
     home = Home(tmp_path)
     (tmp_path / "cutoffs.toml").write_text('[[cutoff]]\nmatch = "scripted*"\nday = 2020-01-01\n')
     sample_set = make_set(home, per_repo=1)
@@ -164,7 +164,7 @@ def test_a_spec_states_the_cutoff_of_its_generator_and_is_no_other_run_for_it(tm
 
 
 @pytest.mark.parametrize("text", ["2024", "2024-13", "2024-6", "yesterday", "2024-02-30"])
-def test_a_cutoff_that_is_no_day_is_refused_before_anything_runs(text: str) -> None:
+def test_an_invalid_cutoff_is_refused_before_anything_runs(text: str) -> None:
     with pytest.raises(InputFault, match=r"cutoff=.* is invalid.* a month such as 2024-06"):
         base.canonical(f"incontext(cutoff={text})")
 
@@ -179,7 +179,7 @@ RUN = ("run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "in
 
 
 def dated_set(home: Home, days: Sequence[date | None]) -> SampleSet:
-    """Make a set whose samples have these days, the first ones first; None for those that nobody knows."""
+    """Build a set whose samples have these days, in order. None means that the day is unknown."""
     plain = make_set(home, repos=2, per_repo=2)
     assert len(plain.samples) == len(days)
     dated = [replace(sample, dated=day) for sample, day in zip(plain.samples, days, strict=True)]
@@ -211,7 +211,7 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
     assert result.code == 0 and "scored 1 " in result.out, result.err
     [row] = records(home)
     assert (row["samples"], row["n"]) == ("demo[after 2024-06-01]", 1)
-    # A run over the whole set is another run.
+    # A run over the whole set has another id.
     assert run_cli(*RUN, "--home", str(home.root)).code == 0
     assert {(row["samples"], row["n"]) for row in records(home)} == {("demo", 4), ("demo[after 2024-06-01]", 1)}
     with open_store(home.database) as store:
@@ -221,7 +221,7 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
         chosen = runs_over(store, part.digest, part.samples)
     assert runs.keys() == {None, DAYS[1]} and sets.keys() == {"demo", part.samples}
     assert (part.name, part.size) == ("demo", 1) and [run.id for run in chosen] == [runs[DAYS[1]].id]
-    # Its command, typed anew, makes the same run.
+    # Its command, typed again, repeats the same run.
     database = f"sqlite:///{home.root / 'again.db'}"
     command = shlex.split(runs[DAYS[1]].repeat_command(["--home", str(home.root)]))
     assert run_cli(*command[1:], "--db", database).code == 0
@@ -229,7 +229,7 @@ def test_a_run_takes_only_samples_after_the_day(home: Home) -> None:
         assert [work.id for work in run_works(store)] == [runs[DAYS[1]].id]
 
 
-def test_a_day_after_all_samples_is_a_fault_with_a_cure(home: Home) -> None:
+def test_a_day_after_all_samples_is_refused_with_advice(home: Home) -> None:
     result = run_cli(*RUN, "--after", "2024-06-02", "--home", str(home.root))
     assert result.code == 1 and "the newest is dated 2024-06-02" in result.err and "use an earlier day" in result.err
     assert run_cli(*RUN, "--after", "June", "--home", str(home.root)).code == 2
@@ -247,7 +247,7 @@ def test_a_board_shows_only_samples_after_the_day(home: Home) -> None:
     assert result.code == 1 and "the newest is dated 2024-06-02" in result.err
 
 
-def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None:
+def test_runs_and_boards_after_the_same_day_have_the_same_name() -> None:
     days = ("2024-01-01", "2024-06-02")
     whole = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"]), dated=days)
     part = replace(make_table({"es": [0.1, 0.2]}, ["a", "b"], samples="demo[after 2023-12-31]"), dated=days)
@@ -257,15 +257,15 @@ def test_what_a_run_left_out_and_what_a_board_leaves_out_have_one_name() -> None
         "demo[after 2024-06-01]",
         "demo[after 2023-12-31][:1][after 2024-06-01]",
     ]
-    # An earlier day leaves nothing more out.
+    # An earlier day excludes no further samples.
     assert dated_after(part, "2023-01-01").run.samples == "demo[after 2023-12-31]"
 
 
 @pytest.mark.slow
-def test_a_limit_is_of_what_is_left(home: Home) -> None:
+def test_a_limit_counts_only_samples_after_the_day(home: Home) -> None:
     run = (*RUN, "--after", "2024-05-31", "--home", str(home.root), "--limit")
     assert run_cli(*run, "1").code == 0 and run_cli(*run, "3").code == 0
-    # Three of two are all of them.
+    # Only two samples are left, so a limit of three selects both.
     assert {(row["samples"], row["n"]) for row in records(home)} == {
         ("demo[after 2024-05-31][:1]", 1),
         ("demo[after 2024-05-31]", 2),

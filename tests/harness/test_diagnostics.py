@@ -1,4 +1,4 @@
-"""Completions in their files, what is read of them, and what retrieved blocks have to do with the target."""
+"""Diagnostics: names in completions are checked in their files, and retrieved blocks are compared with the target."""
 
 import dataclasses
 from typing import Any
@@ -62,7 +62,7 @@ SHOP = snapshot(JAVA_LANGUAGE, **{"shop/Pay.java": JAVA, "shop/tax/Rules.java": 
 
 
 def cut(text: str, marker: str, *, path: str, language: Language = PYTHON_LANGUAGE, **changes: Any) -> Sample:
-    """Return the sample whose cursor stands where `marker` begins."""
+    """Return a sample whose cursor is at the beginning of `marker`."""
     prefix = text[: text.index(marker)]
     line = prefix.count("\n")
     column = len(prefix.rpartition("\n")[2])
@@ -86,24 +86,24 @@ def names(sample: Sample, text: str, *, target: str = "x", shots: Snapshot = PYT
         ("tax\nclass", "tax.wrong", {}),
     ],
 )
-def test_lines_of_python(marker: str, text: str, found: dict[str, bool]) -> None:
+def test_names_in_a_python_line_are_checked(marker: str, text: str, found: dict[str, bool]) -> None:
     assert names(cut(PAY, marker, path="shop/pay.py"), text) == found
 
 
-def test_masked_imports_are_not_known_of() -> None:
+def test_names_of_masked_imports_are_not_judged() -> None:
     marker = "tax.apply_tax(x)"
     sample = cut(PAY, marker, path="shop/pay.py", masked=((0, 1),))
     assert names(sample, "tax.wrong(RATE)") == {"RATE": True}
 
 
-def test_functions_of_python() -> None:
+def test_names_in_a_python_function_are_checked() -> None:
     line = PAY.count("\n", 0, PAY.index("        def go"))
     sample = cut(PAY, "            y =", path="shop/pay.py", kind=Kind.FUNCTION, span=(line, line + 3), name="go")
     text = "        def go(self, x):\n            import shop.tax\n            return tax.wrong(self.go, shop.tax.no)\n"
     assert names(sample, text) == {"shop.tax": True, "tax.wrong": False, "self.go": True, "shop.tax.no": False}
 
 
-def test_no_names_of_java_are_judged() -> None:
+def test_java_names_are_not_judged() -> None:
     sample = cut(JAVA, "Rules.round", path="shop/Pay.java", language=JAVA_LANGUAGE)
     assert names(sample, "Rules.floor(this.sum)", shots=SHOP) is None
 
@@ -117,13 +117,13 @@ def test_no_names_of_java_are_judged() -> None:
         make_sample(path="shop/pay.py", cursor=Cursor(line=99, column=0)),
     ],
 )
-def test_without_its_file_nothing_is_judged(sample: Sample) -> None:
+def test_names_are_not_judged_without_the_target_file(sample: Sample) -> None:
     assert names(sample, "tax.wrong") is None
     values = Diagnostics(lambda: {"demo": PYTHON}).of_completion(sample, "tax.wrong", "x")
     assert values == {HALLUCINATED: None, MADE_UP: None}
 
 
-def test_share_and_count() -> None:
+def test_unknown_names_are_reported_as_share_and_count() -> None:
     sample = cut(PAY, "tax.apply_tax(x)", path="shop/pay.py")
     measure = Diagnostics(lambda: {"demo": PYTHON}).of_completion
     assert measure(sample, "tax.wrong(tax.apply_tax, tax.RATE, tax.no)", "x") == {HALLUCINATED: 0.5, MADE_UP: 2.0}
@@ -132,7 +132,7 @@ def test_share_and_count() -> None:
 
 
 @pytest.mark.parametrize("shown", ["# def apply_tax(amount):\n", "# taxed(total)\n", "# nothing\n"])
-def test_an_api_is_recalled_by_the_name_that_an_import_replaces_too(shown: str) -> None:
+def test_api_recall_accepts_the_original_name_of_an_import_with_an_alias(shown: str) -> None:
     text = "from shop.tax import (\n    RATE,\n    apply_tax as taxed,\n)\nwith RATE as nothing:\n    total = "
     sample = cut(f"{text}taxed(1)\n", "taxed(1)", path="shop/pay.py")
     sample = dataclasses.replace(sample, uses=(Use(name="taxed", module="shop.tax", kind="function"),))
@@ -141,7 +141,7 @@ def test_an_api_is_recalled_by_the_name_that_an_import_replaces_too(shown: str) 
     assert Diagnostics(lambda: {"demo": shots}).of_prompt(sample, prompt, "taxed(1)")[RECALL] == ("tax" in shown)
 
 
-def test_a_block_dropped_from_behind_the_body_counts_with_the_lines_that_the_view_shows() -> None:
+def test_a_dropped_block_after_the_body_counts_lines_of_the_view() -> None:
     lines = ["def pay(x):", "    cart = load(x)", "    return cart", "def due(x):", "    return x"]
     text = "".join(f"{line}\n" for line in lines)
     sample = make_sample(
@@ -173,7 +173,7 @@ def test_a_block_dropped_from_behind_the_body_counts_with_the_lines_that_the_vie
         ("x) # (", "x) # ("),
     ],
 )
-def test_what_is_open_is_closed(code: str, whole: str) -> None:
+def test_open_brackets_and_blocks_are_closed(code: str, whole: str) -> None:
     assert closed(code) == whole
 
 
@@ -203,11 +203,13 @@ SIMILAR, API, TEXT = BlockKind.SIMILAR, BlockKind.API, BlockKind.TEXT
         ((use("rules", "module"), use("rules.round_up"), use("Cart", "class")), ((API, "# rules, round_up\n"),), 0.5),
     ],
 )
-def test_recall(uses: tuple[Use, ...], blocks: tuple[tuple[BlockKind, str], ...], share: float | None) -> None:
+def test_api_recall_is_the_share_of_used_names_in_retrieved_blocks(
+    uses: tuple[Use, ...], blocks: tuple[tuple[BlockKind, str], ...], share: float | None
+) -> None:
     assert api_recall(uses, prompt(*blocks), {}) == share
 
 
-def test_what_only_the_file_shows_is_not_recalled() -> None:
+def test_names_shown_only_by_the_target_file_are_not_recalled() -> None:
     shown = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="apply_tax"),))
     assert api_recall((use("apply_tax"),), shown, {}) == 0.0
 
@@ -225,17 +227,17 @@ def test_waste_is_measured_in_tokens() -> None:
     assert measured(prompt((API, useless))) == 1.0
 
 
-def test_names_that_the_file_has_are_no_use() -> None:
+def test_blocks_are_waste_if_the_target_file_has_their_names() -> None:
     assert measured(prompt((SIMILAR, "# total = 1\n"))) == 1.0
     assert measured(prompt((TEXT, "apply_tax rate"), (SIMILAR, "# apply_tax\n"))) is None, "nothing is left to name"
 
 
-def test_nothing_retrieved_wastes_nothing() -> None:
+def test_waste_is_undefined_without_retrieved_blocks_or_target_names() -> None:
     assert measured(prompt((TEXT, "# header\n"))) is None
     assert measured(prompt((SIMILAR, "# apply_tax\n")), target="1 + 'apply_tax'") is None
 
 
-def test_what_is_dropped_is_waste() -> None:
+def test_dropped_blocks_count_as_waste() -> None:
     def dropped(kind: BlockKind, *places: Place) -> Dropped:
         return Dropped(kind=kind, places=places, score=None, reason="budget")
 
@@ -252,9 +254,7 @@ def test_what_is_dropped_is_waste() -> None:
 
 @pytest.mark.parametrize("places", [(), (Place(path="a.py", start=0, end=2), Place(path="a.py", start=3, end=9))])
 @pytest.mark.parametrize("kind", [SIMILAR, API])
-def test_a_dropped_block_counts_with_all_its_text_wherever_it_stands(
-    kind: BlockKind, places: tuple[Place, ...]
-) -> None:
+def test_a_dropped_block_counts_with_its_whole_text_at_any_place(kind: BlockKind, places: tuple[Place, ...]) -> None:
     useful, useless = "# apply_tax(cart)\n", "# one\n# two\n# three = four\n"
     gone = Dropped.of(Block(kind=kind, text=useless, places=places))
     shown = prompt((kind, useful), dropped=(gone,))
@@ -380,7 +380,9 @@ def block(text: str, *places: tuple[str, int, int], kind: BlockKind = BlockKind.
         pytest.param([block("def add(x):", ("a.py", 3, 4), kind=BlockKind.INFILE)], {4096: 0}, 0, id="not retrieved"),
     ],
 )
-def test_what_is_found_in_ranked_blocks(blocks: list[Block], recall: dict[int, float], first: float) -> None:
+def test_definition_scores_follow_the_order_of_blocks(
+    blocks: list[Block], recall: dict[int, float], first: float
+) -> None:
     scores = definition_scores((ADD, SUB), Prompt(blocks=tuple(blocks)))
     assert {budget: scores[f"definition_recall@{budget}"] for budget in recall} == recall
     assert scores["definition_mrr"] == first

@@ -1,4 +1,4 @@
-"""Verdicts: none twice, none made up, none left over; and programs of strategies, each in a box of its own."""
+"""Verdicts on functions, each judged only once, and programs of strategies, each in its own box."""
 
 import threading
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def bench(home: Home, sample_set: SampleSet, store: Store) -> Bench:
     return Bench(home, sample_set, store)
 
 
-def test_a_verdict_is_kept_with_all_that_is_known(bench: Bench) -> None:
+def test_a_verdict_is_stored_with_its_image_sandbox_and_costs(bench: Bench) -> None:
     judge = FakeJudge(bench.set)
     with bench.open(judge, sandbox="bubblewrap") as executor:
         verdict = executor.verdict(bench.sample, bench.right)
@@ -81,7 +81,7 @@ def test_a_verdict_is_kept_with_all_that_is_known(bench: Bench) -> None:
     assert judge.closed == 1
 
 
-def test_nothing_is_judged_twice(bench: Bench) -> None:
+def test_a_stored_verdict_is_not_judged_again(bench: Bench) -> None:
     judge = FakeJudge(bench.set)
     for _ in range(2):
         with bench.open(judge) as executor:
@@ -90,7 +90,7 @@ def test_nothing_is_judged_twice(bench: Bench) -> None:
     assert len(judge.asked) == 1 and judge.images == {"kit0": 2}
 
 
-def test_what_decides_a_verdict_is_in_its_key(bench: Bench) -> None:
+def test_a_verdict_key_covers_everything_that_decides_the_verdict(bench: Bench) -> None:
     sample, other = bench.set.samples[:2]
     digest = sample_digest(bench.set, sample)
     keys = {
@@ -111,14 +111,14 @@ def _changed(sample_set: SampleSet, field: str) -> SampleSet:
     return SampleSet(sample_set.name, sample_set.digest, sample_set.samples, sample_set.references, manifest)
 
 
-def test_equal_work_at_the_same_moment_runs_once(bench: Bench) -> None:
+def test_equal_concurrent_requests_are_judged_once(bench: Bench) -> None:
     judge = FakeJudge(bench.set, delay=0.2)
     with bench.open(judge, width=4) as executor, ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: executor.verdict(bench.sample, bench.right), range(8)))
     assert len(judge.asked) == 1 and len(set(found)) == 1 and len(found) == 8
 
 
-def test_no_more_than_width_at_once(bench: Bench) -> None:
+def test_at_most_width_completions_are_judged_at_once(bench: Bench) -> None:
     judge = FakeJudge(bench.set, delay=0.02)
     with bench.open(judge, width=3) as executor:
         begun = [executor.submit(bench.sample, f"{bench.right}\n# {n}") for n in range(20)]
@@ -126,7 +126,7 @@ def test_no_more_than_width_at_once(bench: Bench) -> None:
     assert judge.most == 3 and len(judge.asked) == 20 and judge.images == {"kit0": 1}
 
 
-def test_two_processes_keep_one_verdict(bench: Bench) -> None:
+def test_two_processes_store_one_verdict(bench: Bench) -> None:
     judges = [FakeJudge(bench.set, delay=0.1, answer=lambda *_, n=n: _judged(reason=str(n))) for n in range(2)]
 
     def work(judge: FakeJudge) -> StoredVerdict:
@@ -147,7 +147,7 @@ def _judged(verdict: Verdict = Verdict.FAILED, **changes: Any) -> Judgement:
 
 
 @pytest.mark.parametrize("lost", [None, SandboxLost("its box went away", where="box 7"), MachineFault("no box")])
-def test_broken_is_a_fault_and_done_again(bench: Bench, lost: Exception | None) -> None:
+def test_a_broken_verdict_is_a_fault_and_is_judged_again(bench: Bench, lost: Exception | None) -> None:
     def answer(*_: object) -> Judgement:
         if lost is not None:
             raise lost
@@ -162,7 +162,7 @@ def test_broken_is_a_fault_and_done_again(bench: Bench, lost: Exception | None) 
         assert executor.verdict(bench.sample, bench.right).verdict == "PASSED"
 
 
-def test_a_repository_that_breaks_again_and_again_is_given_up_and_others_go_on(bench: Bench) -> None:
+def test_a_repository_that_breaks_repeatedly_is_given_up_and_others_continue(bench: Bench) -> None:
     def answer(sample: Sample, text: str) -> Judgement:
         return _judged(Verdict.BROKEN if sample.repo == "kit0" else Verdict.PASSED)
 
@@ -175,7 +175,7 @@ def test_a_repository_that_breaks_again_and_again_is_given_up_and_others_go_on(b
     assert f"ended without a verdict {GIVE_UP} times in a row" in str(faults[-1].exception())
 
 
-def test_a_single_loss_now_and_then_gives_nothing_up(bench: Bench) -> None:
+def test_occasional_broken_verdicts_do_not_give_up_a_repository(bench: Bench) -> None:
     judge = FakeJudge(bench.set, answer=lambda _, text: _judged(Verdict.PASSED if int(text) % 3 else Verdict.BROKEN))
     with bench.open(judge, width=1) as executor:
         begun = [executor.submit(bench.sample, str(n)) for n in range(12)]
@@ -183,7 +183,7 @@ def test_a_single_loss_now_and_then_gives_nothing_up(bench: Bench) -> None:
     assert len(judge.asked) == 12
 
 
-def test_an_image_that_cannot_be_made_is_tried_once(bench: Bench) -> None:
+def test_an_image_that_cannot_be_built_is_tried_once(bench: Bench) -> None:
     def image(sample: Sample) -> str:
         if sample.repo == "kit0":
             raise SandboxUnavailable("no wheel fits", where="numpy", cure="choose another version")
@@ -198,7 +198,7 @@ def test_an_image_that_cannot_be_made_is_tried_once(bench: Bench) -> None:
     assert judge.images == {"kit0": 1, "kit1": 1}
 
 
-def test_a_bug_of_the_judge_is_no_machine_fault(bench: Bench) -> None:
+def test_a_bug_in_the_judge_is_not_reported_as_a_machine_fault(bench: Bench) -> None:
     def answer(*_: object) -> Judgement:
         raise ZeroDivisionError
 
@@ -206,7 +206,7 @@ def test_a_bug_of_the_judge_is_no_machine_fault(bench: Bench) -> None:
         executor.verdict(bench.sample, "x")
 
 
-def test_long_output_is_cut_in_its_middle(bench: Bench) -> None:
+def test_long_output_is_cut_in_the_middle(bench: Bench) -> None:
     output = f"first {'x' * 100_000} last"
     with bench.open(FakeJudge(bench.set, answer=lambda *_: _judged(output=output, reason="two\nlines"))) as executor:
         verdict = executor.verdict(bench.sample, "x")
@@ -215,7 +215,7 @@ def test_long_output_is_cut_in_its_middle(bench: Bench) -> None:
     assert len(verdict.output) < OUTPUT_KEPT + 100
 
 
-def test_odd_characters_are_judged_as_they_are_kept(bench: Bench) -> None:
+def test_invalid_characters_are_replaced_before_judging(bench: Bench) -> None:
     judge = FakeJudge(bench.set, answer=lambda *_: _judged(output="\0\ud800", reason="\ud800"))
     with bench.open(judge) as executor:
         first = executor.verdict(bench.sample, "a\ud800\0")
@@ -223,8 +223,8 @@ def test_odd_characters_are_judged_as_they_are_kept(bench: Bench) -> None:
     assert judge.asked == [(bench.sample.id, "a?\ufffd")]
 
 
-def test_leaving_frees_those_who_wait(bench: Bench) -> None:
-    """As an interrupt does: what runs ends with its box, what waits is dropped, and no thread stays."""
+def test_an_interrupt_releases_waiting_threads(bench: Bench) -> None:
+    """An interrupt ends running tests with their box, drops waiting ones and leaves no thread."""
     threads = threading.active_count()
     judge = FakeJudge(bench.set, delay=60)
     caught: list[BaseException] = []
@@ -261,7 +261,7 @@ def run(
     return done, sandbox.jobs[0]
 
 
-def test_a_program_is_a_file_that_an_isolated_interpreter_runs() -> None:
+def test_a_program_runs_as_a_file_in_an_isolated_interpreter() -> None:
     done, job = run(EXITED)
     assert done == Execution(finished=True, output="4")
     assert job.action == Command(argv=("python3", "-I", "program.py")) and job.seconds == 10.0
@@ -279,16 +279,16 @@ def test_a_program_is_a_file_that_an_isolated_interpreter_runs() -> None:
         (Outcome(ended=Ended.WRECKED), "killed: the program broke the sandbox"),
     ],
 )
-def test_what_did_not_end_well_did_not_finish(outcome: Outcome, said: str) -> None:
+def test_a_program_that_fails_is_reported_as_unfinished(outcome: Outcome, said: str) -> None:
     assert run(outcome)[0] == Execution(finished=False, output=said)
 
 
 @pytest.mark.parametrize(("asked", "given"), [(2.5, 2.5), (3600.0, SECONDS), (float("nan"), SECONDS), (-1.0, SECONDS)])
-def test_no_program_runs_longer_than_a_minute(asked: float, given: float) -> None:
+def test_a_program_runs_for_at_most_a_minute(asked: float, given: float) -> None:
     assert run(EXITED, seconds=asked)[1].seconds == given
 
 
-def test_a_lost_box_is_the_machines_fault() -> None:
+def test_a_lost_box_is_a_machine_fault() -> None:
     def lost(_: Job) -> Outcome:
         raise SandboxLost("the box is gone", cure="run it again")
 
@@ -303,7 +303,7 @@ def test_a_huge_program_is_not_sent() -> None:
     assert not done.finished and "over the limit" in done.output and not sandbox.jobs
 
 
-def test_a_missing_back_end_is_told_when_it_is_opened() -> None:
+def test_a_missing_back_end_is_reported_when_tools_are_opened() -> None:
     def missing(*_: object) -> FakeSandbox:
         raise SandboxUnavailable("no sandbox here", cure="install bubblewrap")
 
@@ -316,7 +316,7 @@ def test_a_missing_back_end_is_told_when_it_is_opened() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BACK_ENDS)
-def test_programs_run_in_real_boxes_that_know_nothing_of_each_other(name: str) -> None:
+def test_programs_run_in_separate_real_boxes(name: str) -> None:
     back_end = sandboxes.real(name)
     with open_tools(1, home=Home(Path("/nowhere")), sandbox=name, opens=lambda *_: back_end) as execute:
         assert execute("print(2 + 2)") == Execution(finished=True, output="4")

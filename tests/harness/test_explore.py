@@ -1,4 +1,4 @@
-"""Runs of the agent by a served model, with tools and as text: steps are stored, and what was looked at."""
+"""Runs of the agent with a served model, through tool calls and as text: its steps and file reads are stored."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def server() -> Iterator[Server]:
 
 
 def explored(home: Home, server: Server, how: str = "") -> list[tuple[Any, ...]]:
-    """Run the agent; return the rows of what it looked at."""
+    """Run the agent; return the stored rows about the files that it read."""
     make_set(home, repos=1, per_repo=2, uses=USES)
     spec = f"openai(model=tiny, url='{server.url}', endpoint=chat{how})"
     result = run_cli(
@@ -62,9 +62,9 @@ def explored(home: Home, server: Server, how: str = "") -> list[tuple[Any, ...]]
 
 
 @pytest.mark.parametrize("how", ["", ", tools=on"])
-def test_every_step_is_stored_with_what_was_looked_at(tmp_path: Path, server: Server, how: str) -> None:
+def test_every_step_is_stored_with_the_files_that_it_read(tmp_path: Path, server: Server, how: str) -> None:
     home = Home(tmp_path / "home")
-    # It read one file that is of no use, found the other, and showed that alone.
+    # The agent read an irrelevant file, found the other one and showed only that.
     assert explored(home, server, how) == [(2, 1, 2, 1.0)] * 2
     assert any("tools" in body for body in server.calls) == bool(how)
     with open_store(home.database) as store:
@@ -78,7 +78,7 @@ def test_every_step_is_stored_with_what_was_looked_at(tmp_path: Path, server: Se
     )
 
 
-def test_the_board_has_what_was_explored(tmp_path: Path, server: Server, inline_cells: None) -> None:
+def test_the_board_shows_how_many_files_the_agent_read(tmp_path: Path, server: Server, inline_cells: None) -> None:
     home = Home(tmp_path / "home")
     explored(home, server)
     board = run_cli("leaderboard", "--samples", "demo", "--format", "json", "--home", str(home.root))

@@ -1,4 +1,4 @@
-"""Whole runs in the formats of other tools, and `ResultFrame`: what notebooks and files are given."""
+"""Whole runs in other tools' formats, and `ResultFrame`, the table for notebooks and files."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ BOUND = {"anyOf": [NUMBER, {"enum": ["Infinity", "-Infinity"]}]}
 
 
 def fields(*required: str, **known: Any) -> dict[str, Any]:
-    """Return the schema of an object; what a field has is a schema, or the values that it may have."""
+    """Return the schema of an object. Each field has a schema or a list of its allowed values."""
     properties = {name: {"enum": value} if isinstance(value, list) else value for name, value in known.items()}
     return {"type": "object", "required": list(required), "properties": properties}
 
@@ -67,7 +67,7 @@ RECORD = {
         evaluation_results={"type": "array", "minItems": 1, "items": RESULT},
     ),
 }
-"""What we write of Every Eval Ever's schema 0.3.0, in our words; the whole schema has accepted an export."""
+"""The part of Every Eval Ever's schema 0.3.0 that ctxbench writes. The complete schema has accepted an export."""
 
 
 def command(home: Home, *arguments: str) -> Result:
@@ -76,7 +76,7 @@ def command(home: Home, *arguments: str) -> Result:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Return a home with one run; a text of it would be markup, and a name has a blank."""
+    """Return a home with one run. Its answers look like markup, and a name contains a blank."""
     home = Home(tmp_path_factory.mktemp("exports") / "home")
     uses = (Use(name="apply_tax", module="shop.tax", kind="function"),)
     make_set(home, name="demo", repos=2, per_repo=3, uses=uses)
@@ -97,7 +97,7 @@ def exported(home: Home, name: str, out: Path) -> Path:
     return out
 
 
-def test_every_eval_ever(home: Home, tmp_path: Path) -> None:
+def test_an_every_eval_ever_export_is_valid(home: Home, tmp_path: Path) -> None:
     record = json.loads(exported(home, "every-eval-ever", tmp_path / "a.json").read_text())
     jsonschema.validate(record, RECORD)
     results = {result["metric_config"]["metric_name"]: result for result in record["evaluation_results"]}
@@ -108,7 +108,7 @@ def test_every_eval_ever(home: Home, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_epochs_of_an_inspect_log_share_out_the_calls_of_a_sample(home: Home, tmp_path: Path) -> None:
+def test_epochs_of_an_inspect_log_divide_the_calls_of_a_sample(home: Home, tmp_path: Path) -> None:
     home = Home(shutil.copytree(home.root, tmp_path / "home"))
     options = ("--strategy", "lc.repocoder(iterations=2)", "--generator", "scripted(text='x')", "--n", "3")
     ran = command(home, "run", "--samples", "demo", "--limit", "1", *options)
@@ -124,7 +124,7 @@ def test_the_epochs_of_an_inspect_log_share_out_the_calls_of_a_sample(home: Home
     assert tokens[0] > tokens[1] == tokens[2]
 
 
-def test_what_cannot_be_exported_is_said(home: Home, tmp_path: Path) -> None:
+def test_an_impossible_export_is_refused_with_advice(home: Home, tmp_path: Path) -> None:
     alone = command(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "none").out.split()[0]
     ended = command(home, "results", "export", alone, "--out", str(tmp_path / "x"), "--format", "ctxbench")
     assert_fault(ended, "has no completions, because no model was asked", "choose --format inspect or every-eval-ever")
@@ -137,8 +137,8 @@ def test_what_cannot_be_exported_is_said(home: Home, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.network
 @pytest.mark.slow
-def test_inspect_reads_its_log(home: Home, tmp_path: Path) -> None:
-    """In an environment of its own: the library and what it needs take 300 MB."""
+def test_inspect_reads_an_exported_log(home: Home, tmp_path: Path) -> None:
+    """Inspect runs in a separate environment, because the library and its dependencies take 300 MB."""
     log = exported(home, "inspect", tmp_path / "log.json")
     python = tmp_path / "venv" / "bin" / "python"
     install = ["pip", "--python", python, "install", "-q", "--no-compile", "inspect_ai==0.3.285"]
@@ -164,7 +164,7 @@ RECORDS: list[dict[str, Any]] = [
 FRAME = ResultFrame.of_records(RECORDS)
 
 
-def test_records_become_columns_and_lack_nothing() -> None:
+def test_records_become_columns_with_none_for_missing_values() -> None:
     assert FRAME == {
         "sample": ("a", 'b, "c"'),
         "es": (0.5, None),
@@ -191,13 +191,13 @@ def test_records_become_columns_and_lack_nothing() -> None:
         ((datetime(2024, 6, 1, tzinfo=UTC), None), "datetime64[us, UTC]", [datetime(2024, 6, 1, tzinfo=UTC), None]),
     ],
 )
-def test_of_a_column_with_gaps_pandas_keeps_the_kind(values: tuple[Any, ...], dtype: str, expected: list[Any]) -> None:
+def test_pandas_keeps_the_type_of_a_column_with_gaps(values: tuple[Any, ...], dtype: str, expected: list[Any]) -> None:
     column = ResultFrame({"a": values}).to_user()["a"]
     assert column.dtype == dtype
     assert [None if value is pd.NA or value != value else value for value in column] == expected
 
 
-def test_without_pandas_it_is_an_arrow_table_and_without_pyarrow_it_is_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_becomes_an_arrow_table_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = ResultFrame(FRAME, {"headline": "b leads"})
     assert frame.to_user().attrs == {"headline": "b leads"} and list(frame.to_user()) == list(FRAME)
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -208,7 +208,7 @@ def test_without_pandas_it_is_an_arrow_table_and_without_pyarrow_it_is_itself(mo
     assert frame.to_user() is frame
 
 
-def test_it_is_written_as_csv_json_lines_and_parquet(tmp_path: Path) -> None:
+def test_a_frame_is_written_as_csv_json_lines_and_parquet(tmp_path: Path) -> None:
     assert FRAME.to_csv() == 'sample,es,calls,mark\na,0.5,1,\n"b, ""c""",,2,broken\n'
     assert [json.loads(line) for line in FRAME.to_jsonl().splitlines()] == list(FRAME.records())
     FRAME.write_parquet(tmp_path / "scores.parquet")
@@ -218,7 +218,7 @@ def test_it_is_written_as_csv_json_lines_and_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1", "\ufeff=1", "\u200b=1", "\0=1"]
 )
-def test_no_text_of_a_csv_file_is_a_formula(text: str) -> None:
+def test_text_that_looks_like_a_formula_is_quoted_in_csv(text: str) -> None:
     frame = ResultFrame.of_records([{text: text, "value": -0.5}])
     head, row = csv.reader(io.StringIO(frame.to_csv(), newline=""))
     cell = "'" + text.replace("\r", " ")

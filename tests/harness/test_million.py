@@ -1,4 +1,4 @@
-"""Reading stays proportional to what is shown: statements and rows are counted on 100,000 scores, no time is taken."""
+"""Reads are proportional to what is shown. The tests count statements and rows on 100,000 scores, not seconds."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,12 +23,12 @@ GROUP = replace(SHAPES["group"], samples=400)
 class Read:
     statements: list[tuple[str, Any]] = field(default_factory=list)
     rows: int = 0
-    """Of questions that can have many."""
+    """Rows of queries that can return many rows."""
 
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Read]:
-    """Note the questions of any engine, and count rows."""
+    """Record the statements of every database engine, and count the rows."""
     read = Read()
     real = database.fetched
 
@@ -65,25 +65,25 @@ def made(folder: Path, name: str, shape: DatabaseShape) -> Store:
 
 
 @pytest.mark.slow
-def test_one_group_of_many_reads_its_own_runs_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_showing_one_group_of_many_reads_only_its_own_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert SETS.scores == GROUP.scores == 100_000
     with made(folder, "sets", SETS) as store, counted(monkeypatch) as read:
         wanted = RunFilter(samples="set1", language="python", generator="model0")
         found = run_tables(store, samples="set1", selection=wanted)
     assert [(one.run.samples, one.run.generator) for one in found] == [("set1", "model0")] * SETS.strategies
-    # The set's samples once; of each run its plan, its calls and the scores of the profile that is shown.
+    # The set's samples are read once; each run adds its plan, its calls and the scores of the shown profile.
     shown = sum(map(len, GROUP.metrics.values()))
     assert read.rows == SETS.samples + SETS.strategies * SETS.samples * (2 + shown)
     assert len(read.statements) <= 3 * SETS.strategies + 19
 
 
 @pytest.mark.slow
-def test_a_group_of_all_scores_reads_each_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_of_all_scores_reads_each_score_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with made(folder, "group", GROUP) as store, counted(monkeypatch) as read:
         found = run_tables(store)
     assert read.rows == GROUP.samples + GROUP.runs * GROUP.samples * 2 + GROUP.scores
     assert len(read.statements) <= 3 * GROUP.runs + 19
-    # Names are held once for all runs, not once a run.
+    # All runs share one tuple of sample names.
     assert len({id(one.sample) for one in found}) == 1
     group = board(found).groups[0]
     assert len(group.rows) == GROUP.strategies and group.family.pairs == GROUP.strategies - 1

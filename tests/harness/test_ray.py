@@ -1,4 +1,4 @@
-"""Runs on two Ray nodes of this machine: as a local run, whatever is killed meanwhile."""
+"""Runs on two Ray nodes of this machine: results equal those of a local run, even after kills."""
 
 import io
 import json
@@ -27,7 +27,7 @@ from tests.helpers.sets import make_set
 
 pytestmark = [
     pytest.mark.slow,
-    # Ray's own addresses are the machine's, and its threads outlive its end.
+    # Ray uses the machine's own addresses, and its threads outlive its shutdown.
     pytest.mark.network,
     pytest.mark.filterwarnings("ignore"),
 ]
@@ -36,7 +36,7 @@ PATIENCE = 300.0
 
 
 class TwoNodes:
-    """Two raylets with a core each, a home, and a server that both ask."""
+    """Two raylets with one core each, a home, and a server that both ask."""
 
     def __init__(
         self, cluster: Any, home: Home, server: Server, samples: str = "demo", more: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class TwoNodes:
         )
 
     def stored(self, db: str) -> int:
-        """Return how many samples have results."""
+        """Return the number of samples that have results."""
         if not (self.home.root / f"{db}.db").exists():
             return 0
         with open_store(f"sqlite:///{self.home.root / db}.db") as store:
@@ -74,7 +74,7 @@ class TwoNodes:
         )
 
     def workers(self) -> list[int]:
-        """Return the processes of this cluster's workers, and of no other one."""
+        """Return the process ids of this cluster's workers only."""
         raylets = [
             process.process.pid
             for node in self.cluster.list_all_nodes()
@@ -99,7 +99,7 @@ def _command(pid: int) -> str:
 
 
 def wait_for(condition: Callable[[], Any], process: subprocess.Popen[str]) -> bool:
-    """Wait until something holds; return False if the process ended before."""
+    """Wait until the condition is true; return False if the process ends first."""
     until = time.monotonic() + PATIENCE
     while not condition():
         if process.poll() is not None:
@@ -116,7 +116,7 @@ def cluster() -> Iterator[Any]:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         from ray.cluster_utils import Cluster
 
-        # The head has no core: nothing runs there, so that each of the other two may be lost.
+        # The head has no core. Work runs only on the other two nodes, and either of them may be lost.
         head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 100 << 20}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         yield cluster
@@ -137,9 +137,9 @@ def two(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def _answer(prompt: Any, _: Any) -> str:
-    """Answer as a model that takes its time, so that a run is not over before it is interrupted.
+    """Answer slowly, so that a run is still in progress when it is interrupted.
 
-    Python takes the character in quotes for the end of a line, JSON does not.
+    Python treats the quoted character as the end of a line, but JSON does not.
     """
     time.sleep(0.2)
     return f"apply_tax(cart_{len(str(prompt)) % 7}, '\u2028')"
@@ -151,7 +151,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 @pytest.mark.long
-def test_workers_killed_at_random_moments_lose_nothing_and_store_nothing_twice(two: TwoNodes) -> None:
+def test_killing_workers_at_random_loses_and_duplicates_no_results(two: TwoNodes) -> None:
     assert run_cli(*two.options("local")).code == 0
     draw, kills, code = random.Random(1), 0, 1
     while code:
@@ -164,14 +164,14 @@ def test_workers_killed_at_random_moments_lose_nothing_and_store_nothing_twice(t
                 os.kill(draw.choice(pids), signal.SIGKILL)
                 kills += 1
         code, said = finish(process)
-        # A unit that lost its worker too often is left to the next call, as any fault of a machine.
+        # A unit that lost its worker too often is left to the next command, like any machine fault.
         assert code in (0, 1) and "Traceback" not in said, said
     assert kills >= 3 and said.count(f"scored {SAMPLES}  model-failed 0  missing 0") == 2, said
     assert two.scores("ray") == two.scores("local")
 
 
 @pytest.mark.long
-def test_a_lost_node_leaves_its_part_and_an_interrupted_run_goes_on(two: TwoNodes) -> None:
+def test_a_run_continues_after_an_interrupt_and_a_lost_node(two: TwoNodes) -> None:
     assert run_cli(*two.options("local")).code == 0
     process = two.start("ray")
     assert wait_for(lambda: two.stored("ray") > 0, process)
@@ -188,18 +188,18 @@ def test_a_lost_node_leaves_its_part_and_an_interrupted_run_goes_on(two: TwoNode
     assert two.scores("ray") == two.scores("local")
 
 
-def test_doctor_says_what_every_node_offers(two: TwoNodes) -> None:
+def test_doctor_lists_the_resources_of_every_node(two: TwoNodes) -> None:
     asked = [sys.executable, "-c", PROGRAM, "doctor", "--engine", "ray", "--address", two.cluster.address]
     told = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert told.returncode in (0, 1), told.stderr
     heads = [line for line in told.stdout.splitlines() if line.startswith("node ")]
-    # A node that an earlier test took away may not be missed yet.
+    # Ray may still list a node that an earlier test removed.
     assert len(heads) >= 2 and all("1 core" in line for line in heads), told.stdout
     assert told.stdout.count("bubblewrap") >= 2 and told.stdout.count("docker") >= 2
 
 
 @pytest.mark.long
-def test_functions_are_judged_on_nodes_that_have_only_what_they_are_sent(
+def test_nodes_judge_functions_with_only_the_files_that_they_receive(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
@@ -210,7 +210,7 @@ def test_functions_are_judged_on_nodes_that_have_only_what_they_are_sent(
     built = run_cli(*build, "--home", str(home.root), *sandbox)
     assert built.code == 0, built.err
     with pytest.MonkeyPatch.context() as patch:
-        # Nodes that cannot fetch a wheel themselves.
+        # These nodes cannot download wheels themselves.
         patch.setenv("PIP_NO_INDEX", "1")
         patch.setenv("PIP_CONFIG_FILE", os.devnull)
         patch.delenv("PIP_FIND_LINKS", raising=False)
@@ -220,7 +220,7 @@ def test_functions_are_judged_on_nodes_that_have_only_what_they_are_sent(
             two = TwoNodes(cluster, home, server, "shop", sandbox)
             before = set(map(str, Path(tempfile.gettempdir()).glob("ctxbench-node-*")))
             code, said = finish(two.start("ray"))
-            # Workers are closed, not killed: none leaves its folder, nor what its boxes had.
+            # Workers are closed, not killed, so they remove their own folders and the files of their boxes.
             assert before.issuperset(map(str, Path(tempfile.gettempdir()).glob("ctxbench-node-*")))
             assert code == 0 and said.count("scored 4  model-failed 0  missing 0  pass@1 25.0%") == 2, said
             assert run_cli(*two.options("local")).code == 0

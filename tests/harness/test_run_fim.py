@@ -1,4 +1,4 @@
-"""What a run may show beside the prefix: models what follows the cursor, strategies the masked import lines."""
+"""Runs that show more than the prefix: code after the cursor to models, masked import lines to strategies."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ FIM = RunOptions(fim=True)
 
 
 class Middle(Scripted):
-    """A model with marks, that keeps what it is asked."""
+    """A model with marks for filling in the middle. It records its requests."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, fills=True)
 
@@ -48,7 +48,7 @@ class Middle(Scripted):
 
 
 class Watching(InlineCells):
-    """Cells that keep what strategies are told and shown."""
+    """Cells that record the queries and prompts of strategies."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path, suffix=BEHIND)
 
 
-def test_the_model_sees_what_follows_and_the_strategy_does_not(bench: Bench) -> None:
+def test_the_model_sees_the_suffix_and_the_strategy_does_not(bench: Bench) -> None:
     model, cells = Middle(), Watching()
     [summary] = bench.run(model, cells=cells, choices=FIM)
     assert (summary.scored, summary.missing) == (8, 0)
@@ -80,7 +80,7 @@ def test_the_model_sees_what_follows_and_the_strategy_does_not(bench: Bench) -> 
     assert bench.table().run.remarks == (REMARK,)
 
 
-def test_what_was_asked_is_kept_block_by_block(bench: Bench) -> None:
+def test_fim_prompts_are_stored_block_by_block(bench: Bench) -> None:
     bench.run(Middle(), choices=FIM)
     [run] = {run for (run,) in bench.rows("SELECT id FROM run")}
     kinds = bench.rows("SELECT kind, char_start, char_end FROM block WHERE sample_id LIKE 'shop0%L4' ORDER BY ordinal")
@@ -97,15 +97,15 @@ def test_what_was_asked_is_kept_block_by_block(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_drafts_are_asked_for_without_it(bench: Bench) -> None:
+def test_drafts_are_requested_without_the_suffix(bench: Bench) -> None:
     model = Middle()
     bench.run(model, "lc.repocoder(iterations=2)", choices=FIM)
     drafts = [request for request in model.asked if not request.one_line]
     assert drafts and not any(request.sampling.fim or "refund" in request.prompt.text for request in drafts)
 
 
-def test_copyable_bits_is_of_what_was_retrieved(tmp_path: Path) -> None:
-    # The stand-in for a coder finds a text cheaper that the prompt holds, and this is an answer.
+def test_copyable_bits_measure_only_retrieved_text(tmp_path: Path) -> None:
+    # The fake coder measures fewer bits for a text that the prompt contains, and this suffix contains an answer.
     bench = Bench(tmp_path, suffix="again = apply_tax(cart_0, rate)\n")
     bench.run(Middle(), choices=FIM)
     bench.run(Middle())
@@ -113,7 +113,7 @@ def test_copyable_bits_is_of_what_was_retrieved(tmp_path: Path) -> None:
     assert one["copyable_bits"] == other["copyable_bits"] and one["bits"] == other["bits"]
 
 
-def test_a_strategy_cannot_pass_its_text_for_ours(bench: Bench) -> None:
+def test_a_strategy_cannot_forge_fim_blocks(bench: Bench) -> None:
     class Forging(InlineCells):
         def run(self, spec: str, query: Query, *_: Any) -> Prompt:
             forged = (Block(kind=kind, text="# forged\n") for kind in (BlockKind.MARK, BlockKind.AFTER))
@@ -124,7 +124,7 @@ def test_a_strategy_cannot_pass_its_text_for_ours(bench: Bench) -> None:
     assert [kind for (kind,) in kinds] == ["mark", "text", "text", "infile", "mark", "after", "mark"]
 
 
-def test_sets_that_lack_what_follows_are_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_sets_without_suffixes_are_refused_before_anything_runs(tmp_path: Path) -> None:
     bench = Bench(tmp_path, suffix=None)
     with pytest.raises(InputFault, match="was not recorded"):
         bench.run(Middle(), choices=FIM)
@@ -132,7 +132,7 @@ def test_sets_that_lack_what_follows_are_refused_before_anything_runs(tmp_path: 
 
 
 @pytest.mark.slow
-def test_the_command_shows_it_and_keeps_it_apart(bench: Bench) -> None:
+def test_the_run_command_sends_the_suffix_and_lists_fim_runs_separately(bench: Bench) -> None:
     home = str(bench.home.root)
 
     def ran(generator: str, *more: str) -> Result:
@@ -169,7 +169,7 @@ def curious(query: Query, repo: Repository, *, imports: Unmasked = False) -> Pro
 
 @pytest.fixture
 def masked(tmp_path: Path) -> Bench:
-    """Samples whose first line, an import, is masked."""
+    """Return a bench with samples whose first line, an import, is masked."""
     bench = Bench(tmp_path, repos=1)
     samples = [
         Sample(**{f: getattr(s, f) for f in s.__slots__} | {"prefix": s.prefix.removeprefix(IMPORT), "masked": MASKED})
@@ -182,9 +182,7 @@ def masked(tmp_path: Path) -> Bench:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrapper", ["{}", "aim({}, encoder=bm25)"])
-def test_the_strategy_that_asks_for_it_sees_the_import_and_its_row_says_so(
-    masked: Bench, tmp_path: Path, wrapper: str
-) -> None:
+def test_masked_imports_are_shown_on_request_and_noted_in_the_row(masked: Bench, tmp_path: Path, wrapper: str) -> None:
     file = tmp_path / "curious.py"
     file.write_text(STRATEGY)
     specs = [resolve(wrapper.format(f"{file}@curious{switch}")) for switch in ("", "(imports=on)")]
@@ -201,14 +199,14 @@ def test_the_strategy_that_asks_for_it_sees_the_import_and_its_row_says_so(
         assert (summary.scored, summary.faults) == (4, ())
     hidden, shown = prompts.values()
     assert not any(IMPORT in text for text in hidden) and all(f"{IMPORT}\n\n\ndef pay" in text for text in shown)
-    # The sample stays the same: what is asked for is what every other row is asked for.
+    # The sample stays the same, so both rows answer the same questions.
     assert {table.sample for table in run_tables(masked.store)} == {tuple(sample.id for sample in masked.set.samples)}
     remarks = {table.run.strategy: table.run.remarks for table in run_tables(masked.store)}
     assert remarks == {specs[0].spec: (), specs[1].spec: (UNMASKED_REMARK,)}
 
 
 @pytest.mark.slow
-def test_lines_that_nobody_recorded_stay_masked_and_are_flagged(masked: Bench, tmp_path: Path) -> None:
+def test_masked_lines_without_a_record_stay_masked_and_are_flagged(masked: Bench, tmp_path: Path) -> None:
     file = tmp_path / "curious.py"
     file.write_text(STRATEGY)
     shutil.rmtree(masked.home.repos)

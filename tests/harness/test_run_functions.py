@@ -1,4 +1,4 @@
-"""Running over functions: bodies become functions, functions get verdicts, verdicts become pass@k."""
+"""Runs over functions: bodies become functions, functions get verdicts, and verdicts become pass@k."""
 
 import contextlib
 import dataclasses
@@ -41,7 +41,7 @@ from tests.helpers.sets import make_set
 
 
 class Coder(Scripted):
-    """A text costs a bit a character."""
+    """Costs one bit per character."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
@@ -95,12 +95,12 @@ def _number(request: Request) -> str:
 
 
 def right(request: Request) -> str:
-    """Go on with the body, and then with what nobody asked for."""
+    """Answer with the right body, followed by code that was not requested."""
     return RIGHT.format(number=_number(request)) + "\n\ndef more():\n    pass\n"
 
 
 def mixed(request: Request) -> str:
-    """Answer rightly to every other of n, and with nothing of use to the first of function 4."""
+    """Answer function 4 with blanks, and the others rightly at odd indexes and wrongly at even ones."""
     if _number(request) == "4":
         return " \n"
     return right(request) if request.index % 2 else WRONG
@@ -143,7 +143,7 @@ def test_lines_open_no_sandbox_and_are_decoded_greedily(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_wrong_bodies_fail_and_empty_ones_need_no_box(bench: Bench) -> None:
+def test_wrong_bodies_fail_and_empty_bodies_need_no_box(bench: Bench) -> None:
     summary = bench.run(model(lambda r: " \n" if _number(r) == "3" else WRONG))
     assert (summary.scored, summary.model_failed, summary.passes) == (4, 2, (0,) * 6)
     table = bench.table()
@@ -154,7 +154,7 @@ def test_wrong_bodies_fail_and_empty_ones_need_no_box(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_pass_at_k_of_several(bench: Bench) -> None:
+def test_pass_at_k_is_computed_from_several_answers(bench: Bench) -> None:
     summary = bench.run(model(mixed), RunOptions(n=4))
     assert summary.passes == (2, 2, 0, 2, 2, 0)
     table = bench.table(ks=(2, 9))
@@ -177,7 +177,9 @@ def test_pass_at_k_of_several(bench: Bench) -> None:
         (RunOptions(temperature=0.3, top_p=0.5), (0.3, 0.5)),
     ],
 )
-def test_how_functions_are_decoded(bench: Bench, choices: RunOptions, decoding: tuple[float, float]) -> None:
+def test_default_decoding_depends_on_the_number_of_answers(
+    bench: Bench, choices: RunOptions, decoding: tuple[float, float]
+) -> None:
     seen = set()
 
     def answer(request: Request) -> str:
@@ -189,14 +191,14 @@ def test_how_functions_are_decoded(bench: Bench, choices: RunOptions, decoding: 
 
 
 @pytest.mark.slow
-def test_the_back_end_is_no_part_of_the_run(bench: Bench) -> None:
+def test_the_sandbox_does_not_change_the_id_of_a_run(bench: Bench) -> None:
     first = bench.run(model(), RunOptions(sandbox="docker"))
     assert bench.run(model(), RunOptions(sandbox="bubblewrap")).run == first.run
     assert bench.run(model(), RunOptions(sandbox=NO_SANDBOX)).run == first.run
 
 
 @pytest.mark.slow
-def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Bench) -> None:
+def test_answers_stored_without_a_sandbox_are_judged_by_the_next_run(bench: Bench) -> None:
     summary = bench.run(model(mixed), RunOptions(n=2, sandbox=NO_SANDBOX))
     assert (summary.scored, summary.model_failed, summary.missing, summary.unjudged) == (4, 2, 0, 8)
     assert fault_of([summary]) is None and bench.judge.closed == 0
@@ -211,7 +213,7 @@ def test_without_a_sandbox_nothing_is_scored_and_the_next_run_judges(bench: Benc
 
 
 def check_merged(main: Store, sample_set: SampleSet, parts: Path) -> None:
-    """Merge the parts; check that every verdict comes with them."""
+    """Merge the parts; check that all their verdicts are merged."""
     merger = Merger(main, sample_set)
     for file in shard_files([parts]):
         merger.merge_file(file)
@@ -224,7 +226,7 @@ def check_merged(main: Store, sample_set: SampleSet, parts: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
-def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
+def test_a_part_adds_verdicts_to_completions_stored_without_them(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
 ) -> None:
     def no_room(*_: object) -> None:
@@ -237,7 +239,7 @@ def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
     main = bench.store
     assert part(sandbox=NO_SANDBOX).unjudged == 8
     if full:
-        # The verdicts are kept, but nobody is told that the completions have them.
+        # The verdicts are stored, but no shard records that they belong to the completions.
         with monkeypatch.context() as patch:
             patch.setattr(shard_store, "write", no_room)
             assert part().unjudged == 8
@@ -247,9 +249,7 @@ def test_a_part_delivers_the_verdicts_on_what_it_delivered_without(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", ["database", "verdicts"])
-def test_a_part_goes_on_from_its_shards_and_its_database_whichever_is_lost(
-    bench: Bench, tmp_path: Path, lost: str
-) -> None:
+def test_a_part_continues_after_the_loss_of_shards_or_database(bench: Bench, tmp_path: Path, lost: str) -> None:
     parts, main = tmp_path / "parts", bench.store
 
     def part(database: str, sandbox: str | None) -> RunSummary:
@@ -272,10 +272,8 @@ def test_a_part_goes_on_from_its_shards_and_its_database_whichever_is_lost(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [True, False])
-def test_a_merged_verdict_counts_for_its_own_run_whichever_shard_comes_first(
-    bench: Bench, tmp_path: Path, late: bool
-) -> None:
-    """Both runs hold the same completions: a poisoned verdict in a shard of one must not reach the other."""
+def test_a_merged_verdict_counts_only_for_its_own_run_in_any_order(bench: Bench, tmp_path: Path, late: bool) -> None:
+    """Both runs have the same completions. A poisoned verdict in a shard of one run must not reach the other."""
     parts, main = tmp_path / "parts", bench.store
 
     def part(strategy: str, sandbox: str | None) -> None:
@@ -297,13 +295,13 @@ def test_a_merged_verdict_counts_for_its_own_run_whichever_shard_comes_first(
         assert tables["lc.infile"].metrics["pass@1"] == (1.0,) * 6
         assert "pass@1" not in tables["lc.repocoder(iterations=1)"].metrics
     assert boards[0] == boards[1] and len(bench.judge.asked) == 6
-    # Judged here, the other run gets verdicts of its own.
+    # A local run judges the completions of the other run again.
     bench.run(model(), RunOptions(), strategies=("lc.repocoder(iterations=1)",))
     assert len(bench.judge.asked) == 12
 
 
 class Nodes:
-    """A cluster whose nodes fail all that they are asked."""
+    """A cluster whose nodes fail every request."""
 
     isolation, load = "cells on 2 Ray nodes", Load(workers=2, requests=2, cores=2)
 
@@ -312,7 +310,7 @@ class Nodes:
 
 
 @pytest.mark.parametrize("missing", [0, 2])
-def test_what_was_stored_without_tests_is_judged_here_where_nodes_do_the_rest(bench: Bench, missing: int) -> None:
+def test_stored_answers_without_verdicts_are_judged_locally_beside_nodes(bench: Bench, missing: int) -> None:
     def partly(request: Request) -> str:
         if missing and _number(request) == "2":
             raise MachineFault("the server is down")
@@ -327,7 +325,7 @@ def test_what_was_stored_without_tests_is_judged_here_where_nodes_do_the_rest(be
 
 
 @pytest.mark.slow
-def test_a_machine_without_a_sandbox_says_so_and_lets_nodes_do_the_rest(bench: Bench) -> None:
+def test_a_machine_without_a_sandbox_reports_it_and_nodes_run_the_rest(bench: Bench) -> None:
     bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
     bench.judge.open = _no_sandbox  # type: ignore[method-assign]
     [first, second] = bench.runs(model(), strategies=("lc.infile", "lc.repocoder"), cluster=Nodes())
@@ -350,7 +348,7 @@ def _broken_for(*numbers: int) -> Any:
 
 
 @pytest.mark.slow
-def test_a_broken_verdict_leaves_the_sample_missing_and_the_next_run_does_it(bench: Bench) -> None:
+def test_a_broken_verdict_leaves_its_sample_to_the_next_run(bench: Bench) -> None:
     broken = FakeJudge(bench.set, answer=_broken_for(2))
     summary = bench.run(model(), judge=broken)
     assert (summary.scored, summary.missing) == (4, 2)
@@ -367,7 +365,7 @@ def test_a_broken_verdict_leaves_the_sample_missing_and_the_next_run_does_it(ben
 
 
 @pytest.mark.slow
-def test_what_an_earlier_run_left_unjudged_and_breaks_again_is_a_fault(bench: Bench) -> None:
+def test_unjudged_samples_that_break_again_are_a_fault(bench: Bench) -> None:
     bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
     summary = bench.run(model(), judge=FakeJudge(bench.set, answer=_broken_for(2)))
     assert (summary.missing, summary.unjudged) == (0, 2)
@@ -377,7 +375,7 @@ def test_what_an_earlier_run_left_unjudged_and_breaks_again_is_a_fault(bench: Be
     assert bench.run(model()).unjudged == 0
 
 
-def test_no_back_end_is_one_fault_and_ends_the_run(bench: Bench) -> None:
+def test_a_missing_back_end_ends_the_run_with_one_fault(bench: Bench) -> None:
     bench.judge.open = _no_sandbox  # type: ignore[method-assign]
     asked = model()
     with pytest.raises(SandboxUnavailable, match="install bubblewrap"):
@@ -386,7 +384,7 @@ def test_no_back_end_is_one_fault_and_ends_the_run(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_a_set_that_says_nothing_of_tests_ends_the_run(bench: Bench) -> None:
+def test_a_set_without_tests_ends_the_run(bench: Bench) -> None:
     def image(_: Sample) -> str:
         raise InputFault("the set says nothing of tests", cure="build it again")
 
@@ -396,9 +394,9 @@ def test_a_set_that_says_nothing_of_tests_ends_the_run(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench) -> None:
+def test_an_interrupt_ends_running_tests_and_keeps_finished_samples(bench: Bench) -> None:
     class Slowing(FakeJudge):
-        """Takes a minute for every function but the first."""
+        """Needs a minute for every function except the first."""
 
         def judge(self, sample: Sample, text: str, *, alone: bool = False) -> Judgement:
             judgement = super().judge(sample, text, alone=alone)
@@ -417,14 +415,14 @@ def test_an_interrupt_while_tests_run_ends_them_and_keeps_the_rest(bench: Bench)
 
 
 @pytest.mark.slow
-def test_copyable_bits_is_of_the_body(bench: Bench) -> None:
+def test_copyable_bits_measure_the_function_body(bench: Bench) -> None:
     bench.run(model())
     assert sorted(set(bench.coder.priced)) == [RIGHT.format(number=n).rstrip() for n in (2, 3, 4)]
     assert set(bench.table().metrics["copyable_bits"]) == {0.0}
 
 
 @pytest.mark.slow
-def test_runs_that_lack_verdicts_say_how_to_get_them(bench: Bench) -> None:
+def test_runs_without_verdicts_say_how_to_get_them(bench: Bench) -> None:
     bench.run(model(), RunOptions(sandbox=NO_SANDBOX))
     text = render.table(board(run_tables(bench.store)))
     assert "Not ranked, because samples are missing" in " ".join(
@@ -433,7 +431,7 @@ def test_runs_that_lack_verdicts_say_how_to_get_them(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
+def test_rows_with_different_decoding_say_so(bench: Bench) -> None:
     bench.run(model())
     other = Bench(bench.home.root / "other")
     other.run(model(mixed), RunOptions(n=2))
@@ -445,7 +443,7 @@ def test_rows_that_were_decoded_differently_say_so(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_runs_over_functions_are_compared_by_pass_at_1_first(bench: Bench) -> None:
+def test_function_runs_are_compared_by_pass_at_1_first(bench: Bench) -> None:
     bench.run(model(mixed), RunOptions(n=3))
     bench.run(model(), RunOptions(n=3, seed=1))
     made = compare(run_tables(bench.store))

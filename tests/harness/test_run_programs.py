@@ -1,4 +1,4 @@
-"""Running strategies that run programs: the sandbox reaches their cells, and what it lacks is told at once."""
+"""Runs of strategies that run programs: the sandbox serves their cells, and a missing sandbox is reported early."""
 
 import contextlib
 import functools
@@ -44,7 +44,7 @@ def runs(query, repo, generate, execute):
 
 
 class Coder(Scripted):
-    """A text costs a bit a character."""
+    """Costs one bit per character."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
@@ -53,7 +53,7 @@ class Coder(Scripted):
 
 
 class Tools:
-    """Opens what runs programs, and counts."""
+    """Opens the tool that runs programs; counts openings and records programs."""
 
     def __init__(self, execute: Callable[[str, float], Execution]) -> None:
         self.execute, self.opened, self.programs = execute, 0, list[str]()
@@ -110,7 +110,7 @@ def test_a_sandbox_is_opened_only_for_strategies_that_run_programs(tmp_path: Pat
     assert attempt(tmp_path, tools, "lc.infile").scored == 3 and tools.opened == 0
 
 
-def test_without_a_sandbox_nothing_is_begun(tmp_path: Path) -> None:
+def test_a_strategy_that_needs_a_sandbox_does_not_start_without_one(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="needs a sandbox.*") as fault:
         attempt(tmp_path, None, sandbox=NO_SANDBOX)
     assert "--sandbox none" in str(fault.value) and flags(tmp_path) == set()
@@ -127,7 +127,7 @@ def test_a_lost_sandbox_leaves_samples_missing_for_the_next_run(tmp_path: Path) 
     assert attempt(tmp_path, Tools(lambda *_: Execution(finished=True, output=""))).missing == 0
 
 
-def test_waiting_for_a_program_is_not_the_strategys_time(tmp_path: Path) -> None:
+def test_time_spent_waiting_for_a_program_is_not_strategy_time(tmp_path: Path) -> None:
     def slow(*_: object) -> Execution:
         time.sleep(1)
         return Execution(finished=True, output="")
@@ -140,7 +140,7 @@ def test_waiting_for_a_program_is_not_the_strategys_time(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", BACK_ENDS)
 def test_three_roles_work_together_in_a_real_sandbox(tmp_path: Path, name: str) -> None:
-    """The first code that the developer writes raises; told so, he writes another."""
+    """The developer's first code raises an exception. After the report it writes correct code."""
     back_end = sandboxes.real(name)
     home = Home(tmp_path / "home")
     sample_set = make_function_set(home, repos=1, per_repo=2)

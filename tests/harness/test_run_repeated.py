@@ -1,4 +1,4 @@
-"""`run --repeat`: runs of their own that differ in the seed, made once, and one row of the board."""
+"""`run --repeat`: separate runs that differ only in the seed, each done once and shown together in one row."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ RANDOM = "lc.random_windows(blocks=1, stride=1, window=2)"
 
 
 class Sampler(Scripted):
-    """Answers by seed as a model does that samples; notes the seeds that it was asked with."""
+    """Answers depend on the seed, as those of a sampling model do. Records the seeds of its requests."""
 
     def __init__(self, **changes: Any) -> None:
         super().__init__(self._write, version="1", **changes)
@@ -46,18 +46,18 @@ def bench(tmp_path: Path) -> Bench:
 def test_each_repetition_is_a_run_with_its_seed(bench: Bench) -> None:
     choices = RunOptions(temperature=0.8, seed=7, repeat=3)
     summaries = bench.run(Sampler(), "lc.infile", "lc.repocoder(iterations=1)", choices=choices)
-    # All strategies with a seed before the next seed: what is interrupted is a whole board.
+    # Every strategy runs with one seed before the next seed, so an interrupted run still has a complete board.
     assert [(summary.strategy, summary.seed) for summary in summaries] == [
         (spec, seed) for seed in (7, 8, 9) for spec in ("lc.infile", "lc.repocoder(iterations=1)")
     ]
     assert {(work.choices.seed, work.finished) for work in run_works(bench.store)} == {(7, 8), (8, 8), (9, 8)}
-    # Nothing is special about them: the seed alone makes the same run.
+    # Repetitions are ordinary runs: the same seed without --repeat yields the same run.
     [alone] = bench.run(Sampler(), choices=RunOptions(temperature=0.8, seed=8))
     assert alone.run == summaries[2].run and alone.new == 0
 
 
 @pytest.mark.slow
-def test_nothing_is_done_twice_and_more_can_be_added(bench: Bench) -> None:
+def test_repetitions_run_once_and_more_can_be_added(bench: Bench) -> None:
     first, model = Sampler(), Sampler()
     bench.run(first, choices=RunOptions(temperature=0.8, repeat=2))
     summaries = bench.run(model, choices=RunOptions(temperature=0.8, repeat=4))
@@ -66,7 +66,7 @@ def test_nothing_is_done_twice_and_more_can_be_added(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupted_repetition_goes_on(bench: Bench) -> None:
+def test_an_interrupted_repetition_continues(bench: Bench) -> None:
     choices, shown = RunOptions(temperature=0.8, repeat=3), Interrupting(11)
     with pytest.raises(KeyboardInterrupt):
         bench.run(Sampler(batch_size=1), choices=choices, shown=shown)
@@ -82,7 +82,7 @@ def test_an_interrupted_repetition_goes_on(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_a_strategy_that_draws_is_drawn_anew_each_time(bench: Bench) -> None:
+def test_a_random_strategy_draws_new_contexts_for_each_seed(bench: Bench) -> None:
     model = Scripted(lambda request: "apply_tax" if "print" in request.prompt.text else "x", version="1")
     summaries = bench.run(model, RANDOM, choices=RunOptions(repeat=4))
     assert len(summaries) == 4 and not any(summary.repeats for summary in summaries)
@@ -92,12 +92,12 @@ def test_a_strategy_that_draws_is_drawn_anew_each_time(bench: Bench) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("temperature", "made"), [(0.0, 2), (0.8, 3)])
-def test_what_draws_nothing_says_that_repetition_tells_nothing(bench: Bench, temperature: float, made: int) -> None:
+def test_runs_without_randomness_are_marked_as_equal_repeats(bench: Bench, temperature: float, made: int) -> None:
     model = Scripted(lambda _: "x", version="1")
     choices = RunOptions(temperature=temperature, repeat=3)
     summaries = bench.run(model, "lc.infile", "gold", choices=choices)
     assert [summary.repeats for summary in summaries if summary.strategy == "lc.infile"] == [False, True, False][:made]
-    # A control draws nothing whatever the model does.
+    # Controls are never random, whatever the model does.
     assert [summary.strategy for summary in summaries].count("gold") == 1
     again = bench.run(model, "lc.infile", "gold", choices=choices)
     assert [summary.run for summary in again] == [summary.run for summary in summaries]
@@ -105,7 +105,7 @@ def test_what_draws_nothing_says_that_repetition_tells_nothing(bench: Bench, tem
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("inline_cells")
-def test_a_user_repeats_and_sees_one_row(tmp_path: Path) -> None:
+def test_repeated_runs_are_shown_as_one_row(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     make_set(home, repos=6, per_repo=2)
     command = ["run", "--samples", "demo", "--generator", "scripted(mode=echo)", f"--home={home.root}", "--repeat=5"]
@@ -120,7 +120,7 @@ def test_a_user_repeats_and_sees_one_row(tmp_path: Path) -> None:
     shown = run_cli("leaderboard", f"--home={home.root}", "--format=markdown", "--metric=copyable_bits")
     assert f"{RANDOM} 5, lc.infile 2" in shown.out.replace("\\", "") and "% repetition" in shown.out
     infile = next(line.split()[0] for line in lines if "lc.infile" in line)
-    # Any of the runs names them all; two of them are compared with each other.
+    # Any single run selects all its repetitions. Two repetitions are compared with each other.
     pooled = run_cli("compare", f"--home={home.root}", infile, ids[3])
     assert f"{RANDOM} ({ids[0]}, 5 runs) minus lc.infile ({infile}, 2 runs)" in pooled.out
     single = run_cli("compare", f"--home={home.root}", ids[1], ids[3])
@@ -131,7 +131,7 @@ def test_a_user_repeats_and_sees_one_row(tmp_path: Path) -> None:
     assert all(id_ in text for id_ in ids.values()) and "--seed 4" in text
 
 
-def test_usage(tmp_path: Path) -> None:
+def test_invalid_repeat_options_are_refused(tmp_path: Path) -> None:
     words = ["run", "--samples=demo", "--strategy=lc.infile", "--generator=scripted(text=x)", f"--home={tmp_path}"]
     assert run_cli(*words, "--repeat=0").code == 2
     make_set(Home(tmp_path))

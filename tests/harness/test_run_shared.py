@@ -1,4 +1,4 @@
-"""Several processes at once: one works at a run, and different runs share their answers."""
+"""Several processes at once: only one works on a run, and different runs share their answers."""
 
 import itertools
 import signal
@@ -27,7 +27,7 @@ SAMPLES = 60
 
 
 class Shared:
-    """One home, one database, one server, and processes that do the same run."""
+    """One home, one database, one server, and several processes with the same run."""
 
     def __init__(self, home: Home, database: str) -> None:
         self.home, self.database = home, database
@@ -49,7 +49,7 @@ class Shared:
         )
 
     def ask(self, question: str) -> list[Any]:
-        """Return the first column of what the database answers; nothing while there is none."""
+        """Return the first column of a query's rows, or nothing if the database does not exist yet."""
         if self.database.startswith("sqlite") and not Path(self.database.removeprefix("sqlite:///")).exists():
             return []
         engine = create_engine(read_url(self.database))
@@ -64,7 +64,7 @@ class Shared:
             engine.dispose()
 
     def at_work(self, many: int) -> None:
-        """Let the server answer as soon as so many processes have begun."""
+        """Let the server answer as soon as this many processes have begun."""
         wait_for(lambda: len(self.ask("SELECT id FROM attempt")) == many)
         self.go_on.set()
 
@@ -82,7 +82,7 @@ def ended_well(process: subprocess.Popen[str]) -> None:
 
 
 def most(server: Server) -> int:
-    """Return how often the prompt that was asked most often was asked."""
+    """Return the maximum number of requests with the same prompt."""
     return max(Counter(str(call["prompt"]) for call in server.calls).values())
 
 
@@ -101,7 +101,7 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shared]:
         yield Shared(home, postgres_server.shown(postgres_server.url(port, "ctx")))
 
 
-def test_a_second_process_is_told_who_works_at_the_run(shared: Shared) -> None:
+def test_a_second_process_is_told_which_process_works_on_the_run(shared: Shared) -> None:
     with serving(answer=shared.answer) as server:
         first = shared.start(server)
         wait_for(lambda: len(server.calls) == 4)
@@ -113,7 +113,7 @@ def test_a_second_process_is_told_who_works_at_the_run(shared: Shared) -> None:
         assert len(server.calls) == SAMPLES and most(server) == 1
 
 
-def test_a_killed_process_leaves_the_run_to_the_next(shared: Shared) -> None:
+def test_the_next_process_continues_the_run_of_a_killed_one(shared: Shared) -> None:
     with serving(answer=shared.answer) as server:
         killed = shared.start(server)
         wait_for(lambda: len(server.calls) == 4)
@@ -124,13 +124,13 @@ def test_a_killed_process_leaves_the_run_to_the_next(shared: Shared) -> None:
         stored = len(shared.ask("SELECT id FROM generation"))
         on_their_way = len(server.calls) - stored
         ended_well(shared.start(server))
-        # What the killed one was asking for, or was about to store, is asked for again, and nothing else.
+        # Only requests that the killed process had not stored are sent again.
         assert len(server.calls) <= SAMPLES + on_their_way
     assert len(shared.ask("SELECT sample_id FROM result")) == SAMPLES
 
 
-def test_different_runs_at_once_share_what_is_stored_first(shared: Shared) -> None:
-    """A model that never says the same twice: both runs score the answer that is stored, whoever asked first."""
+def test_concurrent_runs_share_the_answer_that_is_stored_first(shared: Shared) -> None:
+    """The model never repeats an answer. Both runs score the stored answer, whichever run asked first."""
     numbers = itertools.count()
     with serving(answer=lambda *_: f"apply_tax(cart_{next(numbers)}, rate)") as server:
         processes = [shared.start(server, f"lc.infile(limit={limit})") for limit in (5000, 6000)]

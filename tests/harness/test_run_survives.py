@@ -1,4 +1,4 @@
-"""Real processes, really killed: what is stored afterwards is what an undisturbed run stores."""
+"""Runs in real processes that are killed: finally they store the same rows as an undisturbed run."""
 
 import os
 import random
@@ -62,10 +62,10 @@ class Bench:
             connection.close()
 
     def rows(self) -> dict[str, list[tuple[object, ...]]]:
-        """Return every row but times and accounts of attempts, in a fixed order."""
+        """Return all rows in a fixed order, without times and records of attempts."""
         connection = sqlite3.connect(self.database)
         connection.row_factory = sqlite3.Row
-        # Facts go by numbers, which are given in the order in which they come; views show their names.
+        # Fact tables contain numbers that depend on the order of insertion. Views show the names instead.
         query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE '%_fact'"
         tables = [row[0] for row in connection.execute(query)]
         found = {}
@@ -79,7 +79,7 @@ class Bench:
         return found
 
     def processes(self) -> list[int]:
-        """Return the processes of this run that are alive."""
+        """Return the live processes of this run."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -100,7 +100,7 @@ class Bench:
 
 
 @pytest.mark.long
-def test_killed_again_and_again_and_resumed(tmp_path: Path) -> None:
+def test_a_run_killed_repeatedly_ends_like_an_undisturbed_run(tmp_path: Path) -> None:
     whole, killed = (Bench(tmp_path, name, per_repo=150) for name in ("whole", "killed"))
     code, out, err = whole.finish()
     assert code == 0, err
@@ -108,7 +108,7 @@ def test_killed_again_and_again_and_resumed(tmp_path: Path) -> None:
     seen, alive, landed = [], [], 0
     for number in range(KILLS):
         process = killed.start()
-        # By turns somewhere in the start, and some samples later: however slow the machine is, there is progress.
+        # Kill alternately during the start and after some samples, so that slow machines make progress, too.
         more = number % 2 * chance.choice([1, 2, 6])
         wanted = killed.finished() + more
         until = time.monotonic() + (60 if more else chance.uniform(0.2, 3))
@@ -129,8 +129,8 @@ def test_killed_again_and_again_and_resumed(tmp_path: Path) -> None:
     assert killed.rows() == whole.rows()
 
 
-def test_the_first_answers_outlive_a_kill(tmp_path: Path) -> None:
-    """They come before a whole batch (16 of this model) is answered, and are kept as soon as they are there."""
+def test_the_first_answers_survive_a_kill(tmp_path: Path) -> None:
+    """Answers are stored as they arrive, before the whole batch (16 for this model) is answered."""
     bench = Bench(tmp_path, "first")
     process = bench.start(delay=1.0)
     while process.poll() is None and not bench.count("generation"):
@@ -144,7 +144,7 @@ def test_the_first_answers_outlive_a_kill(tmp_path: Path) -> None:
     assert kept < set(bench.rows()["generation"]) and bench.count("generation") == 60
 
 
-def test_a_full_disk_is_one_line_and_keeps_what_is_finished(tmp_path: Path) -> None:
+def test_a_full_disk_prints_one_line_and_keeps_finished_samples(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "full")
     script = (
         "import resource, sys; from ctxbench.harness.cli.main import main; "

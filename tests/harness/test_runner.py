@@ -1,4 +1,4 @@
-"""Running: what is stored, what is done again, what a fault costs. Cells and coder are stand-ins."""
+"""Runs: what is stored, what is repeated, and what faults cause. Cells and coder are fakes."""
 
 import contextlib
 import dataclasses
@@ -48,7 +48,7 @@ from tests.helpers.sets import make_set
 
 
 class Coder(Scripted):
-    """A text costs a bit a character, half of that if the prompt holds it."""
+    """Costs one bit per character, or half of that if the prompt contains the text."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
@@ -69,7 +69,7 @@ class Coder(Scripted):
 
 
 class Bench:
-    """A home with a sample set, and a way to run it with stand-ins."""
+    """A home with a sample set, and a method that runs it with fake cells and a fake coder."""
 
     def __init__(self, tmp_path: Path, **changes: Any) -> None:
         self.home = Home(tmp_path / "home")
@@ -133,7 +133,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def right(request: Request) -> str:
-    """Answer as the reference does."""
+    """Answer with the reference."""
     number = request.prompt.text.rstrip().removesuffix("=").rstrip().rpartition("_")[2]
     return f"apply_tax(cart_{number}, rate)"
 
@@ -152,14 +152,14 @@ def test_every_sample_is_scored(bench: Bench) -> None:
     assert fault_of([summary]) is None
 
 
-def test_without_a_model_nothing_is_completed_and_what_was_found_ranks(tmp_path: Path) -> None:
+def test_without_a_model_rows_are_ranked_by_retrieved_definitions(tmp_path: Path) -> None:
     used = (Use(name="apply_tax", module="shop.tax", kind="function"),)
     bench = Bench(tmp_path, uses=used, repos=6)
     silent, strategies = resolve_generator("none"), ("lc.infile", "lc.random_windows", "oracle-context")
     summaries = bench.run(silent, *strategies, generator="none", choices=RunOptions(n=3))
     assert [(one.scored, one.missing, one.remark) for one in summaries] == [(24, 0, "")] * 3
     assert bench.rows("SELECT count(*) FROM completion") == bench.rows("SELECT count(*) FROM generation") == [(0,)]
-    # The file alone shows no definition of another file; of windows all fit.
+    # The target file shows no definitions of other files. All random windows fit into the budget.
     [group] = board(run_tables(bench.store)).groups
     means = {row.run.strategy: row.metrics["definition_recall@1024"].mean for row in group.rows}
     assert means == {"lc.random_windows": 100.0, "lc.infile": 0.0, "oracle-context": 100.0}
@@ -168,7 +168,7 @@ def test_without_a_model_nothing_is_completed_and_what_was_found_ranks(tmp_path:
     [section] = sections(board(run_tables(bench.store)))
     assert section.tables[-1].caption.startswith("Retrieved definitions") and section.warnings == ()
     assert headline(group).startswith("No model was asked. ")
-    # The same again does nothing.
+    # The same command again runs no samples.
     assert [one.new for one in bench.run(silent, *strategies, generator="none")] == [0, 0, 0]
 
 
@@ -180,7 +180,7 @@ def test_a_strategy_that_asks_a_model_is_refused_without_one(tmp_path: Path) -> 
 
 
 class Failing(InlineCells):
-    """Cells in which the strategy fails on some samples, by their number."""
+    """Cells whose strategy fails on the samples with these numbers."""
 
     def __init__(self, *failing: int, words: Callable[[int], str] = lambda _: "raised KeyError: 'cart'") -> None:
         self.failing, self.words, self.seen = failing, words, list[int]()
@@ -197,7 +197,7 @@ class Failing(InlineCells):
         return super().run(spec, query, repo, generate, execute)
 
 
-def test_a_run_stops_when_the_strategy_fails_in_the_same_way_again_and_again(tmp_path: Path) -> None:
+def test_a_run_stops_after_equal_strategy_failures_in_a_row(tmp_path: Path) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=40)
     cells = Failing(*range(40))
     [summary] = bench.run(model(batch_size=1), cells=cells, choices=RunOptions(workers=1))
@@ -218,14 +218,14 @@ def test_a_run_stops_when_the_strategy_fails_in_the_same_way_again_and_again(tmp
         Failing(*range(40), words=lambda number: f"raised KeyError: {number}"),  # not equal
     ],
 )
-def test_a_run_goes_on_after_other_failures(tmp_path: Path, cells: Failing) -> None:
+def test_a_run_continues_after_other_failures(tmp_path: Path, cells: Failing) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=40)
     [summary] = bench.run(model(batch_size=1), cells=cells, choices=RunOptions(workers=1))
     assert not summary.gave_up and sorted(cells.seen) == list(range(40))
     assert summary.missing == len(summary.faults) == len(cells.failing)
 
 
-def test_the_next_attempt_begins_with_samples_that_the_strategy_has_not_failed_on(tmp_path: Path) -> None:
+def test_the_next_attempt_begins_with_samples_that_have_not_failed(tmp_path: Path) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=40)
     bench.run(model(batch_size=1), cells=Failing(*range(20)), choices=RunOptions(workers=1))
     again = Failing(*range(20))
@@ -246,7 +246,7 @@ def test_a_finished_run_starts_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_copyable_bits_is_against_the_infile_prompt(bench: Bench) -> None:
+def test_copyable_bits_are_measured_against_the_infile_prompt(bench: Bench) -> None:
     bench.run(model(), "lc.infile", "lc.repocoder(iterations=1)")
     infile, repocoder = (bench.table(index) for index in (0, 1))
     assert set(infile.metrics["copyable_bits"]) == {0.0}
@@ -257,7 +257,7 @@ def test_copyable_bits_is_against_the_infile_prompt(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_the_coder_is_woken_for_an_attempt_and_what_fails_then_ends_nothing(bench: Bench, lost: bool) -> None:
+def test_a_failure_to_wake_the_coder_does_not_end_the_attempt(bench: Bench, lost: bool) -> None:
     bench.coder.lost = lost
     for _ in range(2):
         bench.run(model(), "lc.infile")
@@ -283,7 +283,7 @@ def test_contexts_are_measured_while_the_model_writes(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_recorded_of_a_sample(bench: Bench) -> None:
+def test_calls_prompt_and_blocks_of_a_sample_are_stored(bench: Bench) -> None:
     bench.run(model(), "lc.repocoder")
     sample = bench.set.samples[0].id
     calls = bench.rows(
@@ -303,7 +303,7 @@ def test_what_is_recorded_of_a_sample(bench: Bench) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("subkind", "final"), [("single-line", True), ("next-line", True), ("statement", False)])
-def test_only_final_answers_of_lines_may_end_after_one(tmp_path: Path, subkind: str, final: bool) -> None:
+def test_only_final_answers_to_line_samples_end_after_one_line(tmp_path: Path, subkind: str, final: bool) -> None:
     asked: list[Request] = []
 
     def answer(request: Request) -> str:
@@ -315,7 +315,7 @@ def test_only_final_answers_of_lines_may_end_after_one(tmp_path: Path, subkind: 
 
 
 class Narrow(Scripted):
-    """A model with a window, whose tokens are words."""
+    """A model with a window. Its tokens are words."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, counts=True)
 
@@ -333,7 +333,7 @@ class Narrow(Scripted):
 
 
 @pytest.mark.slow
-def test_prompts_are_cut_to_the_models_window_and_stored_as_cut(bench: Bench) -> None:
+def test_prompts_are_cut_to_the_models_window_before_they_are_stored(bench: Bench) -> None:
     narrow = Narrow(24)
     bench.run(narrow, "lc.repocoder")
     assert max(len(prompt.text.split()) for prompt in narrow.prompts) <= 12
@@ -346,20 +346,20 @@ def test_prompts_are_cut_to_the_models_window_and_stored_as_cut(bench: Bench) ->
     assert bench.rows("SELECT * FROM block WHERE state = 'dropped' AND reason = 'window'")
 
 
-def test_a_prompt_of_which_nothing_may_be_cut_fails_its_sample(bench: Bench) -> None:
+def test_a_prompt_that_cannot_be_cut_fails_its_sample(bench: Bench) -> None:
     narrow = Narrow(8, around=9)
     bench.run(narrow)
     assert not narrow.prompts and set(bench.table().status) == {Status.MODEL_FAILED}
 
 
-def test_equal_prompts_of_two_strategies_are_asked_once(bench: Bench) -> None:
+def test_equal_prompts_of_two_strategies_are_sent_once(bench: Bench) -> None:
     generator = model()
     bench.run(generator, "lc.infile", "lc.infile(limit=4095)")
     assert sum(generator.batches) == 8 and bench.cells_run == 16
     assert len(bench.rows("SELECT * FROM generation")) == 8
 
 
-def test_another_generator_or_version_never_gets_these_answers(bench: Bench) -> None:
+def test_answers_are_not_shared_between_generators_or_versions(bench: Bench) -> None:
     wrong = Scripted(lambda _: "wrong", version="1")
     bench.run(model())
     bench.run(wrong, generator="scripted(mode=echo)")
@@ -372,7 +372,7 @@ def test_another_generator_or_version_never_gets_these_answers(bench: Bench) -> 
     assert texts == [("scripted", "2", "wrong too"), ("scripted(mode=echo)", "1", "wrong")]
 
 
-def test_an_empty_answer_counts_as_worst(bench: Bench) -> None:
+def test_an_empty_answer_gets_the_worst_score(bench: Bench) -> None:
     [summary] = bench.run(model(lambda _: "  \n"))
     table = bench.table()
     assert (summary.model_failed, summary.missing) == (8, 0)
@@ -381,7 +381,7 @@ def test_an_empty_answer_counts_as_worst(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_several_completions_a_sample(bench: Bench) -> None:
+def test_scores_are_means_over_several_completions(bench: Bench) -> None:
     [summary] = bench.run(model(lambda r: right(r) if r.index else ""), choices=RunOptions(n=2))
     assert summary.scored == 8
     assert set(bench.table().metrics["em"]) == {0.5}
@@ -389,7 +389,7 @@ def test_several_completions_a_sample(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_a_limit_takes_from_every_repository(bench: Bench) -> None:
+def test_a_limit_takes_samples_from_every_repository(bench: Bench) -> None:
     bench.run(model(), choices=RunOptions(limit=4))
     table = bench.table()
     assert sorted(table.repo) == ["shop0", "shop0", "shop1", "shop1"] and table.run.samples == "demo[:4]"
@@ -402,7 +402,7 @@ def test_a_limit_takes_from_every_repository(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_only_the_repositories_of_the_runs_samples_are_needed(bench: Bench) -> None:
+def test_a_run_needs_only_the_repositories_of_its_samples(bench: Bench) -> None:
     shutil.rmtree(bench.home.repos / "shop1")
     (summary,) = bench.run(model(), choices=RunOptions(limit=1))
     assert (summary.new, summary.missing) == (1, 0)
@@ -410,14 +410,14 @@ def test_only_the_repositories_of_the_runs_samples_are_needed(bench: Bench) -> N
         bench.run(model(), choices=RunOptions(limit=2))
 
 
-def test_seeds_and_limits_are_other_runs(bench: Bench) -> None:
+def test_seeds_answers_and_limits_change_the_run_id(bench: Bench) -> None:
     every = [RunOptions(), RunOptions(seed=1), RunOptions(n=2), RunOptions(limit=2), RunOptions(workers=1)]
     ids = [bench.run(model(), choices=choices)[0].run for choices in every]
     assert len(set(ids)) == 4 and ids[0] == ids[4]
 
 
 @pytest.mark.slow
-def test_a_machine_fault_leaves_samples_missing_and_the_next_run_does_them(bench: Bench) -> None:
+def test_the_next_run_repeats_samples_after_a_machine_fault(bench: Bench) -> None:
     [summary] = bench.run(model(batch_size=3, faults={2}))
     assert summary.missing > 0 and summary.scored + summary.missing == 8
     assert {fault.kind for fault in summary.faults} == {"machine"}
@@ -438,7 +438,9 @@ def test_a_lost_generator_is_not_asked_for_every_sample(tmp_path: Path, capsys: 
 
 
 @pytest.mark.slow
-def test_a_failing_strategy_is_noted_and_the_rest_goes_on(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_strategy_is_recorded_and_other_samples_continue(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
     [summary] = bench.run(model(), cells=Failing(0, 1))
     assert (summary.scored, summary.missing, len(summary.faults)) == (4, 4, 4)
     assert capsys.readouterr().err.endswith("lc.infile: 4 of 8, 4 missing\n")
@@ -460,7 +462,7 @@ def test_a_coder_that_fails_leaves_its_samples_missing(bench: Bench) -> None:
 
 
 class OwnCoder(Coder):
-    """A model that prices its own contexts, and cannot price those of one sample."""
+    """A model that measures its own contexts but cannot measure those of one sample."""
 
     def __init__(self, fault: MachineFault | None, bad: str = "cart_7,") -> None:
         Scripted.__init__(self, right, version="own")
@@ -474,7 +476,7 @@ class OwnCoder(Coder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [TooLong("too long", cure="give a window"), MachineFault("garbled")])
-def test_a_text_that_cannot_be_priced_is_the_fault_of_its_sample_alone(tmp_path: Path, fault: MachineFault) -> None:
+def test_a_text_that_cannot_be_measured_fails_only_its_sample(tmp_path: Path, fault: MachineFault) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=20)
     [bad] = [id_ for id_, reference in bench.set.references.items() if "cart_7," in reference.target]
     [summary] = bench.run(OwnCoder(fault))
@@ -489,7 +491,7 @@ def test_a_text_that_cannot_be_priced_is_the_fault_of_its_sample_alone(tmp_path:
 
 
 @pytest.mark.slow
-def test_a_model_that_prices_nothing_any_more_is_not_asked_for_every_sample(tmp_path: Path) -> None:
+def test_a_model_that_stops_measuring_is_not_asked_for_every_sample(tmp_path: Path) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=20)
     lost, asked = OwnCoder(MachineFault("it was lost"), bad=""), 0
 
@@ -514,7 +516,7 @@ def test_a_bug_in_the_generator_ends_the_run(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
+def test_an_interrupt_keeps_finished_samples(bench: Bench) -> None:
     threads, shown, generator = threading.active_count(), Interrupting(3), model(batch_size=1)
     with pytest.raises(KeyboardInterrupt):
         bench.run(generator, "lc.repocoder", shown=shown)
@@ -524,7 +526,7 @@ def test_an_interrupt_keeps_what_is_finished(bench: Bench) -> None:
     assert (summary.scored, summary.new) == (8, 8 - shown.done)
 
 
-def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
+def test_a_strategy_for_another_kind_of_samples_is_refused(tmp_path: Path) -> None:
     bench = Bench(tmp_path, kind=Kind.FUNCTION)
     source = tmp_path / "mine.py"
     source.write_text(
@@ -536,7 +538,7 @@ def test_a_strategy_must_take_such_samples(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_strategy_may_be_for_some_languages_only(bench: Bench, tmp_path: Path) -> None:
+def test_a_strategy_for_other_languages_is_refused(bench: Bench, tmp_path: Path) -> None:
     source = tmp_path / "mine.py"
     source.write_text(
         "from ctxbench import Context, strategy\n\n@strategy('mine', languages=('java',))\n"
@@ -549,7 +551,7 @@ def test_a_strategy_may_be_for_some_languages_only(bench: Bench, tmp_path: Path)
     assert bench.run(asked, f"{source}@mine")[0].missing == 0
 
 
-def test_no_thread_sees_an_answer(bench: Bench) -> None:
+def test_strategies_never_see_an_answer(bench: Bench) -> None:
     seen: list[object] = []
 
     class Spying(InlineCells):
@@ -565,13 +567,13 @@ def test_no_thread_sees_an_answer(bench: Bench) -> None:
         assert answer not in query and answer not in target_file  # type: ignore[has-type]
 
 
-def test_two_workers_do_not_double_a_sample(bench: Bench) -> None:
+def test_two_processes_do_not_run_a_sample_twice(bench: Bench) -> None:
     stores = [open_for_test(bench.home.database) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:
         works = [pool.submit(bench.run, model(batch_size=2, delay=0.01), store=store) for store in stores]
     refusals = [str(refusal) for work in works if (refusal := work.exception())]
     summaries = [summary for work in works if not work.exception() for summary in work.result()]
-    # The second is refused, or comes when all is done.
+    # The second run is refused, unless it begins after the first has finished.
     assert [summary.missing for summary in summaries] == [0] * (2 - len(refusals))
     assert all("is working on this run" in refusal for refusal in refusals) and len(refusals) < 2
     assert sum(summary.new for summary in summaries) == 8
@@ -579,7 +581,7 @@ def test_two_workers_do_not_double_a_sample(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["local:{path}", "git+{url}@0123456789"])
-def test_what_no_strategy_may_read(tmp_path: Path, spelling: str) -> None:
+def test_home_database_and_sources_are_hidden_from_strategies(tmp_path: Path, spelling: str) -> None:
     source = tmp_path / "a check@out"
     source.mkdir()
     bench = Bench(tmp_path)
@@ -589,7 +591,7 @@ def test_what_no_strategy_may_read(tmp_path: Path, spelling: str) -> None:
     assert {bench.home.root, Path(bench.store.where), source} <= set(hidden)
 
 
-def test_no_strategy_may_read_a_cache_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_outside_the_home_is_hidden_from_strategies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench, elsewhere = Bench(tmp_path), tmp_path / "elsewhere" / "cache"
     monkeypatch.setenv("CTXBENCH_CACHE", str(elsewhere))
     assert elsewhere in kept_from_strategies(bench.home, bench.store.where, bench.set)
@@ -597,8 +599,8 @@ def test_no_strategy_may_read_a_cache_elsewhere(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_what_is_measured_slowly_is_stored_meanwhile(tmp_path: Path) -> None:
-    """A kill loses what is not stored: while the last contexts are measured, samples are stored already."""
+def test_samples_are_stored_while_others_are_still_measured(tmp_path: Path) -> None:
+    """A kill loses samples that are not stored, so they are stored before the last contexts are measured."""
     bench = Bench(tmp_path, repos=1, per_repo=100)
     unstored: list[int] = []
 
@@ -611,20 +613,20 @@ def test_what_is_measured_slowly_is_stored_meanwhile(tmp_path: Path) -> None:
             return [1.0] * len(texts)
 
     bench.coder = Slow()
-    # All answers come at once, long before they are measured.
+    # All answers arrive at once, long before they are measured.
     [summary] = bench.run(Scripted(lambda _: "x", batch_size=100), choices=RunOptions(workers=2))
     assert summary.scored == 100 and bench.coder.priced == 100
     assert unstored[-1] < 90, unstored
 
 
 class Short(Scripted):
-    """A model that every prompt is too long for."""
+    """A model for which every prompt is too long."""
 
     def generate(self, requests: Sequence[Request]) -> Sequence[Response | MachineFault]:  # type: ignore[override]
         return [TooLong("over the window", cure="shorten it") for _ in requests]
 
 
-def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(bench: Bench) -> None:
+def test_a_prompt_too_long_for_the_model_is_a_strategy_fault(bench: Bench) -> None:
     [summary] = bench.run(Short(right, version="1"))
     assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
     assert "sent a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
@@ -636,7 +638,7 @@ def test_a_prompt_that_the_model_refuses_as_too_long_is_the_strategys_fault(benc
 
 
 @pytest.mark.slow
-def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path: Path) -> None:
+def test_a_draft_that_is_too_long_for_the_model_shows_its_cure(tmp_path: Path) -> None:
     bench = Bench(tmp_path, repos=1, per_repo=1)
     with open_cells([bench.home.root], 1) as cells:
         [summary] = bench.run(Short(right, version="1"), "lc.repocoder", cells=cells)
@@ -644,7 +646,7 @@ def test_a_draft_that_the_model_refuses_as_too_long_has_the_models_cure(tmp_path
     assert "over the window; shorten it" in line
 
 
-def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) -> None:
+def test_a_fault_with_its_own_cure_gets_no_second_cure(bench: Bench) -> None:
     def summary(message: str) -> RunSummary:
         [made] = bench.run(model(faults=range(1, 99)))
         return dataclasses.replace(made, faults=(dataclasses.replace(made.faults[0], message=message),))
@@ -658,7 +660,7 @@ def test_a_fault_with_a_cure_of_its_own_is_not_told_another_one(bench: Bench) ->
 
 
 @pytest.mark.slow
-def test_an_attempt_is_seen_to_live_and_notes_its_load(bench: Bench) -> None:
+def test_an_attempt_is_marked_as_alive_and_records_its_load(bench: Bench) -> None:
     alive: list[bool | None] = []
 
     def watching(request: Request) -> str:
@@ -672,7 +674,7 @@ def test_an_attempt_is_seen_to_live_and_notes_its_load(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_the_sets_remarks_go_with_its_runs(tmp_path: Path) -> None:
+def test_remarks_of_a_set_are_copied_to_its_runs(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     said = ["Hygiene was off: test copies of the answers were shown.", "Another."]
     manifest = {"repositories": bench.set.manifest["repositories"], "remarks": said}

@@ -1,4 +1,4 @@
-"""Scheduling: units and shares hold every sample once; parts of work, and what becomes of one that cannot be done."""
+"""Scheduling: units and shares contain every sample once, and a failing part of the work does not stop the others."""
 
 import threading
 from collections.abc import Sequence
@@ -22,19 +22,19 @@ REPOS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=40)
 
 
 @given(REPOS, st.integers(1, 9))
-def test_shares_are_the_samples_each_once_and_of_one_size(repos: list[str], count: int) -> None:
+def test_shares_contain_each_sample_once_and_have_equal_sizes(repos: list[str], count: int) -> None:
     planned = samples(repos)
     shares = [Share(index, count).of(planned) for index in range(count)]
     together = [sample for share in shares for sample in share]
     assert sorted(together, key=planned.index) == planned
     sizes = {len(share) for share in shares}
     assert max(sizes) - min(sizes) <= 1
-    # Repository by repository, each in the order of the plan: no two shares have more than one in common.
+    # Shares follow the repositories in order, so two shares have at most one repository in common.
     assert together == sorted(planned, key=lambda sample: repos.index(sample.repo))
 
 
 @given(REPOS, st.integers(1, 9))
-def test_units_are_of_one_repository_and_not_too_large(repos: list[str], most: int) -> None:
+def test_units_contain_one_repository_and_are_not_too_large(repos: list[str], most: int) -> None:
     planned = samples(repos)
     cut = units("r", planned, most)
     assert [sample for unit in cut for sample in unit.samples] == sorted(planned, key=lambda s: repos.index(s.repo))
@@ -48,12 +48,12 @@ def test_shares_are_read_as_they_are_written(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["4/4", "1/0", "-1/4", "a/b", "1", "", "1/4/2", "٣/٤", "1e1/20"])
-def test_what_is_no_share_is_refused(text: str) -> None:
+def test_an_invalid_share_is_refused(text: str) -> None:
     with pytest.raises(InputFault, match=r"--shard: .* is not a share: .*; write --shard 0/4"):
         Share.parse(text)
 
 
-def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
+def test_a_failing_item_does_not_stop_other_items() -> None:
     asked: list[str] = []
 
     def work(items: Sequence[str]) -> str:
@@ -67,7 +67,7 @@ def test_a_piece_that_cannot_be_done_stops_no_other() -> None:
 
 
 @pytest.mark.parametrize(("until", "tried"), [(0, ["abcd"]), (2, ["abcd", "a", "b"])])
-def test_where_nothing_works_any_more_the_rest_is_not_tried(until: int, tried: list[str]) -> None:
+def test_remaining_items_are_not_tried_once_nothing_works(until: int, tried: list[str]) -> None:
     asked: list[str] = []
 
     def work(items: Sequence[str]) -> str:
@@ -80,7 +80,7 @@ def test_where_nothing_works_any_more_the_rest_is_not_tried(until: int, tried: l
     assert str(outcomes[-1][1]) == f"coder: {len(tried)}; try again"
 
 
-def test_what_is_dropped_is_not_done_and_what_runs_ends() -> None:
+def test_dropped_work_does_not_start_and_running_work_finishes() -> None:
     began, go_on, done = threading.Event(), threading.Event(), []
 
     def work(number: int) -> int:

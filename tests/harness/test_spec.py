@@ -1,4 +1,4 @@
-"""Which samples a run has; the command of a stored run makes it again, to the same id, in an empty database."""
+"""The samples of a run, and the command that repeats a stored run with the same id in an empty database."""
 
 import shlex
 from dataclasses import replace
@@ -26,24 +26,24 @@ MANY = (*make_samples(6, "a"), *make_samples(2, "b"), *make_samples(4, "c"))
 pytestmark = pytest.mark.usefixtures("inline_cells")
 
 
-def test_a_limit_takes_turns() -> None:
-    # Drawn a, b, c, a, b, c, a; done a repository after the other.
+def test_a_limit_takes_samples_from_repositories_in_turn() -> None:
+    # The samples are drawn as a, b, c, a, b, c, a, and then run one repository after the other.
     assert [sample.repo for sample in planned_samples(MANY, 7)] == ["a", "a", "a", "b", "b", "c", "c"]
     assert planned_samples(MANY, 12) == planned_samples(MANY, 100) == MANY
 
 
-def test_a_smaller_limit_is_a_part_of_a_larger() -> None:
+def test_a_smaller_limit_selects_a_subset_of_a_larger_one() -> None:
     for smaller, larger in ((1, 2), (4, 9), (9, 11)):
         assert set(planned_samples(MANY, smaller)) < set(planned_samples(MANY, larger))
     assert set(planned_samples(tuple(reversed(MANY)), 5)) == set(planned_samples(MANY, 5))
 
 
-def test_no_samples_are_no_run() -> None:
+def test_a_run_without_samples_is_refused() -> None:
     with pytest.raises(InputFault, match="leaves no samples"):
         planned_samples(MANY, 0)
 
 
-def test_missing_keeps_the_order() -> None:
+def test_unfinished_samples_keep_their_order() -> None:
     assert unfinished_samples(MANY, {sample.id for sample in MANY[1:-1]}) == (MANY[0], MANY[-1])
 
 
@@ -65,7 +65,7 @@ def test_missing_keeps_the_order() -> None:
         {"sampling": Sampling(fim=True)},
     ],
 )
-def test_every_choice_is_another_run(change: dict[str, object]) -> None:
+def test_every_choice_changes_the_run_id(change: dict[str, object]) -> None:
     assert make_spec(**change).id != make_spec().id == make_spec().id
 
 
@@ -90,7 +90,7 @@ def stored(database: str) -> dict[str, RunWork]:
 
 
 def run_again(home: Home, run: RunWork) -> Result:
-    """Type the run's command, with an empty database."""
+    """Run the run's own command with an empty database."""
     options = ["--db", f"sqlite:///{home.root / 'again.db'}"]
     program, *words = shlex.split(run.repeat_command(options))
     assert program == "ctxbench"
@@ -98,7 +98,7 @@ def run_again(home: Home, run: RunWork) -> Result:
 
 
 def check(home: Home, *arguments: str) -> None:
-    """Check that every run that the arguments store is stored again by its command."""
+    """Check that the command of every run stored with these arguments stores the same run again."""
     assert run_cli(*arguments).code == 0
     first = stored(home.database)
     assert first
@@ -119,19 +119,19 @@ def check(home: Home, *arguments: str) -> None:
         ["--strategy", "lc.repocoder(iterations=1)", "--strategy", "gold"],
     ],
 )
-def test_a_run_over_lines(home: Home, more: list[str]) -> None:
+def test_the_command_repeats_a_run_over_lines(home: Home, more: list[str]) -> None:
     check(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(mode=echo)", *more)
 
 
 @pytest.mark.slow
-def test_what_a_shell_would_read_otherwise(home: Home) -> None:
+def test_the_command_quotes_special_characters_for_a_shell(home: Home) -> None:
     text = "$(touch /tmp/x); 'a\" `b` \\ *\n--n 3"
     check(home, "run", "--samples", "demo", "--strategy", "lc.infile", "--generator", f"scripted(text={text!r})")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [["--n", "2"], ["--n", "2", "--temperature", "0", "--top-p", "1"]])
-def test_functions_and_the_sandbox_that_judged_them(home: Home, sandbox: Fake, more: list[str]) -> None:
+def test_the_command_repeats_a_function_run_with_its_sandbox(home: Home, sandbox: Fake, more: list[str]) -> None:
     make_function_set(home)
     made = ["run", "--samples", "functions", "--strategy", "lc.infile", "--generator", "scripted(text=x)", *more]
     check(home, *made)
@@ -139,7 +139,7 @@ def test_functions_and_the_sandbox_that_judged_them(home: Home, sandbox: Fake, m
 
 
 @pytest.mark.slow
-def test_functions_that_nothing_judged(home: Home, sandbox: Fake) -> None:
+def test_the_command_repeats_a_function_run_without_a_sandbox(home: Home, sandbox: Fake) -> None:
     make_function_set(home)
     made = ["run", "--samples", "functions", "--strategy", "lc.infile", "--generator", "scripted(text=x)"]
     check(home, *made, "--sandbox", "none")
@@ -148,7 +148,7 @@ def test_functions_that_nothing_judged(home: Home, sandbox: Fake) -> None:
     assert run.unjudged == 6 and run.functions
 
 
-def test_a_file_with_labels_of_its_own(home: Home) -> None:
+def test_the_command_repeats_an_import_of_a_file_with_labels(home: Home) -> None:
     lines = [
         {"sample": f"shop{at}/shop/pay.py#L4", "text": "x", "strategy": name, "generator": "m"}
         for name in ("a", "b")
@@ -160,7 +160,7 @@ def test_a_file_with_labels_of_its_own(home: Home) -> None:
     assert len(said) == 1 and "--strategy" not in said.pop()
 
 
-def test_a_file_whose_labels_were_given(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_repeats_an_import_with_labels_as_options(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [{"task_id": f"shop{at}/shop/pay.py#L4", "pred": "x"} for at in (0, 1)]
     write(home.root / "--all.jsonl", lines)
     monkeypatch.chdir(home.root)
@@ -169,12 +169,12 @@ def test_a_file_whose_labels_were_given(home: Home, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("task", [python_task, java_task])
-def test_a_file_that_tells_its_samples_itself(home: Home, task: Any) -> None:
+def test_the_command_repeats_an_import_of_a_file_that_names_its_samples(home: Home, task: Any) -> None:
     file = write(home.root / "c.jsonl", [task("a", True, False), task("b", False, False)])
     check(home, "results", "import", "--format", "codereval", str(file))
 
 
-def test_what_is_said_only_where_it_matters() -> None:
+def test_the_command_shows_only_options_that_matter() -> None:
     run = make_spec(generator="m")
     assert repeat_command(run) == "ctxbench run --samples demo --strategy lc.infile --generator m"
     assert repeat_command(run, options=["--home", "a b"]).endswith("--generator m --home 'a b'")

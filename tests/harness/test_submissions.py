@@ -1,4 +1,4 @@
-"""Packages of results: an honest one is derived again whole in another home, a tampered one is refused or shown."""
+"""Packages of results: honest ones are re-derived in another home; tampered ones are refused or reported."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _inline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @dataclass(frozen=True)
 class Made:
-    """A package, and a home with its sample set that did not make it."""
+    """A package, and another home that has the same sample set."""
 
     package: Path
     home: Home
@@ -92,7 +92,7 @@ class Made:
 
 
 def make(tmp_path: Path, kind: str = "line", strategy: str = "mine", generator: str = "model", n: int = 1) -> Made:
-    """Run a strategy in one home, pack the run, and make the same sample set in another home."""
+    """Run a strategy in one home, pack the run, and build the same sample set in another home."""
     first, second = Home(tmp_path / "first"), Home(tmp_path / "second")
     sets = [(make_set if kind == "line" else make_function_set)(home) for home in (first, second)]
     source = tmp_path / "strategies" / "mine.py"
@@ -122,7 +122,7 @@ def make(tmp_path: Path, kind: str = "line", strategy: str = "mine", generator: 
 
 
 def states(verification: PackageVerification) -> dict[str, str]:
-    """Part -> how far it was checked, with `!` if it differs."""
+    """Return part -> state of its check, with `!` if it differs."""
     return {part.name: str(part.state) + "!" * bool(part.differing) for part in verification.parts}
 
 
@@ -139,7 +139,7 @@ DERIVED = dict.fromkeys(("samples", "strategy", "prompts", "completions", "score
         ("function", "icl.infile", "model", 1, DERIVED | {"answers": "trusted", "verdicts": "re-derived"}),
     ],
 )
-def test_an_honest_package_is_derived_again_in_another_home(
+def test_an_honest_package_is_re_derived_in_another_home(
     tmp_path: Path, kind: str, strategy: str, generator: str, n: int, expected: dict[str, str]
 ) -> None:
     made = make(tmp_path, kind, strategy, generator, n)
@@ -161,7 +161,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
 
 
 def manifest(**changes: Any) -> Callable[[form.Submission], form.Submission]:
-    """Change fields of the manifest; ``set__limit`` is ``limit`` of ``set``."""
+    """Change fields of the manifest; ``set__limit`` means ``limit`` of ``set``."""
 
     def tampered(submission: form.Submission) -> form.Submission:
         new = submission.manifest
@@ -174,7 +174,7 @@ def manifest(**changes: Any) -> Callable[[form.Submission], form.Submission]:
 
 
 def record(part: str, place: int = 0, **changes: Any) -> Callable[[form.Submission], form.Submission]:
-    """Change fields of a line; a change that is a function gets the old value."""
+    """Change fields of a record. A function as a value receives the old value."""
 
     def tampered(submission: form.Submission) -> form.Submission:
         lines = list(getattr(submission, part))
@@ -190,7 +190,7 @@ def both(*changes: Callable[[form.Submission], form.Submission]) -> Callable[[fo
 
 
 def source(new: str, *, version: bool) -> Callable[[form.Submission], form.Submission]:
-    """Put another source into the package, with the version that it has if wanted."""
+    """Replace the source in the package. If `version`, change its version to match."""
 
     def tampered(submission: form.Submission) -> form.Submission:
         from ctxbench.strategies.sources import digest
@@ -319,7 +319,9 @@ FUNCTIONS: dict[str, tuple[Change, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", [*LINES, *FUNCTIONS])
-def test_a_tampered_package_is_shown_as_what_it_is(packages: dict[str, Made], tmp_path: Path, name: str) -> None:
+def test_verification_reports_the_tampered_parts_of_a_package(
+    packages: dict[str, Made], tmp_path: Path, name: str
+) -> None:
     change, expected = (LINES | FUNCTIONS)[name]
     made = packages["line" if name in LINES else "function"]
     files.write(tmp_path / "tampered", files.sealed(change(files.read(made.package))))
@@ -371,7 +373,7 @@ def test_a_package_that_contradicts_itself_is_refused(packages: dict[str, Made],
 
 
 def edit(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
-    """Change a file's text, and name its new digest in the manifest."""
+    """Change a file's text, and write its new digest into the manifest."""
 
     def tampered(folder: Path) -> None:
         path, toml = folder / file, folder / files.MANIFEST
@@ -387,7 +389,7 @@ def edit(file: str, change: Callable[[str], str]) -> Callable[[Path], None]:
 
 
 def swap(file: str, put: Callable[[Path], object]) -> Callable[[Path], None]:
-    """Put something else in the place of a file."""
+    """Replace a file by something else."""
 
     def tampered(folder: Path) -> None:
         (folder / file).unlink(missing_ok=True)
@@ -411,7 +413,7 @@ def first_line(change: Callable[[str], str]) -> Callable[[Path], None]:
 
 
 def score(value: str, beside: str = '"repetition": 0') -> Callable[[Path], None]:
-    """Write a score into the first line of the scores, and a field beside the scores."""
+    """Write a score, and another field beside it, into the first record of the scores."""
     head = f'{beside}, "scores": {{"ctxbench": {{"es": {value}}}}}'
     return edit(files.SCORES, lambda text: re.sub(r'"scores": .*', f"{head}}}", text, count=1))
 
@@ -555,7 +557,7 @@ def test_the_command_line_packs_and_verifies(packages: dict[str, Made], tmp_path
     assert_fault(run_cli("results", "verify", str(tmp_path / "empty"), *home), "completions.jsonl is missing")
 
 
-def test_a_folder_keeps_what_a_person_edited(packages: dict[str, Made], tmp_path: Path) -> None:
+def test_packing_does_not_overwrite_an_edited_package(packages: dict[str, Made], tmp_path: Path) -> None:
     submission = files.read(packages["line"].package)
     files.write(tmp_path / "mine", submission)
     (tmp_path / "mine" / files.SCORES).write_text("damaged")
@@ -569,7 +571,7 @@ def test_a_folder_keeps_what_a_person_edited(packages: dict[str, Made], tmp_path
     assert files.read(tmp_path / "mine") == edited and edited.manifest.title.startswith("Better: ")
 
 
-def test_the_schema_is_that_of_the_records(packages: dict[str, Made]) -> None:
+def test_the_shipped_schema_matches_the_records(packages: dict[str, Made]) -> None:
     shipped = Path(form.__file__).with_name("schema.json").read_text()
     assert shipped == form.schema()
     import json
@@ -582,7 +584,7 @@ def test_the_schema_is_that_of_the_records(packages: dict[str, Made]) -> None:
             jsonschema.validate(json.loads(text), {**schema, "$ref": f"#/$defs/{name}Record"})
 
 
-def test_a_package_holds_nothing_of_the_machine(packages: dict[str, Made]) -> None:
+def test_a_package_reveals_no_paths_or_names_of_the_machine(packages: dict[str, Made]) -> None:
     texts = "".join(file.read_text() for file in packages["line"].package.rglob("*") if file.is_file())
     assert str(packages["line"].package.parent) not in texts and os.uname().nodename not in texts
     for spec, shown in {
@@ -600,7 +602,7 @@ def test_a_package_holds_nothing_of_the_machine(packages: dict[str, Made]) -> No
     [{"temperature": 0.7}, {"max_tokens": 7}, {"top_p": 0.5}, {"stop": ("#",)}],
     ids=str,
 )
-def test_runs_that_were_decoded_differently_are_not_packed_together(
+def test_runs_with_different_decoding_are_not_packed_together(
     packages: dict[str, Made], changes: dict[str, Any]
 ) -> None:
     home = Home(packages["line"].package.parent / "first")
@@ -611,14 +613,16 @@ def test_runs_that_were_decoded_differently_are_not_packed_together(
             packed(store, [work, replace(work, choices=other)], sets.load(home, work.choices.samples), **WORDS)
 
 
-def test_no_source_of_a_stranger_runs_unconfined(packages: dict[str, Made], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_code_of_a_package_does_not_run_without_isolation(
+    packages: dict[str, Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(InlineCells, "describe", lambda _: {"isolation": "process"})
     verification = packages["line"].verify()
     assert states(verification) == states(verification) | TRUSTED | {"strategy": "trusted"}
 
 
 @pytest.mark.slow
-def test_the_source_of_a_package_runs_in_a_cell_only(tmp_path: Path) -> None:
+def test_source_code_of_a_package_runs_only_in_a_cell(tmp_path: Path) -> None:
     made = make(tmp_path)
     assert made.verify().equal
     seen = tmp_path / "seen"
@@ -640,14 +644,14 @@ def test_the_source_of_a_package_runs_in_a_cell_only(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.network  # for the wheels of pytest and coverage
-def test_verdicts_are_given_again_in_a_real_box_and_a_cell(tmp_path: Path) -> None:
+def test_verdicts_are_re_derived_in_a_real_box_and_a_cell(tmp_path: Path) -> None:
     real("bubblewrap")
     local_manifest(tmp_path)
     first, second, package = tmp_path / "first", tmp_path / "second", tmp_path / "package"
     home, boxed = ("--home", str(first)), ("--sandbox", "bubblewrap")
     manifest_file = str(tmp_path / "demo.toml")
     build = ("samples", "build", "shop", "--kind", "function", "--repo", manifest_file)
-    # One function of four is right.
+    # One of the four functions passes its tests.
     ran = ("run", "--samples", "shop", "--strategy", "lc.infile", "--generator", "scripted(text='    return x * RATE')")
     for words in ((*build, *boxed), (*ran, *boxed)):
         assert (result := run_cli(*words, *home)).code == 0, result

@@ -1,4 +1,4 @@
-"""Runs with a summariser of their own: two served models, each asked for its part, and both asked once."""
+"""Runs with a separate summariser: two served models, each asked once for its own part."""
 
 import json
 import re
@@ -110,9 +110,7 @@ def test_one_model_completes_and_the_other_summarises(pair: Pair, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(
-    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_summariser_settings_change_the_run_id(pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release, text = tmp_path / "release", "Say it.\ncode:\n@{}@\nsummary:\n"
     (release / "utils").mkdir(parents=True)
     for language in ("java", "python"):
@@ -150,14 +148,14 @@ def test_a_summariser_is_part_of_the_runs_identity_only_where_there_is_one(
     assert ["--summary-template" in command for command in words] == [False, False, False, True]
 
 
-def test_a_summariser_that_follows_no_instructions_is_refused(pair: Pair) -> None:
+def test_a_summariser_that_cannot_follow_instructions_is_refused(pair: Pair) -> None:
     refused = pair.run("--summariser", "incontext", summariser=False)
     assert_fault(refused, "summariser incontext does not follow instructions", "endpoint=chat")
     assert pair.writer.calls == pair.teller.calls == []
 
 
 @pytest.mark.slow
-def test_its_calls_tokens_and_price_are_charged_apart(pair: Pair) -> None:
+def test_calls_tokens_and_price_of_the_summariser_are_counted_separately(pair: Pair) -> None:
     pair.run()
     with open_store(pair.home.database) as store:
         [table] = run_tables(store)
@@ -178,7 +176,7 @@ def test_its_calls_tokens_and_price_are_charged_apart(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["lc.infile", "lc.repocoder"])
-def test_who_summarises_nothing_is_charged_nothing(pair: Pair, strategy: str) -> None:
+def test_a_run_without_summaries_has_no_summary_costs(pair: Pair, strategy: str) -> None:
     assert pair.run(strategy=strategy).code == 0 and not pair.teller.calls
     with open_store(pair.home.database) as store:
         [table] = run_tables(store)
@@ -186,7 +184,7 @@ def test_who_summarises_nothing_is_charged_nothing(pair: Pair, strategy: str) ->
 
 
 @pytest.mark.slow
-def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
+def test_a_papers_table_is_reproduced_with_both_models(pair: Pair) -> None:
     spec = f"openai(model=teller, url='{pair.teller.url}', endpoint=chat)"
     result = run_cli(
         *("reproduce", "infercom-table6", "--samples", "demo", "--encoder", "hashed", "--home", str(pair.home.root)),
@@ -200,7 +198,7 @@ def test_a_papers_table_is_run_with_both(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("option", [("--summarise-tests",), ("--summary-template", "nowhere")])
-def test_an_option_without_use_is_refused(pair: Pair, option: tuple[str, ...]) -> None:
+def test_a_summary_option_without_a_summariser_is_refused(pair: Pair, option: tuple[str, ...]) -> None:
     refused = pair.run(*option, summariser=False)
     assert refused.code == 2 and f"{option[0]} needs --summariser" in refused.err
 
@@ -223,7 +221,7 @@ def test_an_option_without_use_is_refused(pair: Pair, option: tuple[str, ...]) -
         ("third_party/idna.py", True),
     ],
 )
-def test_tests_and_vendored_files_are_told_by_their_paths(path: str, left_out: bool) -> None:
+def test_tests_and_vendored_files_are_recognized_by_their_paths(path: str, left_out: bool) -> None:
     assert is_test_or_vendored(path) == left_out
 
 
@@ -240,7 +238,7 @@ def answer(request: Request) -> str:
     return "" if "def ship" in request.prompt.text.rpartition("code:")[2] else "Summary: Pays THE bill"
 
 
-def test_where_the_model_says_nothing_the_plain_summary_stands() -> None:
+def test_an_empty_model_answer_is_replaced_by_the_plain_summary() -> None:
     with batching(Scripted(answer)) as batcher:
         assert Summaries(batcher)(PYTHON, [SHIP, PAY]) == ["ship", "pays the bill"]
 
@@ -256,7 +254,7 @@ def test_a_generator_that_cannot_follow_instructions_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize(("count", "tells"), [(200, False), (201, True)])
-def test_what_many_summaries_will_take_is_told_before_the_first(
+def test_the_cost_of_many_summaries_is_announced_before_the_first(
     count: int, tells: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     units = [unit(f"f{number}", f"def f{number}(): return {number}") for number in range(count)]
@@ -282,6 +280,6 @@ def test_what_many_summaries_will_take_is_told_before_the_first(
     assert set(told) == {int(tells)}
 
 
-def test_a_model_that_is_lost_is_a_machine_fault() -> None:
+def test_a_lost_summariser_is_a_machine_fault() -> None:
     with batching(Scripted(answer, faults=[1])) as batcher, pytest.raises(MachineFault):
         Summaries(batcher)(PYTHON, [PAY])

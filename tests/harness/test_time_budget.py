@@ -1,4 +1,4 @@
-"""How many samples fit in a time, and what is said where it is too short."""
+"""Time budgets: how many samples fit, and the fault if the time is too short."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from ctxbench.bench.errors import InputFault
 from ctxbench.harness.time_budget import TimeBudget, fitting, read_time
 
 
-def test_times() -> None:
+def test_times_are_read_with_their_units() -> None:
     assert [read_time(text) for text in ("90s", "1.5h", " 2m ", "0m", "10", "m", "1d")] == [
         90, 5400, 120, None, None, None, None,
     ]  # fmt: skip
@@ -40,11 +40,11 @@ def test_a_plan_is_within_the_time_left() -> None:
         (5, "5 completions took 350 s; a decision needs 40, which take about 47 min", "--budget 100m"),
     ],
 )
-def test_a_pilot_that_is_too_slow_says_what_is_needed(finished: int, what: str, cure: str) -> None:
+def test_a_pilot_that_is_too_slow_says_how_to_continue(finished: int, what: str, cure: str) -> None:
     fault = make_budget(finished).too_slow(1360.0)
     assert what in fault.what and cure in fault.cure
     assert make_budget().pilot_end == 1360.0 and make_budget().end == 1720.0
 
 
-def test_a_run_that_does_not_end_says_how_far_it_is() -> None:
+def test_an_unfinished_run_says_how_many_completions_it_finished() -> None:
     assert str(make_budget(7).unfinished(1720.0)).startswith("--budget: 7 of 32 completions were finished in 12.0 min")

@@ -102,7 +102,7 @@ def chances() -> Iterator[tuple[str, Any]]:
 def statistics() -> Iterator[tuple[str, Any]]:
     draw = np.random.default_rng(5)
     for repositories in (4, 9, 40):
-        # Tenths, whose sums in doubles depend on the order, which decides the ties between flips.
+        # Float sums of tenths depend on the order of addition, which decides ties between flips.
         values = draw.integers(-8, 9, (6, 12 * repositories)) / 10
         repos = [f"r{at % repositories}" for at in range(values.shape[1])]
         codes = stats.coded(repos)
@@ -128,7 +128,7 @@ def raw() -> dict[str, str]:
     draw = np.random.default_rng(1)
     one, two = draw.normal(0, 1, (37, 384)).astype(np.float32), draw.normal(0, 1, (384, 384)).astype(np.float32)
     row = draw.uniform(-20, 0, 4096)
-    # The variants of the C library differ in few last bits, about one in ten thousand logarithms.
+    # Variants of the C library differ in the last bit of about one logarithm in ten thousand.
     many = draw.uniform(0.1, 50, 50_000).tolist()
     libm = np.array([function(number) for function in (math.log, math.sin, math.expm1) for number in many])
     return {

@@ -1,4 +1,4 @@
-"""What a test needs of the machine, and what happens if it is missing."""
+"""Requirements of tests on the machine, and what happens if one is missing."""
 
 import importlib
 import os

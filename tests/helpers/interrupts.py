@@ -1,4 +1,4 @@
-"""Progress bars that interrupt what they show, as a user does."""
+"""Progress bars that interrupt their run, as a user would."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 
 class Interrupting:
-    """Interrupts once so many steps are done, and knows how many were."""
+    """Interrupts when `after` steps are done. `done` counts the steps."""
 
     def __init__(self, after: int = 1) -> None:
         self.after, self.done = after, 0

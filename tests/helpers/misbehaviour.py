@@ -413,7 +413,7 @@ class HostileServer:
                     return
                 handle.sendall(play)
                 if not isinstance(play, Whole):
-                    # After a reply that may be incomplete, so that the client does not wait for more.
+                    # The reply may be incomplete. End it, so that the client does not wait for more.
                     handle.shutdown(socket.SHUT_WR)
 
 

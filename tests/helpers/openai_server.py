@@ -305,7 +305,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 status, made = server.reply(self.path, body, self.headers.get("Authorization", ""))
                 if fault.change is not None:
                     fault.change(made)
-            # Not counted while it is sent: a client with the answer may send a request before this thread continues.
+            # The request is no longer in flight here: a client may send the next one before this thread continues.
             self._send(status, made, cut=fault.cut)
             server.answered += status == 200 and not fault.cut
 

@@ -11,7 +11,7 @@ from ctxbench.strategies import Context, Query, Repository, Snippet, strategy
 
 @strategy("control.random")
 def random_windows(query: Query, repo: Repository, *, blocks: int = 10, size: int = 20) -> Context:
-    """Show windows of other files, drawn by lot."""
+    """Show randomly drawn windows of other files."""
     lot = random.Random(f"{query.seed} {query.id}")
     others = [path for path in repo.files() if path != query.path]
     windows = [

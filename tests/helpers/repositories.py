@@ -1,4 +1,4 @@
-"""Git repositories that tests make, and manifests of sources on this machine."""
+"""Git repositories built by tests, and manifests of local sources."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ _OWN = ("user.name=a", "user.email=a@example.org", "commit.gpgsign=false", "prot
 
 
 def git(folder: Path, *arguments: str, **variables: str) -> str:
-    """Run git by our own settings alone; return what it prints."""
+    """Run git with the settings of these tests only; return its output."""
     settings = [word for setting in (*_OWN, "init.defaultBranch=main") for word in ("-c", setting)]
     environment = {**os.environ, **variables}
     command = ["git", *settings, *arguments]
@@ -20,7 +20,7 @@ def git(folder: Path, *arguments: str, **variables: str) -> str:
 
 
 def manifest_of(folder: Path, source: str, *, name: str = "demo", version: str = "1.0", head: str = "") -> RepoManifest:
-    """Write the manifest of a Python repository with such tables of sources; read it."""
+    """Write and load the manifest of a Python repository. `source` contains its tables of sources."""
     path = folder / f"{name}.toml"
     text = f'name = "{name}"\nlanguage = "python"\nlicense = "MIT"\nversion = "{version}"\n{head}{source}'
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""Requests to generators for tests with default fields, and what becomes of them."""
+"""Requests to generators for tests, with default fields, and their responses."""
 
 from dataclasses import fields
 from typing import Any
@@ -15,7 +15,7 @@ def make_prompt(text: str, kind: BlockKind = BlockKind.INFILE) -> Prompt:
 
 
 def make_request(text: str = "total = ", *, block: BlockKind = BlockKind.INFILE, **changes: Any) -> Request:
-    """Return a request for what follows a text. `changes` are fields of it and of its sampling."""
+    """Return a request to continue a text. `changes` are fields of the request or of its sampling."""
     own = {name: value for name, value in changes.items() if name in _FIELDS}
     sampling = Sampling(**{name: value for name, value in changes.items() if name not in _FIELDS})
     return Request(**{"prompt": make_prompt(text, block), "language": PYTHON, "sampling": sampling, **own})

@@ -49,7 +49,7 @@ def make_table(
 
 
 def put_runs(patch: pytest.MonkeyPatch, *tables: RunTable) -> None:
-    """Put runs behind the commands, in a store that exists only in memory."""
+    """Let commands read these runs from a store that exists only in memory."""
 
     def run_tables(_: object, *, samples: str | None = None, profile: str = "ctxbench", **__: object) -> list[RunTable]:
         found = [table for table in tables if samples in (None, table.run.samples.partition("[:")[0])]

@@ -50,7 +50,7 @@ class Locked:
             with locked():
                 return self.inner.prepare(environment, report)
         except SandboxUnavailable as unavailable:
-            # Only for programs: Debian 13, for example, has no JDK 17 any more.
+            # Only a missing program skips the test: Debian 13, for example, no longer has JDK 17.
             if "not installed on this machine" in unavailable.what:
                 missing(str(unavailable))
             raise

@@ -85,7 +85,7 @@ class FakeVLLM:
         self.alive = 0
         self.gpu, self.cpu = True, False
         self.broken: list[Exception] = []
-        """Exceptions of the next calls, starts included."""
+        """Exceptions that the next calls raise, including starts."""
         self._seen: list[list[int]] = []
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ class FakeVLLM:
         cached = max((_shared(ids, one) for one in self._seen), default=0)
         if getattr(how, "skip_reading_prefix_cache", priced):
             cached = 0
-        # It caches blocks of tokens, and always reads the last block. Cached tokens have no log-probabilities.
+        # vLLM caches blocks of tokens, and always reads the last block. Cached tokens have no log-probabilities.
         cached = min(cached, len(ids) - 1) // _BLOCK * _BLOCK
         first = max(1, cached + 1)
         prices = ({ids[at]: self._logprob(ids[:at], ids[at])} for at in range(first, len(ids)))

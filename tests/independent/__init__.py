@@ -1,1 +1,1 @@
-"""The board's numbers, computed a second time from the stored rows by code that shares nothing with the first."""
+"""The board's numbers, computed a second time from the stored rows by independent code."""

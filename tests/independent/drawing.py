@@ -1,4 +1,4 @@
-"""Stored runs that have everything that happens to runs, drawn from a seed."""
+"""Random stored runs with every kind of result, drawn from a seed."""
 
 import random
 from pathlib import Path
@@ -9,13 +9,13 @@ STRATEGIES = ("lc.infile", "lc.repocoder", "mine.py@near", "lc.infercom(encoder=
 
 
 class Made:
-    """Samples, and the runs over them once they are written."""
+    """Random samples. `write` stores them with random runs."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.functions = seed % 3 == 2
         self.n = self.draw.choice((1, 2, 10)) if self.functions else self.draw.choice((1, 1, 2))
-        # All right and all wrong are drawn as well: there every spread is zero.
+        # Some runs are all right or all wrong, so that every spread is zero.
         self.flat = self.draw.choice((None, None, None, 0.0, 1.0))
         repos = self.draw.choice((1, 3, 5, 6, 8))
         self.samples = [self._sample(place, repos) for place in range(self.draw.choice((1, 2, 20, 40)))]
@@ -26,7 +26,7 @@ class Made:
         return Planned(id=f"s{place}", repo=f"r{place % repos}", language=language, kind=kind[0], subkind=kind[1])
 
     def write(self, path: Path) -> None:
-        """Insert them."""
+        """Insert the samples and random runs over them."""
         rows = Rows(path)
         rows.samples(self.samples)
         ids = [one.id for one in self.samples]
@@ -47,7 +47,7 @@ class Made:
             ("ctxbench", "em"): [*right[0]],
             ("ctxbench", "es"): [*near],
             ("context", "hallucinated"): [draw.choice((None, 0.0, 0.5, 1.0)) for _ in range(n)],
-            # Another profile's numbers are none of the board's.
+            # The board must ignore the scores of another profile.
             ("crosscodeeval", "es"): [77.0] * n,
         }
         if draw.random() < 0.9:

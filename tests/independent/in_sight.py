@@ -1,7 +1,7 @@
-"""Look for the lines of samples in other places, by code that shares nothing with the builder.
+"""Search for the lines of samples in other places, with code independent of the builder.
 
-Both sides lose everything but letters, digits and operators; what is left of a line is then looked for as plain text,
-in units: the lines of a file, its comments and strings, and all of a file in one piece for longer lines.
+Lines and files are reduced to letters, digits and operators. A reduced line is then searched as plain text in units:
+the lines of a file, its comments and strings, and for longer lines the whole file.
 """
 
 import re
@@ -12,7 +12,7 @@ _MARKS = re.compile(r"^\s*(#+|//+|/\*+|\*+/?|>>>|\.\.\.)?\s*")
 _LOST = re.compile(r"[\s'\"\\]+")
 _COMMA = re.compile(r",\n*(?=[)\]}])")
 _LONG = 24
-"""Letters of a squeezed line from which it is looked for inside other lines, too."""
+"""Minimum length of squeezed lines that are also searched inside other lines."""
 
 
 def squeezed(line: str) -> str:
@@ -21,10 +21,10 @@ def squeezed(line: str) -> str:
 
 
 def stands_in(line: str, text: str, skipped: int | None = None) -> bool:
-    """Say whether a line stands in a text, one line of which is left out."""
+    """Return whether a text contains a line. The text's line `skipped` is ignored."""
     wanted = squeezed(line)
     kept = [other for number, other in enumerate(text.split("\n")) if number != skipped]
-    # A string spells the end of a line.
+    # A string literal may contain an escaped line end.
     rest = [squeezed(part) for other in kept for part in other.split("\\n")]
     if wanted in rest:
         return True
@@ -33,7 +33,7 @@ def stands_in(line: str, text: str, skipped: int | None = None) -> bool:
 
 
 def found(samples: Iterable[Any], references: Iterable[Any], texts: Mapping[str, str]) -> list[str]:
-    """Return the ids of the samples whose line stands in a second place of a repository."""
+    """Return the ids of the samples whose line is in another place of the repository, too."""
     targets = {reference.id: reference.target for reference in references}
     shown = []
     for sample in samples:

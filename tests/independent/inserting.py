@@ -1,4 +1,4 @@
-"""Write rows of a store with plain SQL, so that a test can say exactly what is stored."""
+"""Write rows of a store with plain SQL, so that a test determines exactly what is stored."""
 
 import json
 import sqlite3
@@ -55,7 +55,7 @@ class Rows:
     """An open database, closed by `close`."""
 
     def __init__(self, path: Path) -> None:
-        """Make the tables."""
+        """Create the tables."""
         open_store(f"sqlite:///{path}").close()
         self._db = sqlite3.connect(path)
         self._db.execute("PRAGMA foreign_keys=OFF")
@@ -68,7 +68,7 @@ class Rows:
             self._db.execute(f"INSERT INTO {table} VALUES {row} ON CONFLICT DO NOTHING")
 
     def keep(self) -> None:
-        """Commit what was inserted."""
+        """Commit the inserted rows."""
         self._db.commit()
 
     def close(self) -> None:
@@ -91,21 +91,21 @@ class Rows:
         return int(self._db.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM {table}").fetchone()[0])
 
     def _number(self, table: str, column: str = "number", **names: Any) -> int:
-        """Return the number of a row that has these values."""
+        """Return the number of the row that has these values."""
         same = " AND ".join(f"{name} = ?" for name in names)
         return int(self._db.execute(f"SELECT {column} FROM {table} WHERE {same}", tuple(names.values())).fetchone()[0])
 
     def run(
         self, id_: str, planned: Iterable[str], done: Mapping[str, Done], *, begun: Sequence[float] = (1.0,), **run: Any
     ) -> None:
-        """Insert a run with everything below it.
+        """Insert a run with all its rows.
 
         Args:
-            id_: its id.
-            planned: its samples.
-            done: those that have a result.
-            begun: when each attempt was.
-            run: columns of the run that are not as usual.
+            id_: the run's id.
+            planned: ids of the run's samples.
+            done: id -> result, for samples that have one.
+            begun: start times of the attempts.
+            run: columns of the run that differ from the defaults.
         """
         usual = {
             "samples": "demo", "samples_digest": DIGEST, "set_size": 0, "sample_limit": None, "strategy": "lc.infile",

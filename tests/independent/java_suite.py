@@ -1,6 +1,6 @@
-"""The whole JUnit suite of a Maven project, compiled and run by itself: a second opinion on what its tests notice.
+"""The whole JUnit suite of a Maven project, compiled and run separately, to check which faults its tests notice.
 
-Shares nothing with the product. What runs the project's code runs under bubblewrap, without a network.
+This code is independent of ctxbench. The project's code runs under bubblewrap, without a network.
 """
 
 import re
@@ -16,20 +16,20 @@ from tests.independent.mutants import failed
 _SHARE = Path("/usr/share/java")
 _JUNIT = ("junit-platform-console-standalone", "apiguardian-api", "opentest4j", "junit4", "hamcrest")
 _SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""A compiler and a collector that start soon."""
+"""JVM options for a compiler and a garbage collector that start fast."""
 _SECONDS = 1800.0
 _NO_END = "did not end"
 
 
 class JavaSuite:
-    """All tests of a project, run on its classes with one file compiled anew."""
+    """All tests of a project, run on its classes after one file is changed and compiled."""
 
     def __init__(self, root: Path, tests: Mapping[str, Any], work: Path) -> None:
         """Compile a project.
 
         Args:
-            root: its files, in Maven's folders.
-            tests: what its set's manifest says under ``tests``.
+            root: the project's files, in Maven's folders.
+            tests: the table ``tests`` of the set's manifest.
             work: an empty folder.
         """
         self._tree, self._main, self._test, self._changed = (work / name for name in ("tree", "main", "test", "new"))
@@ -40,7 +40,7 @@ class JavaSuite:
         named = re.search(r"<project.build.sourceEncoding>(.*?)<", pom)
         self._encoding = tests.get("encoding") or (named[1] if named else "UTF-8")
         self._flags = list(tests.get("arguments", ()))
-        # Of what the manifest deselects, whole files: such tests may never end.
+        # Leave out the whole files that the manifest deselects, because their tests may never end.
         named_files = [Path(name).stem for name in tests.get("deselect", ()) if name.endswith(".java")]
         self._left_out = [f"--exclude-classname=.*\\b{name}" for name in named_files]
         sources = sorted((self._tree / "src/main/java").rglob("*.java"))
@@ -56,7 +56,7 @@ class JavaSuite:
         self._baseline: set[str] | None = None
 
     def compiles(self, path: str, span: Sequence[int], text: str) -> bool:
-        """Say whether javac takes a file with a method replaced."""
+        """Return whether a file compiles with a method replaced."""
         file = self._tree / path
         published = file.read_bytes()
         lines = published.decode(self._encoding).replace("\r\n", "\n").split("\n")
@@ -69,7 +69,7 @@ class JavaSuite:
             file.write_bytes(published)
 
     def notices(self, path: str, span: Sequence[int], text: str) -> bool:
-        """Say whether some test fails with a method replaced that does not fail without."""
+        """Return whether replacing a method makes a test fail that passes without the change."""
         if not self.compiles(path, span, text):
             return False
         if self._baseline is None:
@@ -81,7 +81,7 @@ class JavaSuite:
         return not self._errors(files, to, on)
 
     def _errors(self, files: Sequence[Path], to: Path, on: Sequence[str]) -> str:
-        """Return what javac says of files that it does not take, else nothing."""
+        """Return javac's errors, or an empty text if the files compile."""
         to.mkdir(exist_ok=True)
         command = [
             "javac",
@@ -99,7 +99,7 @@ class JavaSuite:
         return (done.stderr or "javac failed") if done.returncode else ""
 
     def _failed(self, first: Sequence[str]) -> set[str]:
-        """Return the tests that fail with some classes before all others."""
+        """Return the tests that fail if these classes come first on the class path."""
         work, reports = str(self._tree.parent), self._tree.parent / "reports"
         rmtree(reports, ignore_errors=True)
         box = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", tempfile.gettempdir()]

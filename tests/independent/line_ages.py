@@ -1,6 +1,6 @@
-"""Hold samples built with ``--since`` against plain `git blame`, by code that shares nothing with the builder.
+"""Compare samples built with ``--since`` with plain `git blame`, in code independent of the builder.
 
-``python -m tests.independent.line_ages HOME SET`` prints how many lines were asked for, and those that are not newer.
+``python -m tests.independent.line_ages HOME SET`` prints the number of lines checked, and those that are not newer.
 """
 
 import datetime as dt
@@ -22,13 +22,13 @@ def times_of(repository: Path, commit: str, path: str, number: int) -> tuple[int
 
 
 def not_newer(home: Path, name: str, repositories: dict[str, Path], folder: str = "") -> tuple[int, list[str]]:
-    """Return how many samples were looked at, and the ids of those whose line is not newer than the set's ``--since``.
+    """Return the number of samples checked, and the ids of those with a line not newer than the set's ``--since``.
 
     Args:
         home: the home folder.
-        name: the set's.
+        name: the set's name.
         repositories: repository name -> a clone.
-        folder: where its files lie in the clone, ended by a slash.
+        folder: the folder of the files in the clone, with a slash at the end.
     """
     manifest = json.loads((home / "samples" / name / "manifest.json").read_text())
     count, old = 0, []
@@ -50,12 +50,12 @@ def not_newer(home: Path, name: str, repositories: dict[str, Path], folder: str 
 
 
 def standing_before(home: Path, name: str, clone: Path, cutoff: str) -> list[str]:
-    """Return the ids of the samples whose line stood in a commit's tree, or in an earlier version of its file.
+    """Return the ids of the samples whose line was in a commit's tree, or in an earlier version of its file.
 
     Args:
         home: the home folder.
-        name: the set's.
-        clone: of its one repository.
+        name: the set's name.
+        clone: a clone of the set's only repository.
         cutoff: the commit.
     """
 

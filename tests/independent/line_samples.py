@@ -1,6 +1,6 @@
-"""Checks line samples against the files that they come from; shares no code with their builder.
+"""Checks line samples against their source files, with code independent of their builder.
 
-Run it over a set of a home folder: ``python -m tests.independent.line_samples HOME SET``.
+Run it on a set of a home folder: ``python -m tests.independent.line_samples HOME SET``.
 """
 
 import json
@@ -34,21 +34,21 @@ class Read:
     """A name of the project that is read on a line."""
 
     name: str
-    """As spelled, up to the last part that stands on this line: ``rules.round_up``."""
+    """The name as spelled, up to its last part on this line: ``rules.round_up``."""
     column: int
     imports: frozenset[Span]
-    """The import statements of the file that bring it in from another file of the project; empty if none does."""
+    """The file's statements that import the name from another file of the project; may be empty."""
     first: bool
-    """Whether no line above reads it."""
+    """Whether this line is the first that reads the name."""
 
 
 class File(Protocol):
-    """What a language's checker knows of one file."""
+    """Facts about one file that a language's checker provides."""
 
     parses: bool
 
     def barred(self, line: int) -> bool:
-        """Say whether the line belongs to an import, a decorator, a header, or a string of several lines."""
+        """Return whether the line belongs to an import, a decorator, a header, or a string of several lines."""
         ...
 
     def tokens(self, line: int) -> Sequence[int]:
@@ -56,16 +56,16 @@ class File(Protocol):
         ...
 
     def reads(self, line: int) -> Sequence[Read]:
-        """Return the names that are read on the line and that some import of the file binds."""
+        """Return the names that the line reads and an import of the file binds."""
         ...
 
     def defines(self, module: str, name: str, kind: str) -> bool:
-        """Say whether the project's `module` has something of that kind and name."""
+        """Return whether the project's `module` defines this name as this kind."""
         ...
 
 
 class Tree:
-    """The files of one repository as they lie on disk, decoded as they declare, line ends made plain."""
+    """The files of one repository on disk, decoded as they declare, with normalized line ends."""
 
     def __init__(self, root: Path, language: str, source: str = "") -> None:
         self.root, self.suffix = root, ".py" if language == "python" else ".java"
@@ -87,7 +87,7 @@ class Tree:
 
     @cached_property
     def line_counts(self) -> Counter[str]:
-        """How often each line, stripped, stands in any file."""
+        """Stripped line -> number of its occurrences in all files."""
         return Counter(line.strip() for text in self.texts.values() for line in text.split("\n"))
 
     def _decoded(self, path: Path, raw: bytes) -> str:
@@ -112,10 +112,10 @@ class Tree:
 
 
 def check(tree: Tree, language: str, samples: Sequence[Mapping[str, Any]], answers: Mapping[str, Any]) -> list[Finding]:
-    """Return what is wrong with the samples of one repository.
+    """Return the faults of one repository's samples.
 
     Args:
-        tree: its files.
+        tree: the repository's files.
         language: ``python`` or ``java``.
         samples: records of ``samples.jsonl``.
         answers: id -> record of ``references.jsonl``.
@@ -165,7 +165,7 @@ def _text_faults(sample: Mapping[str, Any], answer: Mapping[str, Any], tree: Tre
 
 
 def _use_faults(sample: Mapping[str, Any], file: File) -> Iterator[Finding]:
-    """Compare what the sample says of the line with what the line reads."""
+    """Compare the uses that the sample lists with the names that its line reads."""
     id_, line, column = sample["id"], sample["cursor"]["line"], sample["cursor"]["column"]
     if not file.parses:
         yield Finding(id_, "parses")
@@ -194,7 +194,7 @@ def _use_faults(sample: Mapping[str, Any], file: File) -> Iterator[Finding]:
 
 
 def check_set(home: Path, name: str) -> list[Finding]:
-    """Return what is wrong with a set of line samples in a home folder."""
+    """Return the faults of a set of line samples in a home folder."""
     folder = home / "samples" / name
     about = json.loads((folder / "manifest.json").read_text("utf-8"))
     samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text("utf-8").split("\n") if line]

@@ -1,4 +1,4 @@
-"""What the checker of line samples knows of Java: a tokenizer of its own, and declarations by counting braces."""
+"""The Java part of the line sample checker: a separate tokenizer, and declarations found by counting braces."""
 
 import re
 from collections import defaultdict
@@ -21,14 +21,14 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 @dataclass(frozen=True)
 class Token:
-    """One token with its place."""
+    """One token and its position."""
 
     text: str
     kind: str
     line: int
     column: int
     last: int
-    """The line that it ends on."""
+    """The line on which the token ends."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Import:
 
 
 def tokens_of(text: str) -> list[Token] | None:
-    """Return the tokens of a file without comments, None if some of it is no Java."""
+    """Return a file's tokens without comments, or None if a part of the file is not valid Java."""
     found, at, line, begin = [], 0, 0, 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -66,9 +66,9 @@ class Source:
         self.parses = tokens is not None and _balanced(self.tokens)
         self.package, self.imports, self.heads = "", list[Import](), set[int]()
         self.types: dict[str, dict[str, str]] = {}
-        """Name within the package -> members of its own -> ``variable`` or ``function``."""
+        """Type's name within the package -> its own members -> ``variable`` or ``function``."""
         self.body = 0
-        """The first token behind package and imports."""
+        """The first token after package and imports."""
         self._read_head()
         self._read_types()
 
@@ -96,7 +96,7 @@ class Source:
                 at += 1
 
     def _read_types(self) -> None:
-        """Follow the braces: a name counts as a member where the innermost brace is a type's."""
+        """Follow the braces. A name is a member if the innermost brace belongs to a type."""
         stack: list[str] = []
         enums: set[str] = set()
         waiting = ""
@@ -184,7 +184,7 @@ class JavaFile:
         self._imports = [item for item in self.source.imports if self._inside(item)]
 
     def _inside(self, item: Import) -> bool:
-        """Say whether an import reaches another file of the project."""
+        """Return whether an import reaches another file of the project."""
         owner = item.name.rpartition(".")[0] if item.static and not item.star else item.name
         if self.path in self.project.types.get(owner, ()) or self.path in self.project.types.get(item.name, ()):
             return False
@@ -235,14 +235,14 @@ class JavaFile:
             token = self.source.tokens[at]
             spans = self._read(at)
             if spans:
-                # Another thing of that name, such as a method beside a type, is another read.
+                # The same name may mean something different, such as a method, not a type: a different read.
                 above = (other for other in self._places[token.text] if self.source.tokens[other].line < line)
                 first = not any(self._read(other) == spans for other in above)
                 found.append(Read(self._spelled(at), token.column, spans, first))
         return found
 
     def _read(self, at: int) -> frozenset[Span]:
-        """Return the imports of the project that the token, if it is a name that is read, is bound by."""
+        """Return the project imports that bind the token, or none if the token is not a name that is read."""
         token = self.source.tokens[at]
         if at < self.source.body or token.kind != "word" or self._before(at) in (".", "::"):
             return frozenset()
@@ -254,7 +254,7 @@ class JavaFile:
         return spans
 
     def _own_variable(self, at: int) -> bool:
-        """Say whether a name is a field of the file's, and does not stand where only a type can."""
+        """Return whether a name is a field of this file, and is not in a place that allows only types."""
         name, tokens = self.source.tokens[at].text, self.source.tokens
         if self._before(at) in ("instanceof", "new", "<") or self._after(at) in ("<", "(", "::", "."):
             return False
@@ -285,7 +285,7 @@ class JavaFile:
         return self.source.tokens[at + 1].text if at + 1 < len(self.source.tokens) else ""
 
     def _spelled(self, at: int) -> str:
-        """Return a name with the parts behind it that stand on its line."""
+        """Return a name with the following parts on its line."""
         tokens = self.source.tokens
         line, parts = tokens[at].line, [tokens[at].text]
         at += 1
@@ -300,7 +300,7 @@ class JavaFile:
         return ".".join(parts)
 
     def _bringing(self, name: str, called: bool) -> frozenset[Span]:
-        """Return the imports that bring a name in from another file of the project."""
+        """Return the statements that import a name from another file of the project."""
         single = {item.span for item in self._imports if not item.star and self._names(item, name, called)}
         if single:
             return frozenset(single)

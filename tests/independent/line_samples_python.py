@@ -1,4 +1,4 @@
-"""What the checker of line samples knows of Python, by the standard library's own parser and tokenizer."""
+"""The Python part of the line sample checker, based on the standard library's parser and tokenizer."""
 
 import ast
 import io
@@ -32,24 +32,24 @@ class Bound:
     name: str
     span: Span
     dotted: str
-    """For ``import a.b.c`` without ``as`` all of it, else empty."""
+    """The whole dotted name of ``import a.b.c`` without ``as``; otherwise empty."""
     module: str
-    """The file, or folder, that the statement reaches in another file of the project; empty if none."""
+    """The other file or folder of the project that the statement reaches; empty if there is none."""
     member: str | None
     scope: ast.AST | None
-    """The class or function that it stands in, or the whole file."""
+    """The class or function that contains the statement, or the whole file."""
 
 
 @dataclass(frozen=True)
 class _NameRead:
-    """A place where a name that imports bind is read."""
+    """A place that reads a name bound by an import."""
 
     line: int
     column: int
     spelled: str
-    """With the parts after it that stand on its line."""
+    """The name with the following parts on its line."""
     key: str
-    """What is imported: the name, or of ``import a.b.c`` all of it."""
+    """The imported name; for ``import a.b.c``, the whole dotted name."""
     quoted: bool
     bound: frozenset[Bound]
 
@@ -64,7 +64,7 @@ class Project:
         for path in [*texts, *self._folders]:
             parts = self._parts(path)
             for start in range(len(parts)):
-                # A folder with an __init__.py is a package itself: what lies in it has its name before it.
+                # A folder with an __init__.py is a package, so the names of its modules begin with the package's name.
                 if "/".join([*parts[:start], "__init__.py"]) not in texts:
                     self._ends.setdefault(".".join(parts[start:]), set()).add(path)
 
@@ -87,7 +87,7 @@ class Project:
         )
 
     def tree(self, path: str) -> ast.Module | None:
-        """Return the syntax tree of a file, None for a folder or what does not parse."""
+        """Return the syntax tree of a file, or None for a folder or a file that does not parse."""
         if path not in self._trees:
             self._trees[path] = parse(self.texts.get(path, "("))
         return self._trees[path]
@@ -98,7 +98,7 @@ class Project:
 
 
 def parse(text: str) -> ast.Module | None:
-    """Return the syntax tree of a text, None if it does not parse."""
+    """Return the syntax tree of a text, or None if it does not parse."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -198,17 +198,17 @@ class PythonFile:
         return node
 
     def _other(self, module: str, level: int, member: str | None) -> str:
-        """Return another file or folder of the project that an import reaches, empty if it reaches none."""
+        """Return the other file or folder of the project that an import reaches, or an empty text."""
         places = self.project.places(self.path, module, level)
         if member is not None:
             places = _origins(self.project, self.path, places, module, level, member, set())
-        # Several star imports may offer a name: one that may be the file's own is taken for that.
+        # Several star imports may provide a name. If it may be the file's own name, it counts as such.
         return "" if self.path in places else min(places, default="")
 
     # Reads
 
     def _all_reads(self) -> Iterator[_NameRead]:
-        """Yield the reads of names that imports bind."""
+        """Yield the reads of names bound by imports."""
         for node in ast.walk(self.tree or ast.Module([], [])):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 bound = frozenset(item for item in self._imports if item.name == node.id)
@@ -231,7 +231,7 @@ class PythonFile:
             parent = self.parents.get(parent)
 
     def _dotted(self, bound: frozenset[Bound], node: ast.Name) -> str:
-        """Of ``import a.b`` and ``import a.b.c`` return the one that spells most of the name, empty if none does."""
+        """Return the longest imported dotted name, such as ``a.b.c``, that begins the read name, or an empty text."""
         spelled = ".".join([node.id, *self._chain(node, anywhere=True)]) + "."
         whole = [item.dotted for item in bound if item.module and item.dotted and spelled.startswith(f"{item.dotted}.")]
         return max(whole, key=len, default="")
@@ -244,7 +244,7 @@ class PythonFile:
         return False
 
     def _shadowed(self, node: ast.Name) -> bool:
-        """Say whether what binds the name is something else than an import."""
+        """Return whether something other than an import binds the name."""
         inner: ast.AST = node
         scope = self.parents.get(node)
         direct = True
@@ -262,7 +262,7 @@ class PythonFile:
 
     @staticmethod
     def _inside(scope: ast.AST, child: ast.AST) -> bool:
-        """Say whether a child is evaluated in the scope: decorators, defaults, annotations and bases are not."""
+        """Return whether the scope evaluates a child. Decorators, defaults, annotations and bases are outside."""
         if isinstance(scope, ast.Lambda):
             return child is scope.body
         if isinstance(scope, _COMPREHENSIONS):
@@ -282,7 +282,7 @@ class PythonFile:
         found = []
         for read in self._reads:
             if read.line == line and not read.quoted:
-                # Beside an import of the project stands what the name may be instead: a compiled module, say.
+                # Next to an import of the project there may be an alternative import, for example of a compiled module.
                 scopes = {item.scope for item in read.bound if item.module}
                 spans = frozenset(item.span for item in read.bound if item.module or item.scope in scopes)
                 spans = spans if read.bound else self._from_stars(read.key)
@@ -305,7 +305,7 @@ class PythonFile:
         leaf = name.rpartition(".")[2]
         leaves = {item.member or leaf for item in self._imports if item.name == leaf} | {leaf}
         trees = [tree for tree in map(self.project.tree, places) if tree is not None]
-        # Other files may pass the name on under another one, so any definition of that kind will do for those.
+        # Other files may export the definition under another name, so any definition of the kind is accepted.
         return any(_has(tree, kind, leaves) or _has(tree, kind, None) for tree in trees)
 
 
@@ -314,7 +314,7 @@ def _span(node: ast.stmt | ast.expr) -> Span:
 
 
 def _names(scope: ast.AST | None) -> tuple[set[str], dict[str, int]]:
-    """Return the names that a scope stores, and those that it imports with the first line that does."""
+    """Return the names that a scope stores, and the names that it imports with their first import's line."""
     stored: set[str] = set()
     imported: dict[str, int] = {}
     elsewhere: set[str] = set()
@@ -347,7 +347,7 @@ def _names(scope: ast.AST | None) -> tuple[set[str], dict[str, int]]:
 def _origins(
     project: Project, path: str, places: set[str], module: str, level: int, member: str, seen: set[tuple[str, str]]
 ) -> set[str]:
-    """Return the files and folders of the project that define what ``from module import member`` brings to `path`."""
+    """Return the files and folders of the project that define what ``from module import member`` binds in `path`."""
     found = project.places(path, f"{module}.{member}".strip("."), level)
     for place in places - {key for key, name in seen if name == member}:
         seen.add((place, member))
@@ -362,18 +362,18 @@ def _origins(
             there = project.places(place, origin, deeper)
             found |= _origins(project, place, there, origin, deeper, name, seen) if name else there
         if not imports or _open(project, place, tree):
-            found.add(place)  # made while it runs, or anything that another package has
+            found.add(place)  # created at run time, or provided by another package
     return found
 
 
 def _open(project: Project, path: str, tree: ast.Module) -> bool:
-    """Say whether a module takes all names of one outside the project."""
+    """Return whether a module imports all names of a module outside the project."""
     stars = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
     return any(not project.places(path, node.module or "", node.level) for node in stars)
 
 
 def _sources(tree: ast.Module, name: str) -> Iterator[tuple[str, int, str]]:
-    """Yield module, level and member of the imports of a module that may bind a name; no member is a module itself."""
+    """Yield module, level and member of each import that may bind a name. Without a member, it binds the module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -388,7 +388,7 @@ def _sources(tree: ast.Module, name: str) -> Iterator[tuple[str, int, str]]:
 
 
 def _public(project: Project, place: str, name: str, seen: set[str]) -> bool:
-    """Say whether a star import of a module may bring the name in from the project."""
+    """Return whether a star import of a module may import the name from the project."""
     tree = project.tree(place)
     if tree is None or place in seen:
         return False
@@ -407,7 +407,7 @@ def _public(project: Project, place: str, name: str, seen: set[str]) -> bool:
 
 
 def _has(tree: ast.Module, kind: str, names: set[str] | None) -> bool:
-    """Say whether a module defines something of a kind (empty: any) at its level, by one of the names (None: any)."""
+    """Return whether a module's top level defines one of the names (None: any) as this kind (empty: any)."""
     pending: list[ast.AST] = list(tree.body)
     while pending:
         node = pending.pop()

@@ -1,6 +1,6 @@
-"""Faults put into the text of a Python function, by tokens and lines: a second opinion on how well its tests judge.
+"""Faults put into the text of a Python function, by tokens and lines, as a second check of how well its tests judge.
 
-Shares nothing with the product, which changes syntax trees. Pure.
+Independent of ctxbench, which changes syntax trees. Pure.
 """
 
 import io
@@ -35,17 +35,17 @@ _SWAPS = {
     "continue": "break",
 }
 _SIMPLE = re.compile(r"(?!(?:return|pass|def|class|import|from|global|nonlocal|yield)\b)[A-Za-z_].*[^:,(\[{\\]")
-"""A line that can be left out."""
+"""A line that can be removed."""
 
 
 def mutants(text: str, name: str, most: int, seed: int = 0) -> list[str]:
-    """Return at most that many faulty versions of a function, drawn from all; each compiles.
+    """Return at most `most` faulty versions of a function, drawn at random. Each of them compiles.
 
     Args:
         text: the function, from its ``def`` at the left margin.
-        name: its own name.
-        most: how many.
-        seed: of the draw.
+        name: the function's name.
+        most: the maximum number of versions.
+        seed: the seed of the draw.
     """
     found = [changed for changed in dict.fromkeys(_all(text, name)) if changed != text and _compiles(changed)]
     draw = random.Random(f"{seed} {text}")
@@ -82,20 +82,20 @@ def _all(text: str, name: str) -> Iterator[str]:
 
 
 def _body(tokens: list[tokenize.TokenInfo]) -> int:
-    """Return the first line behind the docstring."""
+    """Return the first line after the docstring."""
     indent = next(place for place, token in enumerate(tokens) if token.type == tokenize.INDENT)
     first = tokens[indent + 1]
     return first.end[0] + 1 if first.type == tokenize.STRING else first.start[0]
 
 
 def _start_of_call(line: str, column: int) -> int:
-    """Return where a call begins that is written ``self.name(`` or ``name(``."""
+    """Return the column where a call written as ``self.name(`` or ``name(`` begins."""
     found = re.search(r"[A-Za-z_][\w.]*\.$", line[:column])
     return found.start() if found else column
 
 
 def _inside(tokens: list[tokenize.TokenInfo], row: int) -> bool:
-    """Say whether a line begins inside of brackets, or of a text of several lines."""
+    """Return whether a line begins inside brackets, or inside a string of several lines."""
     depth = 0
     for token in tokens:
         if token.start[0] >= row:
@@ -120,17 +120,17 @@ def _compiles(text: str) -> bool:
 
 
 def failed(junit: str) -> set[str]:
-    """Return what did not pass in a report of pytest in JUnit's form: tests, and modules that broke."""
+    """Return the tests and broken modules that did not pass in a JUnit report of pytest."""
     cases = ET.fromstring(junit).iter("testcase")
     bad = (case for case in cases if case.find("failure") is not None or case.find("error") is not None)
     return {f"{case.get('classname')}::{case.get('name')}" for case in bad}
 
 
 def rate(verdicts: list[tuple[str, bool]]) -> tuple[int, int, int]:
-    """Return how many mutants the platform failed, how many the whole suite notices, and how many there were.
+    """Return the number of mutants that ctxbench failed, that ctxbench or the suite noticed, and in total.
 
     Args:
-        verdicts: of each mutant the platform's verdict, and whether the whole suite notices it.
+        verdicts: ctxbench's verdict on each mutant, and whether the whole suite notices it.
     """
     noticed = [verdict for verdict, suite in verdicts if suite or verdict != "PASSED"]
     return sum(verdict != "PASSED" for verdict in noticed), len(noticed), len(verdicts)

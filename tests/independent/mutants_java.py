@@ -1,6 +1,6 @@
-"""Faults put into the text of a Java method, by tokens and lines: a second opinion on how well its tests judge.
+"""Faults put into the text of a Java method, by tokens and lines, as a second check of how well its tests judge.
 
-Shares nothing with the product, which changes syntax trees. Pure.
+Independent of ctxbench, which changes syntax trees. Pure.
 """
 
 import random
@@ -36,19 +36,19 @@ _SWAPS = {
     "continue": "break",
 }
 _SPACED = {"<": ">=", ">": "<="}
-"""Without blanks around them they hold the arguments of a type."""
+"""Operators that must have blanks around them; otherwise they enclose type arguments."""
 _LOOP = re.compile(r"\b(?:for|while|do)\b")
 _SIMPLE = re.compile(r"(?!(?:return|break|continue|case|default)\b)[A-Za-z_][^{}]*;")
-"""A line that can be left out."""
+"""A line that can be removed."""
 
 
 def mutants(text: str, name: str, seed: int = 0) -> list[str]:
-    """Return faulty versions of a method in an order that is drawn; javac does not take all of them.
+    """Return faulty versions of a method in random order. Some of them do not compile.
 
     Args:
         text: the method, from its first modifier.
-        name: its own name.
-        seed: of the draw.
+        name: the method's name.
+        seed: the seed of the draw.
     """
     every = [changed for changed in dict.fromkeys(_all(text, name)) if changed != text]
     random.Random(f"{seed} {text}").shuffle(every)
@@ -81,7 +81,7 @@ def _all(text: str, name: str) -> Iterator[str]:
 
 
 def _lines(bare: str, *, loops: bool) -> Iterator[str]:
-    """Yield what may stand in place of a line; what a loop may need stays."""
+    """Yield replacements for a line. Lines that a loop may need are not removed."""
     if re.fullmatch(r"return [^{}]+;", bare):
         yield from (f"return {nothing};" for nothing in ("null", "0", "false") if bare != f"return {nothing};")
     if condition := re.fullmatch(r"(\} else )?if \((.*)\) \{", bare):

@@ -1,6 +1,6 @@
-"""A board by the documents alone: docs/statistics.md, docs/metrics.md, docs/board.md, and the tables.
+"""A board recomputed from the tables by the rules in docs/statistics.md, docs/metrics.md and docs/board.md.
 
-Plain and slow, with sqlite3, numpy and scipy, and nothing of ctxbench. Runs are those of one set, profile `ctxbench`.
+Simple and slow, with sqlite3, numpy and scipy, and nothing of ctxbench. All runs are over one set, profile `ctxbench`.
 """
 
 import itertools
@@ -17,9 +17,9 @@ import numpy as np
 from scipy import stats
 
 OWN_SCALE = ("bits", "context_gain", "copyable_bits", "made_up_names")
-"""Metrics that are no share: not shown as percent, without bounds."""
+"""Metrics that are not shares. They have no bounds and are not shown as percentages."""
 DESCRIBES_CONTEXT = (*OWN_SCALE, "api_recall", "context_waste", "hallucinated")
-"""Metrics that keep their own value where the model failed."""
+"""Metrics that keep their own value if the model failed."""
 LOWER_IS_BETTER = ("bits", "context_waste", "hallucinated", "made_up_names")
 KS = (1, 3, 5, 10, 20, 50, 100)
 COSTS = (
@@ -61,13 +61,13 @@ class Run:
         return not self._tested(sample) or len(self.scores["pass"].get(sample, ())) == self.n
 
     def metrics(self) -> list[str]:
-        """Name the metrics that some sample has a value of."""
+        """Return the metrics for which at least one sample has a value."""
         named = [name for name in self.scores if name != "pass"]
         named += [f"pass@{k}" for k in KS if k <= self.n] if self.scores["pass"] else []
         return [name for name in sorted(named) if self.values(name)]
 
     def values(self, metric: str) -> dict[str, float]:
-        """Return sample -> value in the unit shown, of the samples that count and have one."""
+        """Return sample -> value in the displayed unit, for counted samples that have a value."""
         worst = dict.fromkeys(self.failed, 0.0) if metric not in DESCRIBES_CONTEXT else {}
         found = {id_: self._value(metric, id_) for id_ in self.counts}
         factor = 1.0 if metric in OWN_SCALE else 100.0
@@ -109,7 +109,7 @@ def _mean(column: Sequence[float | None]) -> float | None:
 
 
 def read(path: Path) -> dict[tuple[str, str], Run]:
-    """Return (id, language) -> run, of every run of a database."""
+    """Return (id, language) -> run, for every run of a database."""
     db = sqlite3.connect(path)
     db.row_factory = sqlite3.Row
     try:
@@ -123,14 +123,14 @@ def read(path: Path) -> dict[tuple[str, str], Run]:
 
 
 def bounds(metric: str, *, of_difference: bool = False) -> tuple[float, float] | None:
-    """Return the range of a metric in the unit shown, or of differences of it."""
+    """Return the range of a metric, or of its differences, in the displayed unit."""
     return None if metric in OWN_SCALE else (-100.0 if of_difference else 0.0, 100.0)
 
 
 def estimate(
     values: Mapping[str, float], repo: Mapping[str, str], reach: tuple[float, float] | None
 ) -> dict[str, float | str | None]:
-    """Return the mean over samples, that of repository means, and the 95% interval, as the JSON names them."""
+    """Return the mean over samples, the mean of repository means, and the 95% interval, under their JSON names."""
     x, names = np.array([values[one] for one in sorted(values)]), [repo[one] for one in sorted(values)]
     of = {name: [v for v, one in zip(x, names, strict=True) if one == name] for name in names}
     low, high, over = _interval(x, list(of.values()), reach)
@@ -167,13 +167,13 @@ def _interval(
 
 
 def gaps(this: Run, other: Run, metric: str) -> dict[str, float]:
-    """Return sample -> this run's value minus the other's, of the samples that both have."""
+    """Return sample -> this run's value minus the other's, for samples that both have."""
     mine, its = this.values(metric), other.values(metric)
     return {one: mine[one] - its[one] for one in mine.keys() & its.keys()}
 
 
 def p_value(gap: Mapping[str, float], repo: Mapping[str, str]) -> float:
-    """Return the exact two-sided p-value: every repository's sum of gaps may as well have the other sign."""
+    """Return the exact two-sided p-value over all sign flips of the repositories' sums of gaps."""
     sums = [math.fsum(value for one, value in gap.items() if repo[one] == name) for name in {repo[one] for one in gap}]
     bar = abs(math.fsum(sums)) - 1e-9 * sum(map(abs, sums))
     hits = [abs(math.fsum(map(math.prod, zip(signs, sums, strict=True)))) >= bar for signs in _signs(len(sums))]
@@ -190,14 +190,14 @@ def _error(gap: Mapping[str, float], repo: Mapping[str, str]) -> tuple[int, floa
 
 @dataclass(frozen=True)
 class Family:
-    """Pairs that are corrected together: their gaps, none of them empty, and the repository of each sample."""
+    """Pairs that are corrected together: their gaps, which are not empty, and the repository of each sample."""
 
     gaps: Mapping[Any, Mapping[str, float]]
     repo: Mapping[str, str]
 
     @cached_property
     def _flipped(self) -> dict[Any, list[float]]:
-        """Pair -> its statistic under every flip, the one that changes nothing first."""
+        """Pair -> its statistic under every flip. The first flip changes nothing."""
         names = sorted({self.repo[sample] for gap in self.gaps.values() for sample in gap})
         statistics = {}
         for pair, gap in self.gaps.items():
@@ -209,7 +209,7 @@ class Family:
 
     @cached_property
     def p(self) -> dict[Any, float]:
-        """Pair -> share of flips that bring it or any pair after it to what was observed; never falling."""
+        """Pair -> share of flips in which it or a later pair reaches the observed statistic. Never decreases."""
         adjusted: dict[Any, float] = {}
         remaining = dict(self._flipped)
         while remaining:
@@ -221,7 +221,7 @@ class Family:
         return adjusted
 
     def refutes(self, pair: Any, mean: float) -> bool:
-        """Return whether at most 5% of flips bring the pair, less a mean difference, or any other to what it is."""
+        """Return whether at most 5% of flips, in any pair, reach the statistic of the pair minus a mean difference."""
         names = sorted({self.repo[sample] for gap in self.gaps.values() for sample in gap})
         gap = {one: value - mean for one, value in self.gaps[pair].items()}
         sums = [math.fsum(v for one, v in gap.items() if self.repo[one] == name) for name in names]
@@ -232,13 +232,13 @@ class Family:
         return sum(one >= own[0] - 1e-9 for one in largest) <= 0.05 * len(largest)
 
     def has_interval(self, pair: Any, low: float | None, high: float | None, reach: tuple[float, float] | None) -> bool:
-        """Return whether an interval ends where mean differences begin to be refuted, and lacks 0 where p says so."""
+        """Return whether an interval ends where refutation begins, and excludes 0 exactly if p is at most 5%."""
         is_significant = self.p[pair] <= 0.05
         if low is None and high is None:
             return not is_significant and not (self.refutes(pair, -1e7) and self.refutes(pair, 1e7))
         if ((low or 0) > 0 or (high or 0) < 0) is not is_significant:
             return False
-        # Cut at what a difference can be; ending next to 0 where only going down step by step makes it significant.
+        # Skip ends at the bounds of a difference, and ends next to 0, where only the step-down makes it significant.
         ends = [(end, way) for end, way in ((low, -1), (high, 1)) if end is not None]
         free = [(end, way) for end, way in ends if end not in (reach or ()) and abs(end) > 2e-6]
         step = 1e-5 * max(1.0, *(abs(end) for end, _ in ends))
@@ -248,15 +248,15 @@ class Family:
 
     @cached_property
     def critical(self) -> float | None:
-        """The largest statistic of the pairs that are not significant, in 5% of flips; of the last one if all are."""
+        """Statistic that 5% of flips exceed among pairs that are not significant, or for the last pair if all are."""
         not_yet = [pair for pair, p in self.p.items() if p > 0.05] or [list(self.p)[-1]]
         largest = [max(column) for column in zip(*(self._flipped[pair] for pair in not_yet), strict=True)]
-        # Of a flip and the opposite one.
+        # Use only one of each flip and its opposite.
         others, allowed = sorted(largest[1 : len(largest) // 2], reverse=True), int(0.05 * (len(largest) // 2))
         return others[allowed - 1] if allowed else None
 
     def smallest_visible(self, pair: Any) -> float | None:
-        """Return the difference seen with 80% power; None where no p reaches 5%, or nothing varies."""
+        """Return the difference detected with 80% power, or None if no p can reach 5% or nothing varies."""
         if len({self.repo[one] for one in self.gaps[pair]}) < 6 or self.critical is None:
             return None
         c, error = _error(self.gaps[pair], self.repo)
@@ -266,7 +266,7 @@ class Family:
         return float((t + stats.t.ppf(0.8, c - 1)) * error)
 
     def needs(self, pair: Any, repositories: int | None) -> bool:
-        """Return whether so many repositories may be said to be needed: these do, and a third fewer do not."""
+        """Return whether this number of repositories is needed: it is enough, and a third fewer are not."""
         gap = self.gaps[pair]
         mean, c = abs(math.fsum(gap.values()) / len(gap)), len({self.repo[one] for one in gap})
         if self.p[pair] <= 0.05 or c < 5 or mean <= 1e-9:

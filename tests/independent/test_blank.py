@@ -1,4 +1,4 @@
-"""A blank answer counts as the worst value wherever it stands: alone, or as one of several completions."""
+"""A blank completion gets the worst value, alone or as one of several completions."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.helpers.samples import make_sample
 
 
 @pytest.mark.parametrize("profile", ["ctxbench", "crosscodeeval", "repocoder", "infercom", "rlcoder_repoeval"])
-def test_a_blank_completion_is_worst_also_where_the_answer_has_no_identifier_either(profile: str) -> None:
+def test_a_blank_completion_is_worst_even_if_the_reference_has_no_identifier(profile: str) -> None:
     sample = make_sample()
     reference = Reference(id=sample.id, target="1)")
     answer = Answer("g", Response(text=" \n", finish="stop", tokens_in=1, tokens_out=1, seconds=0.0))

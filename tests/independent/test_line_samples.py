@@ -1,4 +1,4 @@
-"""The checker of line samples: it has nothing to say of what is built, and misses nothing that is spoiled."""
+"""Tests of the line sample checker: it accepts built samples and finds every kind of damage."""
 
 import json
 from collections.abc import Callable
@@ -123,13 +123,13 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         '[[source]]\nkind = "local"\npath = "demo"\n'
     )
     home = Home(folder / "home")
-    # The tiny files say their imports in many ways, which today's rules leave out.
+    # The tiny files write imports in many ways that the current rules exclude.
     with blind():
         build([load(str(folder / "demo.toml"))], home, "demo", per_repo=1000)
     return home.root
 
 
-def test_nothing_is_wrong_with_what_is_built(built: Path) -> None:
+def test_the_checker_accepts_built_samples(built: Path) -> None:
     assert check_set(built, "demo") == []
     texts = (built / "samples" / "demo" / "samples.jsonl").read_text("utf-8")
     assert len(texts.splitlines()) > 3 and '"masked": [[' in texts
@@ -171,7 +171,7 @@ SPOILED: dict[str, tuple[Callable[[Record, Record], None], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "expected"), SPOILED.values(), ids=SPOILED)
-def test_what_is_spoiled_is_found(built: Path, spoil: Callable[[Record, Record], None], expected: str) -> None:
+def test_the_checker_finds_damaged_samples(built: Path, spoil: Callable[[Record, Record], None], expected: str) -> None:
     folder = built / "samples" / "demo"
     samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text("utf-8").splitlines()]
     answers = {
@@ -179,7 +179,7 @@ def test_what_is_spoiled_is_found(built: Path, spoil: Callable[[Record, Record],
     }
     about = json.loads((folder / "manifest.json").read_text("utf-8"))["repositories"]["demo"]
     tree = Tree(built / "repos" / about["checkout"], about["language"])
-    # One whose import is masked, for what is to be left or blanked.
+    # Most cases damage a sample whose import is masked.
     sample = next(item for item in samples if bool(item["masked"]) == (expected != "masked" or spoil is _unmask))
     spoil(sample, answers[sample["id"]])
     assert expected in {finding.check for finding in check(tree, about["language"], [sample], answers)}
@@ -197,7 +197,7 @@ LINES = {
 
 
 @pytest.mark.parametrize(("text", "line", "expected"), LINES.values(), ids=LINES)
-def test_a_line_that_is_no_sample_is_found(tmp_path: Path, text: str, line: int, expected: str) -> None:
+def test_the_checker_finds_lines_that_cannot_be_samples(tmp_path: Path, text: str, line: int, expected: str) -> None:
     write_tree(tmp_path, {"shop/__init__.py": "", "shop/rules.py": "RATE = 1\n", "app.py": text})
     lines = text.split("\n")
     sample = {

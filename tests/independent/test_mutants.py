@@ -1,4 +1,4 @@
-"""The second maker of faults, and that what it makes of a small project is failed by the tests that mining chooses."""
+"""The independent fault generator: the tests that mining selects for a small project fail its faults."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_faults_are_in_the_body_and_compile() -> None:
     assert mutants(PRICE, "price", 3) == mutants(PRICE, "price", 3) != mutants(PRICE, "price", 3, seed=1)
 
 
-def test_the_rate_counts_what_the_whole_suite_notices() -> None:
+def test_the_rate_counts_mutants_that_the_whole_suite_notices() -> None:
     assert rate([("FAILED", False), ("PASSED", True), ("PASSED", False), ("TIMED_OUT", False)]) == (2, 3, 4)
     report = (
         '<testsuites><testsuite><testcase classname="a" name="b"><failure/></testcase>'
@@ -48,7 +48,7 @@ def test_the_rate_counts_what_the_whole_suite_notices() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_many_tests_those_are_chosen_that_fail_faults_of_another_maker(tmp_path: Path, seed: int) -> None:
+def test_selected_tests_fail_faults_of_an_independent_generator(tmp_path: Path, seed: int) -> None:
     home = Home(tmp_path / "home")
     manifest = local_manifest(tmp_path, {"shop.py": SHOP, TEST_FILE: "from shop import *\n"})
     every = {**NARROW, **WIDE}

@@ -1,4 +1,4 @@
-"""The second maker of faults in Java, and that the whole suite of a small project tells which of them matter."""
+"""The independent fault generator for Java, and the whole suite of a small project, which notices real faults."""
 
 import shutil
 from pathlib import Path
@@ -25,7 +25,7 @@ static int price(final List<Integer> parts, int rate) {
 }"""
 
 
-def test_faults_are_in_the_body_and_each_is_another() -> None:
+def test_faults_are_in_the_body_and_all_differ() -> None:
     found = mutants(PRICE, "price")
     assert len(found) == len(set(found)) > 8
     assert all(text.startswith(PRICE.partition("\n")[0]) and text.endswith("}") for text in found)
@@ -44,14 +44,14 @@ def test_faults_are_in_the_body_and_each_is_another() -> None:
     assert mutants(PRICE, "price") == found != mutants(PRICE, "price", seed=1)
 
 
-def test_no_line_of_a_method_with_a_loop_is_left_out() -> None:
+def test_lines_of_a_method_with_a_loop_are_not_removed() -> None:
     looping = "void run(int a) {\n    while (a < 3) {\n        a += 1;\n    }\n}"
     assert mutants(looping, "run") == ["void run(int a) {\n    while (a < 3) {\n        a += 2;\n    }\n}"]
 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_the_whole_suite_notices_what_compiles_and_is_wrong(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_the_whole_suite_notices_wrong_code_that_compiles(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     if shutil.which("javac") is None:
         missing("javac is not there: install openjdk-17-jdk-headless")
     write_tree(tmp_path / "root", TREE)

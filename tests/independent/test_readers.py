@@ -1,4 +1,4 @@
-"""True numbers that would mislead: what the leaderboard shows, and says, where runs are not quite alike."""
+"""Correct numbers that may mislead: what the leaderboard shows and warns of if runs are not quite alike."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ IDS = [one.id for one in PLANNED]
 
 
 class Shelf:
-    """A database to be filled and then looked at."""
+    """A database that a test fills and then shows as a board."""
 
     def __init__(self, path: Path) -> None:
         self.url = f"sqlite:///{path}"
@@ -51,9 +51,7 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 
 @pytest.mark.parametrize(("first", "second"), [("aaa", "bbb"), ("bbb", "aaa")])
-def test_of_a_strategy_that_was_edited_the_newest_run_is_shown_whatever_the_ids(
-    shelf: Shelf, first: str, second: str
-) -> None:
+def test_the_newest_run_of_an_edited_strategy_is_shown_whatever_its_id(shelf: Shelf, first: str, second: str) -> None:
     shelf.run(first, dict.fromkeys(IDS, 0.9), strategy_version="before", begun=[10.0, 11.0])
     shelf.run(second, dict.fromkeys(IDS, 0.2), strategy_version="after", begun=[20.0])
     [row] = shelf.shown()
@@ -61,7 +59,7 @@ def test_of_a_strategy_that_was_edited_the_newest_run_is_shown_whatever_the_ids(
     assert "1 run is not shown" in shelf.said()
 
 
-def test_a_newer_run_that_is_not_complete_does_not_hide_a_complete_one_and_is_counted(shelf: Shelf) -> None:
+def test_an_incomplete_newer_run_does_not_hide_a_complete_run(shelf: Shelf) -> None:
     shelf.run("aaa", dict.fromkeys(IDS, 0.9), strategy_version="before", begun=[10.0])
     shelf.run("bbb", dict.fromkeys(IDS[:3], 0.2), strategy_version="after", begun=[20.0])
     [row] = shelf.shown()
@@ -78,7 +76,7 @@ def test_a_newer_run_that_is_not_complete_does_not_hide_a_complete_one_and_is_co
         ("tokenizer", "ctxcode-1", "ctxcode-2"),
     ],
 )
-def test_rows_that_other_versions_made_say_so(shelf: Shelf, column: str, old: str, new: str) -> None:
+def test_rows_with_different_versions_say_so(shelf: Shelf, column: str, old: str, new: str) -> None:
     shelf.run("aaa", dict.fromkeys(IDS, 0.5), **{column: old})
     shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy="lc.repocoder", **{column: old})
     assert "different versions" not in shelf.said()
@@ -90,7 +88,7 @@ def test_rows_that_other_versions_made_say_so(shelf: Shelf, column: str, old: st
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_tokens", 64), ("top_p", 0.5), ("stop", ["\n"]), ("seed", 7)])
-def test_rows_that_were_decoded_otherwise_say_in_what(shelf: Shelf, name: str, value: Any) -> None:
+def test_rows_with_different_decoding_name_the_setting(shelf: Shelf, name: str, value: Any) -> None:
     shelf.run("aaa", dict.fromkeys(IDS, 0.5))
     shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy="lc.repocoder", sampling=json.dumps({**GREEDY, name: value}))
     told = f"lc.repocoder 1 per sample at temperature 0, {name} {json.dumps(value)}"
@@ -99,12 +97,12 @@ def test_rows_that_were_decoded_otherwise_say_in_what(shelf: Shelf, name: str, v
 
 
 def undefined(ids: list[str], others: dict[str, float]) -> dict[str, Done]:
-    """Return results of all samples, of which some have a score under another metric only."""
+    """Return results of all samples. The samples `ids` have a score only under another metric."""
     done = {one: Done(scores={("ctxbench", "es"): [value]}) for one, value in others.items()}
     return done | {one: Done(scores={("ctxbench", "em"): [0.0]}) for one in ids}
 
 
-def test_an_unfinished_run_of_easy_samples_takes_no_rank_and_is_in_no_test(shelf: Shelf) -> None:
+def test_an_unfinished_run_of_easy_samples_is_neither_ranked_nor_tested(shelf: Shelf) -> None:
     hard = {one: 0.1 if one in IDS[:6] else 0.9 for one in IDS}
     shelf.run("aaa", hard)
     shelf.run("ccc", {one: value + 0.01 for one, value in hard.items()}, strategy="lc.repofuse")
@@ -119,7 +117,7 @@ def test_an_unfinished_run_of_easy_samples_takes_no_rank_and_is_in_no_test(shelf
     )
 
 
-def test_a_mean_over_fewer_and_easier_samples_stands_first_but_says_so(shelf: Shelf) -> None:
+def test_a_leading_mean_over_fewer_and_easier_samples_has_a_warning(shelf: Shelf) -> None:
     hard = {one: 0.1 if one in IDS[:6] else 0.9 for one in IDS}
     gaps = dict(zip(IDS[6:], (-0.05, -0.05, -0.05, -0.05, -0.06, 0.02), strict=True))
     shelf.run("aaa", hard)
@@ -133,19 +131,19 @@ def test_a_mean_over_fewer_and_easier_samples_stands_first_but_says_so(shelf: Sh
     assert "(lc.repocoder 6, lc.infile 12)" in shelf.said()
 
 
-def test_rows_with_equally_many_other_samples_say_so_too(shelf: Shelf) -> None:
+def test_rows_with_equally_many_but_different_samples_say_so(shelf: Shelf) -> None:
     shelf.rows.run("aaa", IDS, undefined(IDS[:1], dict.fromkeys(IDS[1:], 0.5)))
     shelf.rows.run("bbb", IDS, undefined(IDS[-1:], dict.fromkeys(IDS[:-1], 0.5)), strategy="lc.repocoder")
     assert "Rows have es for different samples" in shelf.said()
 
 
-def test_rows_over_the_same_samples_are_not_warned_of(shelf: Shelf) -> None:
+def test_rows_over_the_same_samples_have_no_warning(shelf: Shelf) -> None:
     shelf.run("aaa", dict.fromkeys(IDS, 0.5))
     shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy="lc.repocoder")
     assert not [word for word in ("Not every row", "different versions", "different ways") if word in shelf.said()]
 
 
-def test_two_runs_that_never_differ_are_not_called_equal_for_certain(shelf: Shelf) -> None:
+def test_two_runs_that_never_differ_still_have_an_interval(shelf: Shelf) -> None:
     shelf.run("aaa", dict.fromkeys(IDS, 0.5))
     shelf.run("bbb", dict.fromkeys(IDS, 0.5), strategy="lc.repocoder")
     gap = next(one["difference"]["es"] for one in shelf.shown() if one["run"] == "bbb")
@@ -155,14 +153,14 @@ def test_two_runs_that_never_differ_are_not_called_equal_for_certain(shelf: Shel
     assert gap["smallest_visible"] is None and "smallest difference" not in shelf.said()
 
 
-def test_a_difference_of_percentages_stays_between_minus_and_plus_a_hundred(shelf: Shelf) -> None:
+def test_a_difference_of_percentages_stays_within_minus_100_and_100(shelf: Shelf) -> None:
     shelf.run("aaa", dict.fromkeys(IDS, 0.0))
     shelf.run("bbb", {one: float(one not in IDS[:2]) for one in IDS}, strategy="lc.repocoder")
     gap = next(one["difference"]["es"] for one in shelf.shown() if one["run"] == "bbb")
     assert (gap["interval"], gap["high"]) == ("flips", 100.0) and gap["low"] < 60
 
 
-def test_of_too_few_repositories_no_interval_of_a_difference_is_claimed(shelf: Shelf) -> None:
+def test_a_difference_over_too_few_repositories_has_no_interval(shelf: Shelf) -> None:
     few = IDS[:5]
     for id_, value, strategy in (("aaa", 0.1, "lc.infile"), ("bbb", 0.9, "lc.repocoder")):
         done = {one: Done(scores={("ctxbench", "es"): [value]}) for one in few}
@@ -171,7 +169,7 @@ def test_of_too_few_repositories_no_interval_of_a_difference_is_claimed(shelf: S
     assert (gap["p"], gap["interval"], gap["low"], gap["high"]) == (2 / 2**5, "none", None, None)
 
 
-def test_what_intervals_are_over_is_said_of_rows_with_few_repositories_beside_others(shelf: Shelf) -> None:
+def test_rows_with_few_repositories_say_that_their_intervals_use_samples(shelf: Shelf) -> None:
     shelf.run("aaa", {one: 0.1 * place for place, one in enumerate(IDS[:9])})
     shelf.run(
         "bbb", {one.id: 0.3 + 0.05 * n for n, one in enumerate(PLANNED) if one.repo < "r3"}, strategy="lc.partial"
@@ -180,8 +178,8 @@ def test_what_intervals_are_over_is_said_of_rows_with_few_repositories_beside_ot
     assert "fewer than 5 repositories (lc.partial)" in shelf.said()
 
 
-def test_a_row_that_is_worse_wherever_both_can_be_compared_does_not_lead(shelf: Shelf) -> None:
-    # Six easy samples, one a repository, at each of which it is worse: the highest mean, and a significant loss.
+def test_a_row_that_loses_on_all_common_samples_does_not_lead(shelf: Shelf) -> None:
+    # The second row has the highest mean, but only over six easy samples, and it loses on each of them.
     shelf.run("aaa", {one: 0.1 if one in IDS[:6] else 0.9 for one in IDS})
     shelf.rows.run("bbb", IDS, undefined(IDS[:6], dict.fromkeys(IDS[6:], 0.8)), strategy="lc.repocoder")
     first, second = shelf.shown()
@@ -192,8 +190,8 @@ def test_a_row_that_is_worse_wherever_both_can_be_compared_does_not_lead(shelf: 
     assert "Rows have es for different samples" in shelf.said()
 
 
-def test_three_equal_completions_are_no_better_than_one(shelf: Shelf) -> None:
-    # A third of the sum of three is not always the number, to the last bit.
+def test_three_equal_completions_are_not_better_than_one(shelf: Shelf) -> None:
+    # The sum of three equal floats, divided by three, may differ from them in the last bit.
     near = {one: (7 * place + 1) / 10007 for place, one in enumerate(IDS)}
     assert any(sum([value] * 3) / 3 != value for value in near.values())
     shelf.run("aaa", near)
@@ -203,7 +201,7 @@ def test_three_equal_completions_are_no_better_than_one(shelf: Shelf) -> None:
     assert (gap["wins"], gap["ties"], gap["losses"], gap["mean"]) == (0, 12, 0, 0.0) and gap["high"] > 20
 
 
-def test_compare_says_what_else_differs_between_two_runs(shelf: Shelf) -> None:
+def test_compare_shows_other_differences_between_two_runs(shelf: Shelf) -> None:
     shelf.run("aaa", dict.fromkeys(IDS, 0.5))
     shelf.run("bbb", dict.fromkeys(IDS, 0.6), strategy_version="edited", n=2)
     shelf.run("ccc", dict.fromkeys(IDS, 0.7), generator="another", generator_version="of its own")
@@ -215,7 +213,7 @@ def test_compare_says_what_else_differs_between_two_runs(shelf: Shelf) -> None:
     assert "generator another minus scripted" in other and "of its own" not in other
 
 
-def test_every_level_of_a_strategy_is_of_one_run(shelf: Shelf) -> None:
+def test_all_levels_of_a_strategy_come_from_one_run(shelf: Shelf) -> None:
     levels = [Planned(id=f"t{place}", repo="r0", subkind=("next-line", "single-line")[place % 2]) for place in range(6)]
     shelf.rows.samples(levels, digest="e" * 64)
     ids = [one.id for one in levels]
@@ -223,5 +221,5 @@ def test_every_level_of_a_strategy_is_of_one_run(shelf: Shelf) -> None:
         done = {one: Done(scores={("ctxbench", "es"): [0.5]}) for one in ids[missing:]}
         shelf.rows.run(run, ids, done, begun=[begun], samples_digest="e" * 64)
     shown = {one["level"]: one["run"] for one in shelf.shown("--by-level")}
-    # The newer run lacks a next line, and has every single line.
+    # The newer run lacks a next-line sample, but has all single-line samples.
     assert shown == {"all": "aaa", "next-line": "aaa", "single-line": "aaa"}

@@ -1,4 +1,4 @@
-"""What `leaderboard` and `compare` print, against a recomputation from the stored rows; and what must not change it."""
+"""Numbers of `leaderboard` and `compare`, checked against a recomputation from the stored rows."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ def near(number: float | str | None) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(18))
-def test_the_board_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) -> None:
+def test_the_board_equals_a_recomputation_from_stored_rows(empty: Path, tmp_path: Path, seed: int) -> None:
     question = ("--all-pairs",) if seed % 3 == 0 else ()
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
     Made(seed).write(path)
@@ -70,7 +70,7 @@ def check_row(record: Record, run: again.Run) -> None:
 
 
 def check_differences(records: list[Record], runs: Mapping[tuple[str, str], again.Run], *, all_pairs: bool) -> None:
-    """Compare everything that is said of pairs: with the baseline, or among the ranked."""
+    """Compare all numbers of pairs: with the baseline, or among ranked rows."""
     of = {record["strategy"]: runs[record["run"], record["language"]] for record in records}
     metric, base = records[0]["ranked_by"], records[0]["baseline"] or records[0]["strategy"]
     ranked = [one for one in of if one not in CONTROLS and of[one].values(metric) and not of[one].missing]
@@ -116,7 +116,7 @@ def check_difference(found: Record, this: again.Run, other: again.Run, metric: s
     expected = again.estimate(gap, this.repo, again.bounds(metric, of_difference=True))
     del expected["mean_of_repositories"]
     if found["p"] is not None and any(gap.values()):
-        # The interval is the test's: see `check_corrected`.
+        # The test yields the interval; `check_corrected` checks it.
         expected = {"mean": expected["mean"]}
         assert found["interval"] == ("none" if found["low"] is None and found["high"] is None else "flips")
     assert {name: found[name] for name in expected} == {name: near(x) for name, x in expected.items()}
@@ -129,7 +129,7 @@ def check_difference(found: Record, this: again.Run, other: again.Run, metric: s
 
 
 def check_corrected(found: Record, family: again.Family, pair: Any, metric: str, *, is_turned: bool = False) -> None:
-    """Compare what is said of a pair among the others that were tested with it; of an empty one nothing is."""
+    """Compare the corrected numbers of a pair. A pair without gaps must have none."""
     assert found["p"] == near(family.p.get(pair))
     if pair in family.p:
         if any(family.gaps[pair].values()):
@@ -142,7 +142,7 @@ def check_corrected(found: Record, family: again.Family, pair: Any, metric: str,
 
 
 def check_family(records: list[Record], of: Mapping[str, again.Run], base: str, metric: str) -> None:
-    """Compare the correction of a metric that does not rank: over its pairs with the baseline."""
+    """Compare the correction for a metric that does not rank, over its pairs with the baseline."""
     found = {one["strategy"]: one["difference"].get(metric) for one in records if one["rank_low"] is not None}
     if found.keys() and base not in found:
         assert all(one is None or one["p"] is None for one in found.values())
@@ -155,12 +155,12 @@ def check_family(records: list[Record], of: Mapping[str, again.Run], base: str, 
 
 
 def records_repo(runs: Mapping[Any, again.Run]) -> dict[str, str]:
-    """Return sample -> repository, of all runs."""
+    """Return sample -> repository, for all runs."""
     return {sample: repo for run in runs.values() for sample, repo in run.repo.items()}
 
 
 @pytest.mark.parametrize("seed", range(0, 18, 4))
-def test_compare_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) -> None:
+def test_compare_equals_a_recomputation_from_stored_rows(empty: Path, tmp_path: Path, seed: int) -> None:
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
     Made(seed).write(path)
     runs = again.read(path)
@@ -194,7 +194,7 @@ def test_compare_says_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) 
             check_corrected(one["difference"], family, run, metric)
 
 
-def test_prices_anew_are_those_of_the_rates(empty: Path, tmp_path: Path) -> None:
+def test_prices_are_recomputed_from_another_rate_file(empty: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
     made, rows, calls = Made(0), Rows(path), []
     rows.samples([Planned(id="s0", repo="r"), Planned(id="s1", repo="r")])
@@ -216,9 +216,7 @@ def test_prices_anew_are_those_of_the_rates(empty: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("seed", [2, 5, 8, 11])
-def test_the_mean_with_invalid_samples_is_that_of_a_board_that_counts_them(
-    empty: Path, tmp_path: Path, seed: int
-) -> None:
+def test_the_mean_with_invalid_samples_equals_that_of_a_board_with_them(empty: Path, tmp_path: Path, seed: int) -> None:
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
     Made(seed).write(path)
     rows = Rows(path)

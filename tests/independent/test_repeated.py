@@ -1,7 +1,7 @@
-"""Rows of several runs, against a recomputation from the stored rows: their values, and the parts of their variance.
+"""Rows of several runs: values and variance components are checked against a recomputation from the stored rows.
 
-The components are the solution of three equations here: each sum of squares is a quadratic form of all answers, whose
-expectation is a sum of traces, one for each source of variance.
+Here the components solve three equations. Each sum of squares is a quadratic form of all answers. Its expectation is
+a sum of traces, one for each source of variance.
 """
 
 import json
@@ -25,7 +25,7 @@ Answers = Mapping[str, list[float]]
 
 
 class Pooled(again.Run):
-    """Runs of several seeds, with what `Run` says of a single one."""
+    """Runs of several seeds, with the interface of a single `Run`."""
 
     def __init__(self, runs: list[again.Run]) -> None:
         self.runs = runs
@@ -42,7 +42,7 @@ class Pooled(again.Run):
 
 
 def components(answers: Answers, repo: Mapping[str, str]) -> dict[str, tuple[float, float]]:
-    """Return source -> the variance of its effect, and what the mean of the samples' means has of it."""
+    """Return source -> the variance of its effect, and its part in the variance of the mean over samples."""
     samples = sorted(answers)
     names = sorted({repo[one] for one in samples})
     y = np.array([value for one in samples for value in answers[one]])
@@ -64,11 +64,11 @@ def components(answers: Answers, repo: Mapping[str, str]) -> dict[str, tuple[flo
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_row_of_several_runs_is_what_the_rows_say(empty: Path, tmp_path: Path, seed: int) -> None:
+def test_a_row_of_several_runs_equals_a_recomputation(empty: Path, tmp_path: Path, seed: int) -> None:
     path = Path(shutil.copy(empty, tmp_path / "results.db"))
     made = Made(seed)
     made.n, made.flat = 1, None
-    # Unequal numbers of samples of repositories that differ.
+    # The repositories differ in skill and in their number of samples.
     repos = made.draw.choice((2, 5, 7))
     made.samples = [
         replace(made._sample(at, repos), repo=f"r{min(made.draw.randrange(repos) for _ in '12')}") for at in range(24)
@@ -99,7 +99,7 @@ def test_a_row_of_several_runs_is_what_the_rows_say(empty: Path, tmp_path: Path,
 
 
 def check(record: dict[str, Any], row: Pooled) -> None:
-    """Compare counts, means, intervals and the parts of the variance of a row."""
+    """Compare counts, means, intervals and variance components of a row."""
     completed = [set(run.counts) for run in row.runs]
     counting = set[str]().union(*completed)
     assert (record["n"], record["runs"]) == (len(counting), len(row.runs) if len(row.runs) > 1 else None)

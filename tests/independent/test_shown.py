@@ -1,4 +1,4 @@
-"""What is shown is what was computed: the page's and the table's numbers are the JSON's, rounded by their interval."""
+"""Displayed numbers: pages and tables show the numbers of the JSON, rounded by their interval."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def assert_rounded(text: str, number: float, low: float | None, high: float | None) -> None:
-    """Check that a text is the number to two digits of half its interval, and no more than one decimal without."""
+    """Check that a text is the number rounded to two digits of half its interval, or to one decimal without it."""
     half = None if low is None or high is None else (high - low) / 2
     decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2
     digits = text.partition(".")[2]

@@ -1,4 +1,4 @@
-"""What the built-in model was fitted on is in none of the benchmark's repositories."""
+"""The training data of the built-in model contains none of the benchmark's repositories."""
 
 import json
 import re
@@ -10,12 +10,12 @@ WEIGHTS = ROOT / "harness" / "generators" / "incontext"
 
 
 def plain(name: str) -> str:
-    """Return a project's name as an index or an archive of packages would compare it."""
+    """Return a project's name in a form that is equal for different package indexes."""
     return re.sub(r"[-_.]+", "-", name.lower()).removeprefix("lib").removesuffix("-java")
 
 
 def measured() -> set[str]:
-    """Return the names under which the built-in repositories are known: their own, their package's, their address's."""
+    """Return all names of the built-in repositories: their own, their packages', and those in their addresses."""
     found: set[str] = set()
     for file in (ROOT / "bench" / "repos").rglob("*.toml"):
         manifest = tomllib.loads(file.read_text("utf-8"))
@@ -25,7 +25,7 @@ def measured() -> set[str]:
     return found
 
 
-def test_no_repository_was_learnt_from() -> None:
+def test_the_built_in_model_is_not_trained_on_benchmark_repositories() -> None:
     measured_on = measured()
     assert {"commons-lang3", "commons-lang", "fasta2a", "python-dateutil"} <= measured_on
     for language in ("python", "java"):

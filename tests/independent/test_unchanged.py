@@ -1,4 +1,4 @@
-"""What must not change a number: order, names, neighbours, interrupts."""
+"""Changes that must not affect any number: order, names, other runs and interrupts."""
 
 import json
 import random
@@ -17,7 +17,7 @@ SEEDS = (3, 5, 9)
 FACTS = ("result_fact", "call_fact", "generation_fact", "completion_fact", "score_fact", "planned_fact")
 TABLES = ("run", "sample", "verdict", *FACTS)
 DRAWN = 20
-"""More repositories than the exact test takes: there flips are drawn, from a seed that must not know names."""
+"""More repositories than the exact test handles. Flips are then drawn, from a seed that must not depend on names."""
 Change = Callable[[sqlite3.Connection], object]
 
 
@@ -47,7 +47,7 @@ def after(before: Path, tmp_path: Path) -> Callable[[Change], list[Record]]:
         path = Path(shutil.copy(before, tmp_path / "after.db"))
         db = sqlite3.connect(path)
         db.execute("PRAGMA foreign_keys=OFF")
-        # They refuse what is done here: rows are never changed.
+        # The triggers would refuse changes to rows.
         for (trigger,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             db.execute(f"DROP TRIGGER {trigger}")
         change(db)
@@ -61,7 +61,7 @@ def after(before: Path, tmp_path: Path) -> Callable[[Change], list[Record]]:
 After = Callable[[Change], list[Record]]
 
 
-def test_the_order_of_stored_rows(before: Path, after: After) -> None:
+def test_the_order_of_stored_rows_does_not_change_the_board(before: Path, after: After) -> None:
     def rewrite(db: sqlite3.Connection) -> None:
         for table in TABLES:
             rows = db.execute(f"SELECT * FROM {table}").fetchall()
@@ -73,26 +73,26 @@ def test_the_order_of_stored_rows(before: Path, after: After) -> None:
     assert after(rewrite) == board(before)
 
 
-def test_the_order_in_which_samples_were_planned(before: Path, after: After) -> None:
+def test_the_order_of_planned_samples_does_not_change_the_board(before: Path, after: After) -> None:
     assert after(lambda db: db.execute("UPDATE planned_fact SET ordinal = 100000 - ordinal")) == board(before)
 
 
-def test_names_of_runs(before: Path, after: After) -> None:
+def test_names_of_runs_do_not_change_the_board(before: Path, after: After) -> None:
     def rename(db: sqlite3.Connection) -> None:
         for table, column in (("run", "id"), ("attempt", "run_id")):
-            # The last becomes the first.
+            # The last run becomes the first.
             db.execute(f"UPDATE {table} SET {column} = 'x' || (9 - substr({column}, 4))")
 
     renamed = {f"x{9 - place}": f"run{place}" for place in range(9)}
     assert [{**one, "run": renamed[one["run"]]} for one in after(rename)] == board(before)
 
 
-def test_names_of_strategies(before: Path, after: After) -> None:
+def test_names_of_strategies_do_not_change_the_board(before: Path, after: After) -> None:
     def rename(db: sqlite3.Connection) -> None:
         db.execute("UPDATE run SET strategy = 'zz.' || strategy WHERE strategy NOT IN ('lc.infile', 'oracle-context')")
 
     def plain(records: list[Record]) -> list[Record]:
-        # Rows of equal means stand in the order of their names.
+        # Rows with equal means are sorted by name.
         named = [{**one, "strategy": one["strategy"].removeprefix("zz.")} for one in records]
         return sorted(named, key=lambda one: (one["language"], one["run"]))
 
@@ -100,7 +100,7 @@ def test_names_of_strategies(before: Path, after: After) -> None:
     assert baseline and plain(after(rename)) == plain(board(before))
 
 
-def test_runs_over_other_sets_by_other_models_or_with_the_rest_of_the_file(before: Path, after: After) -> None:
+def test_runs_with_other_models_suffixes_or_limits_do_not_change_the_board(before: Path, after: After) -> None:
     def add(db: sqlite3.Connection) -> None:
         for id_, column, value in (
             ("other1", "generator", "another"),
@@ -121,13 +121,13 @@ def test_runs_over_other_sets_by_other_models_or_with_the_rest_of_the_file(befor
                 db.execute(f"INSERT INTO {table} SELECT {cells} FROM {table} WHERE key IN ({among})")
 
     found = after(add)
-    # Beside the run over a part stand the others at its samples: a board of its own.
+    # The run over a part has its own board, which also shows the other runs on its samples.
     whole = [one for one in found if "[:" not in one["samples"]]
     assert [one for one in whole if not one["run"].startswith("other")] == board(before)
     assert {one["run"] for one in found} >= {"other1", "other2", "other3"}
 
 
-def test_a_run_that_was_interrupted_again_and_again(before: Path, after: After) -> None:
+def test_repeated_interrupts_do_not_change_the_board(before: Path, after: After) -> None:
     def interrupt(db: sqlite3.Connection) -> None:
         rows = [(run, started, "process") for (run,) in db.execute("SELECT id FROM run") for started in (5.0, 9.0, 7.0)]
         db.executemany("INSERT INTO attempt (run_id, started, isolation) VALUES (?, ?, ?)", rows)

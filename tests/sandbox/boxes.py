@@ -1,4 +1,4 @@
-"""Boxes without processes: a script says what each answers, and what was done to it is noted."""
+"""Boxes without processes: a script determines their answers, and they record all calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def outcome(output: bytes = b"", result: bytes | None = None, **changes: object)
 
 @dataclass
 class ScriptedBox:
-    """Answers each frame at once as `answer` says; an exception of it means that the box has gone."""
+    """Answers each frame at once as `answer` decides. If `answer` raises an exception, the box is lost."""
 
     number: int
     answer: Callable[[ScriptedBox, bytes, dict[str, Any]], bytes]
@@ -69,7 +69,7 @@ class ScriptedBox:
 
 
 def usual(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
-    """Answer as a good guest: a job's output is the box's number."""
+    """Answer as a well-behaved guest. A job's output is the box's number."""
     if kind == frames.SETTINGS:
         return frames.frame(frames.GREETING, GREETING)
     if kind == frames.TREE:
@@ -78,7 +78,7 @@ def usual(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
 
 
 class ScriptedLauncher:
-    """Starts scripted boxes, noted in `boxes`."""
+    """Starts scripted boxes and records them in `boxes`."""
 
     image = "scripted"
 

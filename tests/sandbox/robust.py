@@ -1,4 +1,4 @@
-"""What the tests of robustness share: an environment whose processes can be told on the host, and a driver program."""
+"""Helpers for robustness tests: an environment whose processes are recognized on the host, and a driver program."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ with open_sandbox(name, cache()).open(environment(token), limits=Limits(), width
 
 
 def environment(token: str) -> Environment:
-    """Return an environment that installs nothing; its processes carry the token."""
+    """Return an environment without requirements. Its processes have the token in an environment variable."""
     return Environment(name="robust", variables=(("CTXBENCH_ATTACK", token),))
 
 
@@ -43,12 +43,12 @@ def sleeper(seconds: float, *, limit: float = 30.0) -> Job:
 
 
 def token() -> str:
-    """Return what tells the processes of one test from all others."""
+    """Return a random token that identifies the processes of one test."""
     return secrets.token_hex(8)
 
 
 def until(look: Callable[[], T], seconds: float = 30.0) -> T:
-    """Return the first true thing that a look finds; fail after a while."""
+    """Call `look` until it returns a true value, and return that value. Fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
         assert time.monotonic() < deadline, f"nothing came of {look} in {seconds} s"
@@ -57,7 +57,7 @@ def until(look: Callable[[], T], seconds: float = 30.0) -> T:
 
 
 def guests(mark: str) -> list[int]:
-    """Return, by their numbers on this machine, the first processes of boxes."""
+    """Return the host's process IDs of the first processes of boxes."""
     return [pid for pid in host.processes(mark) if _inner(pid) == 1]
 
 
@@ -71,7 +71,7 @@ def sleepers(mark: str) -> list[int]:
 
 
 def box_of(pid: int) -> int:
-    """Return the guest that a job's process is in a box with."""
+    """Return the process ID of the guest in the same box as a job's process."""
     space = os.readlink(f"/proc/{pid}/ns/pid")
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):
@@ -95,7 +95,7 @@ def _inner(pid: int) -> int:
 
 @contextlib.contextmanager
 def driver(name: str, mark: str, seconds: float, **more: Any) -> Iterator[subprocess.Popen[str]]:
-    """Run a program that opens a pool and runs one sleeping job; it is at work when this is entered."""
+    """Start a program that opens a pool and runs one sleeping job, and wait until the job runs."""
     argv = [sys.executable, "-c", DRIVER, name, mark, str(seconds)]
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT, **more}
     with subprocess.Popen(argv, start_new_session=True, **settings) as process:

@@ -8,7 +8,7 @@ from tests.sandbox.conformance import LIMITS, NAMES, check
 ENVIRONMENT = Environment(name="any")
 
 
-def test_a_fake_refuses_what_a_back_end_refuses() -> None:
+def test_the_fake_sandbox_refuses_the_same_input_as_back_ends() -> None:
     fake = FakeSandbox(lambda job: Outcome(ended=Ended.EXITED))
     with pytest.raises(SandboxUnavailable, match="prepare"):
         fake.open(ENVIRONMENT, limits=Limits())
@@ -23,7 +23,7 @@ def test_a_fake_refuses_what_a_back_end_refuses() -> None:
     "outcome",
     [Outcome(ended=Ended.EXITED, exit_code=0), Outcome(ended=Ended.KILLED, signal=9, out_of_memory=True)],
 )
-def test_no_point_of_the_conformance_list_is_met_by_a_back_end_that_runs_nothing(outcome: Outcome) -> None:
+def test_a_back_end_that_runs_nothing_fails_every_conformance_check(outcome: Outcome) -> None:
     findings = list(check(FakeSandbox(lambda job: outcome)))
     assert [finding.name for finding in findings] == list(NAMES) and len(set(NAMES)) == len(NAMES)
     assert [finding.name for finding in findings if finding.passed] == []

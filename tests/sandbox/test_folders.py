@@ -1,4 +1,4 @@
-"""`sandbox.ownership`: whole or not at all, and whose."""
+"""`sandbox.ownership`: folders are complete or absent, and each has an owner."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ with scratch(Path(sys.argv[1])) as made:
 """
 
 
-def test_a_folder_is_made_once(tmp_path: Path) -> None:
+def test_a_folder_is_built_once_by_parallel_callers(tmp_path: Path) -> None:
     calls: list[Path] = []
 
     def make(folder: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_folder_is_made_once(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_a_folder_that_failed_is_not_there_and_can_be_made_again(tmp_path: Path) -> None:
+def test_a_folder_whose_build_failed_is_absent_and_can_be_rebuilt(tmp_path: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half").write_text("")
         raise OSError("disk full")
@@ -51,7 +51,7 @@ def test_a_folder_that_failed_is_not_there_and_can_be_made_again(tmp_path: Path)
     assert once(tmp_path / "made", lambda folder: (folder / "a").touch()).is_dir()
 
 
-def test_a_scratch_folder_is_abandoned_when_its_maker_is_gone(tmp_path: Path) -> None:
+def test_a_scratch_folder_is_abandoned_when_its_process_has_ended(tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", _HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert holder.stdout
     made = Path(holder.stdout.readline().strip())
@@ -62,14 +62,14 @@ def test_a_scratch_folder_is_abandoned_when_its_maker_is_gone(tmp_path: Path) ->
     holder.communicate()
     assert abandoned(made)
     os.utime(made)
-    assert not abandoned(made)  # a maker may be about to lock it
+    assert not abandoned(made)  # a process may have just created it and not locked it yet
     with scratch(tmp_path) as own:
         os.utime(own, (old, old))
         assert not abandoned(own)
     assert not own.exists()
 
 
-def test_an_owner_is_told_from_a_later_process_of_its_number() -> None:
+def test_an_owner_differs_from_a_later_process_with_its_pid() -> None:
     assert alive(owner())
     pid, start, namespace = owner().split(":")
     assert int(pid) == os.getpid() and started(os.getpid()) == int(start) > 0
@@ -77,7 +77,7 @@ def test_an_owner_is_told_from_a_later_process_of_its_number() -> None:
     assert alive(f"{pid}:{start}")
 
 
-def test_an_owner_that_ended_is_gone_also_before_it_is_reaped() -> None:
+def test_a_zombie_owner_is_not_alive() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     label = owner(child.pid)
     assert alive(label)
@@ -89,11 +89,11 @@ def test_an_owner_that_ended_is_gone_also_before_it_is_reaped() -> None:
 
 
 @pytest.mark.parametrize("label", ["", "x", "1", "a:b", "1:2:3:4", ":", "-1:5"])
-def test_what_is_no_owner_is_left_alone(label: str) -> None:
+def test_an_invalid_owner_label_counts_as_alive(label: str) -> None:
     assert alive(label)
 
 
-def test_an_owner_in_another_namespace_is_left_alone_while_that_lives() -> None:
+def test_an_owner_in_another_namespace_is_alive_while_the_namespace_exists() -> None:
     if os.geteuid() != 0:
         assert alive("1:1:77")
         missing("only root can look into other namespaces")

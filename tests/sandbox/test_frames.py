@@ -11,7 +11,7 @@ from ctxbench.sandbox.guest.frames import FrameError
 
 @pytest.mark.slow
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()), st.lists(st.binary(max_size=50)))
-def test_a_frame_is_read_as_it_was_written(head: dict[str, object], blobs: list[bytes]) -> None:
+def test_a_frame_survives_writing_and_reading(head: dict[str, object], blobs: list[bytes]) -> None:
     data = frames.frame(frames.JOB, head, blobs)
     kind, length = frames.HEADER.unpack(data[:5])
     assert (kind, length) == (b"J", len(data) - 5)
@@ -20,7 +20,7 @@ def test_a_frame_is_read_as_it_was_written(head: dict[str, object], blobs: list[
 
 
 @given(st.binary(max_size=80))
-def test_any_bytes_are_a_payload_or_refused(data: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(data: bytes) -> None:
     try:
         head, rest = frames.split(data)
     except FrameError:
@@ -31,12 +31,12 @@ def test_any_bytes_are_a_payload_or_refused(data: bytes) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\0\0\0\1", b"\0\0\0\2[]", b"\0\0\0\2{]", b"\xff\xff\xff\xff{}", b"\0\4\0\0" + b"[" * (1 << 18)]
 )
-def test_what_is_no_payload_is_refused(data: bytes) -> None:
+def test_an_invalid_payload_is_refused(data: bytes) -> None:
     with pytest.raises(FrameError):
         frames.split(data)
 
 
-def test_a_stream_of_frames_ends_or_breaks_off() -> None:
+def test_a_truncated_stream_is_an_error_and_its_end_is_none() -> None:
     data = frames.frame(frames.TREE, {"files": []}, [b"x" * 300_000])
     source, sink = os.pipe()
     thread = threading.Thread(target=lambda: (frames.write(sink, data * 2 + data[:3]), os.close(sink)))
@@ -52,7 +52,7 @@ def test_a_stream_of_frames_ends_or_breaks_off() -> None:
     os.close(source)
 
 
-def test_a_frame_that_is_too_large_is_refused_on_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frame_that_is_too_large_is_refused_by_reader_and_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     source, sink = os.pipe()
     frames.write(sink, frames.HEADER.pack(frames.TREE, frames.MAX + 1))
     with pytest.raises(FrameError, match="bytes"):

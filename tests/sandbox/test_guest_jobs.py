@@ -1,4 +1,4 @@
-"""The guest as a plain process, over its real frames; only jobs that do no harm."""
+"""The guest as a plain process that receives real frames. The jobs here are harmless."""
 
 import os
 from collections.abc import Iterator
@@ -82,18 +82,18 @@ def _shell(pool: BoxPool, script: str, seconds: float = 20.0) -> Outcome:
         "no result comes of what has none",
     ],
 )
-def test_the_guest_keeps_the_conformance_list_without_a_back_end(pool: BoxPool, name: str) -> None:
+def test_the_guest_passes_conformance_checks_without_a_back_end(pool: BoxPool, name: str) -> None:
     assert BASIC[name](pool) == ""
 
 
-def test_the_greeting_says_what_holds(pool: BoxPool) -> None:
+def test_the_greeting_reports_the_active_protections(pool: BoxPool) -> None:
     assert set(pool.greeting) == {"protocol", "fault", "python", "landlock", "seccomp", "memory", "user"}
     assert pool.greeting["fault"] == "" and pool.greeting["seccomp"] is True and pool.greeting["user"] == os.getuid()
     assert pool.greeting["landlock"] >= 0 and pool.greeting["memory"] in ("watchdog", "cgroup-v1", "cgroup-v2")
 
 
-def test_what_a_call_is_forked_from_holds_no_file_of_the_tree_or_of_the_job(pool: BoxPool) -> None:
-    few = range(1, 6)  # its own argument, turned around, and copies of that
+def test_the_memory_of_a_call_contains_no_tree_or_job_files(pool: BoxPool) -> None:
+    few = range(1, 6)  # the call's own argument, reversed, and copies of it
     for word in ("tree", "job"):
         reverse = NEEDLES[word][::-1]
         files = {"secret.txt": NEEDLES["job"].encode() * 1000}
@@ -101,21 +101,21 @@ def test_what_a_call_is_forked_from_holds_no_file_of_the_tree_or_of_the_job(pool
         assert _call(pool, "memory", needle=reverse).result in few
 
 
-def test_a_call_holds_no_descriptor_of_the_guest(pool: BoxPool) -> None:
+def test_a_call_inherits_no_descriptor_of_the_guest(pool: BoxPool) -> None:
     standard_and_result = _call(pool, "descriptors").result
     assert standard_and_result[:3] == [0, 1, 2] and len(standard_and_result) == 4
 
 
-def test_modules_are_imported_before_a_job(pool: BoxPool) -> None:
+def test_preloaded_modules_are_imported_before_a_job(pool: BoxPool) -> None:
     assert _call(pool, "modules").result == ["decimal", "json"]
 
 
-def test_a_result_can_always_be_written_out_again(pool: BoxPool) -> None:
+def test_a_result_can_always_be_encoded_as_json(pool: BoxPool) -> None:
     assert _call(pool, "nan").result is None
     assert _call(pool, "surrogate").result == ["?", "\N{GRINNING FACE}"]
 
 
-def test_a_time_out_ends_the_whole_job_and_leaves_the_box(pool: BoxPool) -> None:
+def test_a_time_out_ends_the_whole_job_but_not_its_box(pool: BoxPool) -> None:
     launcher = pool._launcher
     assert isinstance(launcher, BareLauncher)
     before = len(launcher.boxes)
@@ -141,29 +141,29 @@ def _text(path: Path) -> bytes:
         return b""
 
 
-def test_output_is_cut_in_its_middle(pool: BoxPool) -> None:
+def test_long_output_is_cut_in_the_middle(pool: BoxPool) -> None:
     outcome = _shell(pool, "echo first; seq 1 300000; echo last")
     assert outcome.truncated and outcome.output.startswith("first\n1\n") and outcome.output.endswith("300000\nlast\n")
     assert "bytes are left out here]" in outcome.output and len(outcome.output) < LIMITS.output + 100
     assert not _shell(pool, "seq 1 100").truncated
 
 
-def test_a_process_in_the_background_does_not_hold_the_job(pool: BoxPool) -> None:
+def test_a_background_process_does_not_delay_the_end_of_a_job(pool: BoxPool) -> None:
     outcome = _shell(pool, "echo said; sleep 62 &")
     assert outcome.output == "said\n" and outcome.exit_code == 0 and outcome.seconds < 5
 
 
-def test_a_flood_in_the_background_does_not_hold_the_job(pool: BoxPool) -> None:
+def test_background_output_does_not_delay_the_end_of_a_job(pool: BoxPool) -> None:
     outcome = _shell(pool, "yes & sleep 0.2; exit 4")
     assert outcome.exit_code == 4 and outcome.truncated and outcome.seconds < 10
 
 
-def test_memory_is_watched_where_no_group_holds_it(pool: BoxPool) -> None:
+def test_memory_is_watched_without_a_control_group(pool: BoxPool) -> None:
     if pool.greeting["memory"] != "watchdog":
         pytest.fail("this machine's own group is taken for a box's")
     program = "held = []\nwhile True: held.append(bytearray(1 << 20))"
     outcome = pool.run(Job(action=Command(argv=("python3", "-c", program))))
-    # On a busy machine the program may reach its own limit of addresses before it is looked at again.
+    # On a busy machine, the program may reach its address-space limit before the watchdog's next check.
     assert (outcome.ended, outcome.signal) in ((Ended.KILLED, 9), (Ended.EXITED, None)) and outcome.out_of_memory
     assert not _shell(pool, "true").out_of_memory
 
@@ -179,7 +179,7 @@ def test_forked_processes_are_not_counted_twice(pool: BoxPool) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_wrong_with_a_job_is_told_apart_from_what_it_does(pool: BoxPool) -> None:
+def test_an_invalid_job_is_an_error_and_the_box_remains_usable(pool: BoxPool) -> None:
     with pytest.raises(
         SandboxError, match=r"the job's function cannot be called: .*ModuleNotFoundError.*; add the function's module"
     ):
@@ -200,7 +200,7 @@ def test_what_is_wrong_with_a_job_is_told_apart_from_what_it_does(pool: BoxPool)
         Job(action=Command(argv=("true",)), seconds=float("nan")),
     ],
 )
-def test_what_is_no_job_is_refused_before_a_box_sees_it(pool: BoxPool, job: Job) -> None:
+def test_an_invalid_job_is_refused_before_it_is_sent_to_a_box(pool: BoxPool, job: Job) -> None:
     with pytest.raises(ValueError, match=r"cannot|needs|is not"):
         pool.run(job)
 
@@ -212,7 +212,7 @@ def test_what_is_no_job_is_refused_before_a_box_sees_it(pool: BoxPool, job: Job)
         (Environment(name="x", tree={"a": b"", "a/b": b""}), "the tree cannot be written"),
     ],
 )
-def test_an_environment_that_does_not_work_is_refused(environment: Environment, words: str) -> None:
+def test_an_environment_with_a_fault_is_refused(environment: Environment, words: str) -> None:
     launcher = BareLauncher()
     with pytest.raises(SandboxUnavailable, match=words), open_pool(launcher, environment, LIMITS, width=1, reuse=1):
         pytest.fail("it was opened")
@@ -220,7 +220,7 @@ def test_an_environment_that_does_not_work_is_refused(environment: Environment, 
 
 
 @pytest.mark.slow
-def test_without_landlock_a_job_can_end_itself_but_make_nothing_up() -> None:
+def test_without_landlock_a_job_can_end_itself_but_not_fake_an_outcome() -> None:
     launcher = BareLauncher("", "no-landlock")
     with open_pool(launcher, Environment(name="x"), LIMITS, width=1, reuse=1000) as opened:
         assert isinstance(opened, BoxPool) and opened.greeting["landlock"] == 0

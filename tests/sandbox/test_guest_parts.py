@@ -1,4 +1,4 @@
-"""The guest's parts, each by itself."""
+"""Unit tests of the guest's modules."""
 
 import contextlib
 import itertools
@@ -22,7 +22,7 @@ from tests.helpers.filters import run_filter
 EPERM, EINVAL, ENOSYS = (seccomp.ERROR | number for number in (1, 22, 38))
 EPROTONOSUPPORT, ESOCKTNOSUPPORT, EAFNOSUPPORT = (seccomp.ERROR | number for number in (93, 94, 97))
 DONE = seccomp.ERROR
-"""Answered with success, and not made."""
+"""The filter reports success without making the call."""
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(0, 60))
@@ -36,7 +36,7 @@ def test_output_keeps_the_head_and_the_tail(parts: list[bytes], limit: int) -> N
     assert limit < len(whole) or head + tail == whole
 
 
-def test_endless_output_takes_no_memory() -> None:
+def test_endless_output_uses_bounded_memory() -> None:
     output = Output(1000)
     for _ in range(100):
         output.add(bytes(1 << 16))
@@ -57,14 +57,14 @@ def test_endless_output_takes_no_memory() -> None:
         ([], None),
     ],
 )
-def test_only_a_whole_result_within_the_limit_is_taken(parts: list[bytes], whole: bytes | None) -> None:
+def test_only_a_complete_result_within_the_limit_is_accepted(parts: list[bytes], whole: bytes | None) -> None:
     result = Result(10)
     for part in parts:
         result.add(part)
     assert result.whole == whole
 
 
-def test_a_pipe_is_drained_of_what_is_there() -> None:
+def test_draining_a_pipe_reads_what_is_available() -> None:
     source, sink = os.pipe()
     os.set_blocking(source, False)
     output = Output(100)
@@ -82,7 +82,7 @@ def _write(folder: Path, tree: dict[str, bytes]) -> None:
     files.write(str(folder), frames.files_head(tree), memoryview(b"".join(tree.values())))
 
 
-def test_files_are_written_and_scripts_can_be_run(tmp_path: Path) -> None:
+def test_files_are_written_and_scripts_are_executable(tmp_path: Path) -> None:
     _write(tmp_path, {"a/b/c.py": b"x", "a/d": b"", "run": b"#!/bin/sh\n", "é/ü": b"y"})
     assert (tmp_path / "a/b/c.py").read_bytes() == b"x" and (tmp_path / "a/d").read_bytes() == b""
     assert os.access(tmp_path / "run", os.X_OK) and (tmp_path / "a/d").stat().st_mode & 0o111 == 0
@@ -91,14 +91,14 @@ def test_files_are_written_and_scripts_can_be_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "a/", "", ".", "./x"])
-def test_no_file_leads_out(tmp_path: Path, path: str) -> None:
+def test_a_path_outside_the_folder_is_refused(tmp_path: Path, path: str) -> None:
     (tmp_path / "in").mkdir()
     with pytest.raises(ValueError, match="cannot be called"):
         _write(tmp_path / "in", {path: b"x"})
     assert list(tmp_path.iterdir()) == [tmp_path / "in"] and not list((tmp_path / "in").iterdir())
 
 
-def test_no_link_is_followed_and_no_byte_made_up(tmp_path: Path) -> None:
+def test_links_are_not_followed_and_missing_bytes_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic"):
         _write(tmp_path, {"link": b"x"})
@@ -108,7 +108,7 @@ def test_no_link_is_followed_and_no_byte_made_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_is_emptied_whatever_is_in_it(tmp_path: Path) -> None:
+def test_a_folder_with_any_contents_is_emptied(tmp_path: Path) -> None:
     beside = tmp_path / "beside"
     beside.mkdir()
     (beside / "kept").write_text("kept")
@@ -133,7 +133,7 @@ def test_a_folder_is_emptied_whatever_is_in_it(tmp_path: Path) -> None:
     assert os.listdir(top) == [] and (beside / "kept").read_text() == "kept"
 
 
-def test_a_folder_that_stays_keeps_no_notes(tmp_path: Path) -> None:
+def test_settling_a_folder_restores_its_mode_flags_times_and_attributes(tmp_path: Path) -> None:
     before = files.state(str(tmp_path))
     tmp_path.chmod(0o500)
     with contextlib.suppress(OSError):  # a file system without flags or attributes
@@ -146,8 +146,8 @@ def test_a_folder_that_stays_keeps_no_notes(tmp_path: Path) -> None:
     assert os.listxattr(tmp_path) == [] and tmp_path.stat().st_mtime == 0
 
 
-def test_a_closed_connection_is_seen_while_the_kernel_remembers_it(tmp_path: Path) -> None:
-    """Where a back end cannot have it forgotten, its boxes are not used again."""
+def test_a_closed_connection_counts_while_the_kernel_remembers_it(tmp_path: Path) -> None:
+    """If a back end cannot make the kernel forget the connection, its boxes are not reused."""
     assert not server._connected(str(tmp_path)), "no tables at all"
     header, closed = (
         "  sl  local_address rem_address   st\n",
@@ -193,7 +193,7 @@ def test_the_filter_of_jobs_answers_every_call(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", seccomp.MACHINES)
-def test_the_filter_of_jobs_judges_by_arguments(machine: str) -> None:
+def test_the_filter_of_jobs_checks_arguments(machine: str) -> None:
     architecture, column = seccomp.MACHINES[machine]
     code = permitted.program(architecture, column)
 
@@ -243,7 +243,7 @@ def test_the_filter_of_jobs_judges_by_arguments(machine: str) -> None:
     assert ask("personality", 0x0040000) == EPERM
 
 
-def test_a_machine_is_known_under_setarch_and_a_program_of_32_bits_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_machine_is_recognized_under_setarch_but_not_from_32_bit_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "linux")
     for said, name in (("x86_64", "x86_64"), ("i686", "x86_64"), ("aarch64", "aarch64"), ("armv8l", "aarch64")):
         monkeypatch.setattr("platform.machine", lambda said=said: said)
@@ -256,8 +256,8 @@ def test_a_machine_is_known_under_setarch_and_a_program_of_32_bits_is_not(monkey
         permitted.restrict()
 
 
-def test_the_first_landlock_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It refuses to move files between folders, whatever its rules say."""
+def test_the_first_landlock_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first version never allows moving files between folders."""
     monkeypatch.setattr("ctxbench.sandbox.guest.landlock.ruleset", lambda *_, **__: os.open(os.devnull, os.O_RDONLY))
     for version in range(9):
         monkeypatch.setattr("ctxbench.sandbox.guest.landlock.abi", lambda version=version: version)
@@ -267,8 +267,8 @@ def test_the_first_landlock_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> N
             os.close(rules)
 
 
-def test_the_tables_are_the_kernels_own() -> None:
-    """Numbers of this machine are compared with its headers, where they are installed."""
+def test_the_system_call_numbers_match_the_kernel_headers() -> None:
+    """The test compares the numbers with the machine's headers, if they are installed."""
     import re
 
     for column, path in enumerate(
@@ -305,14 +305,14 @@ def test_control_groups_of_both_versions_are_read(tmp_path: Path) -> None:
     assert left and left.kills() == 0
 
 
-def test_a_limit_of_version_2_was_hit_if_its_count_rose(tmp_path: Path) -> None:
+def test_a_cgroup_v2_limit_was_hit_if_its_count_rose(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 4\noom_group_kill 0\n")
     group = watchdog.memory_group(1000, tmp_path)
     assert group and group.was_full(1) and not group.was_full(group.hits())
 
 
-def test_a_limit_of_version_1_was_hit_if_the_peak_came_up_to_it(tmp_path: Path) -> None:
+def test_a_cgroup_v1_limit_was_hit_if_the_peak_reached_it(tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     (tmp_path / "memory/memory.limit_in_bytes").write_text("1000\n")
     group = watchdog.memory_group(1000, tmp_path)
@@ -320,14 +320,14 @@ def test_a_limit_of_version_1_was_hit_if_the_peak_came_up_to_it(tmp_path: Path) 
     for kind, peak, full in (("memory", 960, False), ("memory", 999, True), ("memory", 500, False)):
         (tmp_path / f"memory/{kind}.max_usage_in_bytes").write_text(f"{peak}\n")
         assert group.was_full(group.hits()) == full
-    # What lies in swap is in the second only.
+    # Only the second counter includes swapped memory.
     (tmp_path / "memory/memory.memsw.limit_in_bytes").write_text("1000\n")
     (tmp_path / "memory/memory.memsw.max_usage_in_bytes").write_text("1000\n")
     assert group.was_full(group.hits())
 
 
-def test_without_a_group_the_machine_counts(tmp_path: Path) -> None:
-    # Longer than the kernel gives at once.
+def test_without_a_control_group_the_machines_oom_kills_are_counted(tmp_path: Path) -> None:
+    # Longer than the kernel returns in one read.
     (tmp_path / "vmstat").write_text("nr_free_pages 1\n" * 5000 + "oom_kill 17\ndrop_pagecache 3\n")
     machine = watchdog.Machine(tmp_path / "vmstat")
     assert machine.kills() == 17 and not machine.was_full(machine.hits())
@@ -336,7 +336,7 @@ def test_without_a_group_the_machine_counts(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def held(sizes: Sequence[int]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Give processes that hold that many MiB."""
+    """Yield processes that each use `sizes` MiB."""
     program = "import sys, time\nheld = bytearray({} << 20)\nprint('held', flush=True)\ntime.sleep(60)"
     processes = [
         subprocess.Popen([sys.executable, "-c", program.format(size)], stdout=subprocess.PIPE) for size in sizes
@@ -355,7 +355,7 @@ def held(sizes: Sequence[int]) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 @contextlib.contextmanager
 def watched(monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Give processes that a watchdog sees, and nothing else of this machine."""
+    """Yield processes, the only ones of this machine that a watchdog sees."""
     with held(sizes) as processes:
         monkeypatch.setattr(watchdog, "_processes", lambda: [process.pid for process in processes])
         monkeypatch.setattr(watchdog, "_sockets", lambda: 20)
@@ -364,7 +364,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int]) -> Iterator[l
 
 
 @pytest.mark.slow
-def test_the_watchdog_ends_the_largest_process_and_no_trusted_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_watchdog_ends_the_largest_untrusted_process(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched(monkeypatch, (5, 90, 200)) as (small, large, trusted):
         for limit, killed in ((1 << 30, False), (60 << 20, True), (None, False)):
             dog = watchdog.Watchdog(20, limit)
@@ -382,7 +382,7 @@ def test_the_watchdog_ends_a_job_that_hoards_sockets(monkeypatch: pytest.MonkeyP
         assert dog.killed and first.wait(10) == second.wait(10) == -9 and trusted.poll() is None
 
 
-def test_the_watchdog_ends_a_job_that_hoards_locks_but_looks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_watchdog_ends_a_job_that_hoards_locks_but_checks_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched(monkeypatch, (1,)) as (process,):
         monkeypatch.setattr(watchdog, "_locks", lambda most: most + 1)
         dog = watchdog.Watchdog(20, None)
@@ -409,7 +409,7 @@ def test_sockets_and_locks_are_read_from_the_kernels_tables(tmp_path: Path) -> N
     assert watchdog._locks(100, str(table)) > 100
 
 
-def test_limits_are_never_asked_to_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resource_limits_are_never_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {}
     monkeypatch.setattr(resource, "getrlimit", lambda which: (0, 500 if which == resource.RLIMIT_SIGPENDING else -1))
     monkeypatch.setattr(resource, "setrlimit", lambda which, pair: asked.update({which: pair}))
@@ -417,11 +417,11 @@ def test_limits_are_never_asked_to_be_raised(monkeypatch: pytest.MonkeyPatch) ->
     bounds = {"work": "/work", "path": (), "rules": None, "memory_group": True, "process_group": True}
     confine.bound(confine.Confinement(limits=limits, **bounds))  # type: ignore[arg-type]
     assert asked[resource.RLIMIT_SIGPENDING] == (500, 500) and asked[resource.RLIMIT_NOFILE] == (4, 4)
-    # With 0 the kernel would still run a program that is named for core files, as root and outside the box.
+    # With 0, the kernel would still run the host's program for core files, as root and outside the box.
     assert asked[resource.RLIMIT_CORE] == (1, 1)
 
 
-def test_only_a_user_namespace_counts_a_boxs_processes_alone(tmp_path: Path) -> None:
+def test_own_user_namespace_recognizes_a_mapped_namespace(tmp_path: Path) -> None:
     for text, own in (
         ("         0          0 4294967295\n", False),
         ("1000 1000 1\n", True),
@@ -431,7 +431,7 @@ def test_only_a_user_namespace_counts_a_boxs_processes_alone(tmp_path: Path) -> 
         assert confine.own_user_namespace(str(tmp_path / "map")) == own
 
 
-def test_the_guest_refuses_to_be_anything_but_a_boxs_first_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guest_runs_only_as_the_first_process_of_a_box(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
     with pytest.raises(SystemExit, match="first process of a box"):
@@ -448,8 +448,8 @@ def test_the_guest_refuses_to_be_anything_but_a_boxs_first_process(monkeypatch: 
     assert done.returncode == 1 and "first process of a box" in done.stderr and not killed
 
 
-def test_the_guest_needs_nothing_but_the_standard_library() -> None:
-    """A box holds only `sandbox/__init__.py`, `sandbox/errors.py` and `sandbox/guest`."""
+def test_the_guest_imports_only_the_standard_library() -> None:
+    """A box contains only `sandbox/__init__.py`, `sandbox/errors.py` and `sandbox/guest` of ctxbench."""
     script = (
         "import sys, importlib, pkgutil, sandbox.guest\n"
         "for module in pkgutil.walk_packages(sandbox.guest.__path__, 'sandbox.guest.'):\n"
@@ -476,7 +476,7 @@ def test_the_guest_needs_nothing_but_the_standard_library() -> None:
     ],
     ids=["one ends while it is looked at", "all stay"],
 )
-def test_processes_that_are_too_large_together_are_so_twice(
+def test_processes_over_the_limit_together_are_killed_only_after_a_second_check(
     monkeypatch: pytest.MonkeyPatch, looks: list[dict[int, int]], killed: list[int]
 ) -> None:
     now: dict[int, int] = {}
@@ -497,7 +497,7 @@ def test_processes_that_are_too_large_together_are_so_twice(
     assert ended == killed and watching.killed == bool(killed)
 
 
-def test_a_process_that_has_ended_has_no_part_of_the_memory() -> None:
+def test_an_ended_process_counts_no_memory() -> None:
     child = os.fork()
     if child == 0:
         os._exit(0)

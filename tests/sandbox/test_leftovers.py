@@ -1,4 +1,4 @@
-"""`sandbox.leftovers`: what killed processes really left, and never what a living one has."""
+"""`sandbox.leftovers` finds the leftovers of killed processes, and nothing that a living process uses."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from ctxbench.sandbox.leftovers import find, half_written
 from tests.helpers.extras import missing
 
 _LONG_AGO = 0.0
-"""Before every process of this machine began."""
+"""A time before any process of this machine started."""
 
 
 def aged(path: Path, when: float = _LONG_AGO, *, folder: bool = True) -> Path:
@@ -40,7 +40,7 @@ def test_half_written_folders_and_files_are_found(tmp_path: Path) -> None:
         aged(tmp_path / ".results.json.ab12cd.part", folder=False),
     ]
     kept = [
-        aged(tmp_path / "repos/fire/1.2-0123456789/.github.part"),  # a file of the repository's
+        aged(tmp_path / "repos/fire/1.2-0123456789/.github.part"),  # a file of the repository
         aged(tmp_path / "samples/whole.part"),
         aged(tmp_path / "samples/.hidden"),
     ]
@@ -51,13 +51,13 @@ def test_half_written_folders_and_files_are_found(tmp_path: Path) -> None:
     assert names(tmp_path) == set()
 
 
-def test_what_is_young_or_may_be_a_living_process_is_left_alone(tmp_path: Path) -> None:
+def test_young_paths_and_paths_of_living_processes_are_not_leftovers(tmp_path: Path) -> None:
     code = "import tree_sitter, sys; print(1, flush=True); sys.stdin.read()"
     aged(tmp_path / "samples/.new.ab12cd.part", time.time() - 60)
     old = aged(tmp_path / "samples/.old.ab12cd.part", time.time() - 7200)
     writer = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert writer.stdout and writer.stdout.readline() == "1\n"
-    # Younger than the folder: this process cannot have made it.
+    # The process is younger than the folder, so it cannot have created the folder.
     assert str(old) in names(tmp_path) or _others_are_older(old)
     now = aged(tmp_path / "samples/.now.ab12cd.part", time.time() + 1)
     later = time.time() + 7200
@@ -69,13 +69,13 @@ def test_what_is_young_or_may_be_a_living_process_is_left_alone(tmp_path: Path) 
 
 
 def _others_are_older(path: Path) -> bool:
-    """Return whether another process here that may write into a home is older than a path: then it stays."""
+    """Return whether another process that may write to a home is older than a path. Such a path is kept."""
     from ctxbench.sandbox.leftovers import _writers
 
     return any(start <= path.lstat().st_mtime for start in _writers())
 
 
-def test_an_old_set_whose_successor_never_came_is_put_back(tmp_path: Path) -> None:
+def test_an_old_sample_set_without_a_successor_is_restored(tmp_path: Path) -> None:
     aged(tmp_path / "samples/.mine.ab12cd.old")
     aged(tmp_path / "samples/.other.ab12cd.old")
     (tmp_path / "samples/other").mkdir()
@@ -85,7 +85,7 @@ def test_an_old_set_whose_successor_never_came_is_put_back(tmp_path: Path) -> No
     assert (tmp_path / "samples/mine/inside").read_text() == "x"
 
 
-def test_odd_trees_are_removed(tmp_path: Path) -> None:
+def test_trees_with_unusual_names_depths_and_modes_are_removed(tmp_path: Path) -> None:
     part = aged(tmp_path / "repos/odd/.k-1.part")
     deep = part
     for _ in range(100):
@@ -103,7 +103,7 @@ def test_odd_trees_are_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_scratch_folders_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_folders_of_killed_processes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = (
         "import os, sys, time, tempfile; tempfile.tempdir = sys.argv[1]\n"
@@ -123,7 +123,7 @@ def test_scratch_folders_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
     assert not Path(made).exists() and other.exists()
 
 
-def test_others_leftovers_are_theirs(tmp_path: Path) -> None:
+def test_leftovers_of_other_users_are_not_listed(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         missing("only root can make what is another user's")
     path = aged(tmp_path / "samples/.theirs.ab12cd.part")

@@ -1,4 +1,4 @@
-"""Programs that live in a box: they keep their state from message to message, and end by their own doing alone."""
+"""Programs that run in a box across many messages: their state, their end and their limits."""
 
 import uuid
 from collections.abc import Iterator
@@ -94,7 +94,7 @@ def talk(sandbox: Sandbox, name: str = "Ann") -> Iterator[Conversation]:
         yield conversation
 
 
-def test_it_keeps_its_state_and_sees_the_tree(real_sandbox: Sandbox) -> None:
+def test_a_program_keeps_its_state_between_messages_and_sees_the_tree(real_sandbox: Sandbox) -> None:
     with talk(real_sandbox) as conversation:
         assert conversation.ask(b"hello", 30) == b"Ann hello 1 ['shop']"
         assert conversation.ask(b"print", 30) == b"Ann print 2 ['shop']"
@@ -102,13 +102,13 @@ def test_it_keeps_its_state_and_sees_the_tree(real_sandbox: Sandbox) -> None:
         assert conversation.ask(b"call out", 30).split()[1] in (b"OSError", b"TimeoutError", b"PermissionError")
 
 
-def test_its_end_is_told_with_its_last_words(real_sandbox: Sandbox) -> None:
+def test_the_error_for_an_ended_program_shows_its_last_output(real_sandbox: Sandbox) -> None:
     with talk(real_sandbox) as conversation, pytest.raises(SandboxLost, match="exit code 3: my last words"):
         conversation.ask(b"die", 30)
 
 
 @pytest.mark.slow
-def test_one_that_hangs_is_late_and_one_that_floods_is_cut_off(bubblewrap_sandbox: Sandbox) -> None:
+def test_a_hanging_program_is_overdue_and_a_flooding_one_is_cut_off(bubblewrap_sandbox: Sandbox) -> None:
     with talk(bubblewrap_sandbox) as conversation, pytest.raises(Overdue, match=r"did not answer in 0\.3 seconds"):
         conversation.ask(b"hang", 0.3)
     with talk(bubblewrap_sandbox) as conversation, pytest.raises(Flooded, match="200000 bytes"):
@@ -116,7 +116,7 @@ def test_one_that_hangs_is_late_and_one_that_floods_is_cut_off(bubblewrap_sandbo
 
 
 @pytest.mark.slow
-def test_one_that_talks_unasked_is_watched_over_all_the_same(bubblewrap_sandbox: Sandbox) -> None:
+def test_the_watchdog_ends_a_program_that_sends_without_a_request(bubblewrap_sandbox: Sandbox) -> None:
     name = f"hoard-{uuid.uuid4().hex}"
     with talk(bubblewrap_sandbox, name) as conversation:
         assert conversation.ask(b"hoard and flood", 30) == b"ready"
@@ -126,14 +126,14 @@ def test_one_that_talks_unasked_is_watched_over_all_the_same(bubblewrap_sandbox:
 
 
 @pytest.mark.slow
-def test_one_that_does_not_listen_is_watched_over_all_the_same(bubblewrap_sandbox: Sandbox) -> None:
+def test_the_watchdog_ends_a_program_that_does_not_read(bubblewrap_sandbox: Sandbox) -> None:
     with talk(bubblewrap_sandbox) as conversation:
         assert conversation.ask(b"hoard and hear nothing", 30) == b"ready"
         with pytest.raises(SandboxLost, match="exceeded the memory, sockets or locks"):
             conversation.ask(b"x" * (4 << 20), 10)
 
 
-def test_a_program_that_is_not_there_is_a_lost_box(bubblewrap_sandbox: Sandbox) -> None:
+def test_a_missing_program_raises_sandbox_lost(bubblewrap_sandbox: Sandbox) -> None:
     bubblewrap_sandbox.prepare(ENVIRONMENT, lambda _: None)
     with bubblewrap_sandbox.converse(ENVIRONMENT, limits=LIMITS) as conversation:
         conversation.begin("living_program:absent", {})

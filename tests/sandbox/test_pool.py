@@ -37,7 +37,7 @@ def _open(launcher: ScriptedLauncher, environment: Environment = EMPTY, *, width
 
 @contextlib.contextmanager
 def _opened(answer: Any = usual, *where: Environment, **settings: int) -> Iterator[tuple[Any, ScriptedLauncher]]:
-    """Give a pool and the launcher of its boxes, none of which may run once the pool is left."""
+    """Yield a pool and its launcher, and check that no box runs after the pool is closed."""
     launcher = ScriptedLauncher(answer)
     try:
         with _open(launcher, *where, **settings) as opened:
@@ -47,11 +47,11 @@ def _opened(answer: Any = usual, *where: Environment, **settings: int) -> Iterat
 
 
 def _if_bad(reply: Callable[[], bytes]) -> Any:
-    """Answer the bad job in a way of its own, and all else as usual."""
+    """Return a box's script that answers the bad job with `reply` and all other jobs as usual."""
     return lambda box, kind, head: reply() if kind == frames.JOB and _is(head, BAD) else usual(box, kind, head)
 
 
-def test_each_job_gets_a_fresh_box_that_was_made_ready_before() -> None:
+def test_each_job_gets_a_fresh_box_that_was_started_in_advance() -> None:
     with _opened(usual, TREE) as (opened, launcher):
         assert opened.image == "scripted" and opened.greeting["landlock"] == 7
         assert launcher.boxes[0].seen == [frames.SETTINGS, frames.TREE]
@@ -60,7 +60,7 @@ def test_each_job_gets_a_fresh_box_that_was_made_ready_before() -> None:
     assert all(box.seen.count(frames.JOB) <= 1 for box in launcher.boxes)
 
 
-def test_boxes_are_used_again_as_often_as_was_said() -> None:
+def test_a_box_is_reused_up_to_the_requested_number_of_jobs() -> None:
     with _opened(usual, TREE, reuse=3) as (opened, launcher):
         for _ in range(20):
             opened.run(JOB)
@@ -68,11 +68,11 @@ def test_boxes_are_used_again_as_often_as_was_said() -> None:
     jobs = [box.seen.count(frames.JOB) for box in launcher.boxes]
     assert max(jobs) == 3 and sum(jobs) == 20
     for box in launcher.boxes:
-        # The tree is planted anew before every job.
+        # The tree is sent again before every job.
         assert b"".join(box.seen).startswith(b"STJTJTJ"[: len(box.seen)])
 
 
-def test_a_box_in_doubt_is_thrown_away() -> None:
+def test_a_box_with_trouble_is_discarded() -> None:
     def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
         trouble = "files are left" if box.number == 1 else ""
         return (
@@ -101,7 +101,7 @@ def _losing(times: int, fault: Exception) -> Any:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_job_whose_box_was_lost_is_tried_again_in_a_new_one(times: int) -> None:
+def test_a_job_with_a_lost_box_is_retried_in_a_new_one(times: int) -> None:
     answer, lost = _losing(times, SandboxLost("gone"))
     with _opened(answer, reuse=100) as (opened, launcher):
         opened.run(JOB)
@@ -111,7 +111,7 @@ def test_a_job_whose_box_was_lost_is_tried_again_in_a_new_one(times: int) -> Non
         assert launcher.boxes[int(found.output) - 1].seen.count(frames.JOB) == 1, "a fresh one"
 
 
-def test_a_job_that_takes_down_three_boxes_while_others_run_well_has_wrecked_them() -> None:
+def test_a_job_that_loses_three_boxes_is_a_wreck_if_others_succeed() -> None:
     answer, lost = _losing(99, SandboxLost("gone"))
     with _opened(answer) as (opened, _):
         found = opened.run(BAD)
@@ -120,7 +120,7 @@ def test_a_job_that_takes_down_three_boxes_while_others_run_well_has_wrecked_the
         assert opened.run(JOB).ended is Ended.EXITED
 
 
-def test_a_machine_that_loses_every_box_is_no_fault_of_the_job() -> None:
+def test_a_machine_that_loses_every_box_raises_sandbox_lost() -> None:
     broken: list[bool] = []
 
     def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
@@ -138,7 +138,7 @@ def test_a_machine_that_loses_every_box_is_no_fault_of_the_job() -> None:
 
 
 @pytest.mark.parametrize("working", [1, 2])
-def test_a_machine_that_is_back_after_three_losses_is_no_fault_of_the_job(working: int) -> None:
+def test_a_machine_that_recovers_after_three_losses_raises_sandbox_lost(working: int) -> None:
     probes: list[int] = []
 
     def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
@@ -153,7 +153,7 @@ def test_a_machine_that_is_back_after_three_losses_is_no_fault_of_the_job(workin
 
 
 def _short(whose: str, times: int, **changes: Any) -> Any:
-    """Answer that the kernel killed processes as the machine was out of memory, so many times."""
+    """Return a box's script that reports `times` times that the kernel killed processes for lack of memory."""
     seen: list[int] = []
 
     def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
@@ -172,16 +172,14 @@ KILLED = {"ended": "killed", "signal": 9, "exit_code": None}
     ("whose", "changes"),
     [("box", {}), ("box", KILLED), ("machine", KILLED), ("machine", {"result": b'{"signal": 9, "exit": null}'})],
 )
-def test_a_job_that_was_killed_as_the_machine_was_short_of_memory_is_tried_again(
-    whose: str, changes: dict[str, Any]
-) -> None:
+def test_a_job_is_retried_if_the_machine_ran_out_of_memory(whose: str, changes: dict[str, Any]) -> None:
     answer, seen = _short(whose, 2, **changes)
     with _opened(answer) as (opened, _):
         assert opened.run(BAD).ended is Ended.EXITED
         assert len(seen) == 2
 
 
-def test_a_box_that_pays_for_the_machine_is_never_an_outcome() -> None:
+def test_a_machine_out_of_memory_three_times_raises_sandbox_lost() -> None:
     answer, seen = _short("box", 99, **KILLED)
     with (
         _opened(answer) as (opened, _),
@@ -191,7 +189,7 @@ def test_a_box_that_pays_for_the_machine_is_never_an_outcome() -> None:
     assert len(seen) == 3
 
 
-def test_a_job_that_may_have_used_the_machines_memory_itself_is_a_wreck_where_others_have_enough() -> None:
+def test_a_job_that_exhausts_memory_is_a_wreck_if_others_succeed() -> None:
     answer, seen = _short("machine", 99, **KILLED)
     probes: list[str] = []
 
@@ -208,14 +206,14 @@ def test_a_job_that_may_have_used_the_machines_memory_itself_is_a_wreck_where_ot
 @pytest.mark.parametrize(
     "changes", [{}, {"ended": "killed", "signal": 11, "exit_code": None}, {"result": b'{"signal": 11}'}]
 )
-def test_a_job_that_was_not_killed_is_none_of_those_that_the_machine_killed(changes: dict[str, Any]) -> None:
+def test_a_job_that_was_not_killed_is_not_retried(changes: dict[str, Any]) -> None:
     answer, seen = _short("machine", 99, **changes)
     with _opened(answer) as (opened, _):
         assert opened.run(BAD).ended is Ended(changes.get("ended", "exited"))
     assert len(seen) == 1
 
 
-def test_a_pool_recovers_from_boxes_that_could_not_be_started() -> None:
+def test_a_pool_recovers_from_failed_box_starts() -> None:
     launcher = ScriptedLauncher()
     launcher.faults = [SandboxLost("busy"), SandboxLost("busy")]
     with _open(launcher) as opened:
@@ -242,9 +240,7 @@ def test_a_pool_that_cannot_start_a_box_is_unavailable() -> None:
         ({"fault": "", "seccomp": False}, "filter of system calls"),
     ],
 )
-def test_a_box_that_does_not_work_or_filters_no_system_calls_is_refused(
-    greeting: dict[str, object], words: str
-) -> None:
+def test_a_box_with_a_fault_or_without_a_seccomp_filter_is_refused(greeting: dict[str, object], words: str) -> None:
     launcher = ScriptedLauncher(lambda *_: frames.frame(frames.GREETING, greeting))
     with pytest.raises(SandboxUnavailable, match=words), _open(launcher):
         pytest.fail("it was opened")
@@ -264,13 +260,13 @@ def test_a_box_that_does_not_work_or_filters_no_system_calls_is_refused(
         b"\0" * 50,
     ],
 )
-def test_garbage_of_a_box_is_a_lost_box(garbage: bytes) -> None:
+def test_an_invalid_answer_of_a_box_counts_as_a_lost_box(garbage: bytes) -> None:
     with _opened(_if_bad(lambda: garbage)) as (opened, _):
         assert opened.run(BAD).ended is Ended.WRECKED
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_of_a_box_break_the_link(data: bytes) -> None:
+def test_any_bytes_from_a_box_raise_only_sandbox_lost(data: bytes) -> None:
     box = ScriptedBox(1, lambda box, kind, head: data)
     talk = link.Link(box, Limits())
     link_seconds, link.GRACE_SECONDS = link.GRACE_SECONDS, 0.0
@@ -281,7 +277,7 @@ def test_no_bytes_of_a_box_break_the_link(data: bytes) -> None:
         link.GRACE_SECONDS = link_seconds
 
 
-def test_a_box_that_is_silent_is_lost_after_the_outer_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_box_is_lost_after_the_outer_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "GRACE_SECONDS", 0.1)
     with _opened(_if_bad(lambda: b"")) as (opened, _):
         began = time.monotonic()
@@ -289,7 +285,7 @@ def test_a_box_that_is_silent_is_lost_after_the_outer_deadline(monkeypatch: pyte
         assert found.ended is Ended.WRECKED and "late" in found.output and 0.4 < time.monotonic() - began < 5
 
 
-def test_what_is_wrong_with_a_job_is_not_tried_again() -> None:
+def test_a_job_with_a_fault_is_not_retried() -> None:
     fault = frames.frame(frames.OUTCOME, {"fault": "no room", "cure": "make some"})
     with _opened(_if_bad(lambda: fault)) as (opened, launcher):
         with pytest.raises(SandboxError, match="no room; make some"):
@@ -299,7 +295,7 @@ def test_what_is_wrong_with_a_job_is_not_tried_again() -> None:
 
 
 class _Meeting:
-    """Notes how many jobs, and how many in one box, run at once."""
+    """A script that records how many jobs run at once, and whether two of them share a box."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -339,7 +335,7 @@ def test_many_threads_share_a_pool_and_never_a_box(width: int, reuse: int) -> No
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, ValueError, SystemExit])
-def test_every_box_is_ended_however_a_pool_is_left(fault: type[BaseException]) -> None:
+def test_every_box_is_ended_when_an_exception_closes_the_pool(fault: type[BaseException]) -> None:
     launcher = ScriptedLauncher()
 
     def leave() -> None:
@@ -353,15 +349,15 @@ def test_every_box_is_ended_however_a_pool_is_left(fault: type[BaseException]) -
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sandbox")]
 
 
-def test_an_interrupt_within_a_job_ends_its_box() -> None:
+def test_an_interrupt_during_a_job_ends_its_box() -> None:
     answer, _ = _losing(1, KeyboardInterrupt())  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt), _opened(answer) as (opened, _):
         opened.run(BAD)
 
 
-def test_leaving_a_pool_does_not_wait_for_boxes_in_the_making() -> None:
+def test_closing_a_pool_does_not_wait_for_starting_boxes() -> None:
     def answer(box: ScriptedBox, kind: bytes, head: dict[str, Any]) -> bytes:
-        return usual(box, kind, head) if box.number == 1 else b""  # the second never greets
+        return usual(box, kind, head) if box.number == 1 else b""  # the second box never sends its greeting
 
     launcher = ScriptedLauncher(answer)
     began = time.monotonic()
@@ -372,7 +368,7 @@ def test_leaving_a_pool_does_not_wait_for_boxes_in_the_making() -> None:
     assert time.monotonic() - began < 5 and not launcher.running
 
 
-def test_a_pool_that_was_left_runs_nothing() -> None:
+def test_a_closed_pool_runs_no_jobs() -> None:
     with _opened() as (opened, _):
         pass
     with pytest.raises(SandboxLost, match="closed"):
@@ -393,13 +389,13 @@ def test_a_pool_that_was_left_runs_nothing() -> None:
         (None, None),
     ],
 )
-def test_a_result_is_plain_data_or_none(result: bytes | None, value: object) -> None:
+def test_a_result_is_valid_json_data_or_none(result: bytes | None, value: object) -> None:
     with _opened(_if_bad(lambda: outcome(b"said", result))) as (opened, _):
         found = opened.run(BAD)
     assert (found.output, found.result) == ("said", value)
 
 
-def test_an_outcome_is_told_in_full() -> None:
+def test_an_outcome_has_all_fields_of_its_frame() -> None:
     data = outcome(b"ab\xffcd", None, sizes=[3, 2, -1], left_out=9, ended="killed", exit_code=None, signal=9, seconds=2)
     with _opened(_if_bad(lambda: data)) as (opened, _):
         found = opened.run(BAD)

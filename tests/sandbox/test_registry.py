@@ -1,4 +1,4 @@
-"""`sandbox.registry`: Docker where it answers, else bubblewrap where it works, else a fault with the cure."""
+"""`sandbox.registry` chooses Docker if it answers, otherwise bubblewrap if it works; otherwise it says what to do."""
 
 import contextlib
 import socket
@@ -41,7 +41,7 @@ BUBBLEWRAP = SandboxUnavailable("bubblewrap is not installed", where="bubblewrap
         (DOCKER, None, "docker(runtime=runc)", "start Docker"),
     ],
 )
-def test_what_is_chosen(
+def test_the_sandbox_is_chosen_by_request_and_availability(
     docker: SandboxUnavailable | None,
     bubblewrap: SandboxUnavailable | None,
     asked: str | None,
@@ -86,7 +86,7 @@ def test_a_runtime_of_the_engine_is_used(engine_with: Callable[[list[str]], None
         ("kata", [], "no runtime 'kata'; its runtimes are none"),
     ],
 )
-def test_a_runtime_that_the_engine_lacks_is_told_with_its_cure(
+def test_a_missing_runtime_is_an_error_that_says_what_to_do(
     engine_with: Callable[[list[str]], None], asked: str, present: list[str], cure: str, tmp_path: Path
 ) -> None:
     engine_with(present)
@@ -95,14 +95,14 @@ def test_a_runtime_that_the_engine_lacks_is_told_with_its_cure(
     assert "\n" not in str(caught.value)
 
 
-def test_no_engine_is_told_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_engine_is_a_fault_with_a_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     fault = registry.docker_fault()
     assert fault is not None and "no Docker engine answers" in fault.what and fault.cure
 
 
 @pytest.mark.slow
-def test_a_hung_engine_is_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hung_engine_counts_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_SECONDS", 0.5)
     with socket.socket(socket.AF_UNIX) as engine:
         engine.bind(str(tmp_path / "hung.sock"))
@@ -113,7 +113,7 @@ def test_a_hung_engine_is_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert fault is not None and fault.cure and time.monotonic() - began < 10
 
 
-def test_the_base_image_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_base_image_is_passed_to_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "docker_fault", lambda: None)
     monkeypatch.delenv("CTXBENCH_BASE_IMAGE", raising=False)
     assert registry.open_sandbox("docker", tmp_path, "mine:1").base_image == "mine:1"  # type: ignore[attr-defined]
@@ -122,7 +122,7 @@ def test_the_base_image_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert registry.open_sandbox("docker", tmp_path, "mine:1").base_image == "mine:1"  # type: ignore[attr-defined]
 
 
-def test_bubblewrap_counts_only_where_a_box_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bubblewrap_is_available_only_if_a_box_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text(
         '#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit\necho no namespaces here >&2\nexit 1\n'

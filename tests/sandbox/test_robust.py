@@ -1,4 +1,4 @@
-"""Boxes killed or wrecked under a job, a harness killed, a full disk, many jobs: nothing is lost, nothing stays.
+"""Lost boxes, a killed harness, a full disk and many jobs: no job is lost, and no leftovers remain.
 
 `benchmarks.sandbox` runs ten times as many jobs.
 """
@@ -77,7 +77,7 @@ def kill_guest(pid: int) -> None:
 
 
 def kill_launcher(pid: int) -> None:
-    """Kill the bwrap that waits outside: the parent of the box's first process."""
+    """Kill the bwrap process outside the box: the parent of the box's first process."""
     with open(f"/proc/{box_of(pid)}/stat") as file:
         os.kill(int(file.read().rpartition(")")[2].split()[1]), signal.SIGKILL)
 
@@ -92,7 +92,7 @@ HARMS = [
 
 
 @pytest.mark.parametrize(("name", "harm"), HARMS, ids=lambda value: getattr(value, "__name__", value))
-def test_a_job_whose_box_is_killed_is_run_again(name: str, harm: Callable[[int], None]):
+def test_a_job_whose_box_is_killed_is_retried(name: str, harm: Callable[[int], None]):
     sandbox = real(name)
     mark = prepared(sandbox)
     with sandbox.open(environment(mark), limits=Limits(), width=1, reuse=9) as pool:
@@ -102,7 +102,7 @@ def test_a_job_whose_box_is_killed_is_run_again(name: str, harm: Callable[[int],
     until(lambda: not host.processes(mark))
 
 
-def test_a_box_that_hangs_is_given_up_and_its_job_run_again(real_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch):
+def test_a_job_whose_box_hangs_is_retried(real_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch):
     mark = prepared(real_sandbox)
     monkeypatch.setattr(link, "GRACE_SECONDS", 2.0)
     with real_sandbox.open(environment(mark), limits=Limits(), width=1, reuse=9) as pool:
@@ -113,7 +113,7 @@ def test_a_box_that_hangs_is_given_up_and_its_job_run_again(real_sandbox: Sandbo
 
 
 def stop_everything(mark: str, harm: Callable[[], object]) -> None:
-    """Stop the guest, and the supervisor too, which would else go on without it."""
+    """Stop the guest and the supervisor, which would otherwise continue without the guest."""
     harm()
     stopped = box_of(sleepers(mark)[0])
     space = os.readlink(f"/proc/{stopped}/ns/pid")
@@ -147,7 +147,7 @@ def boxes_of_sleepers(mark: str) -> Iterator[int]:
             yield box_of(pid)
 
 
-def test_a_box_that_is_lost_again_and_again_is_the_machines_fault(real_sandbox: Sandbox):
+def test_boxes_that_are_lost_repeatedly_raise_sandbox_lost(real_sandbox: Sandbox):
     mark = prepared(real_sandbox)
     with real_sandbox.open(environment(mark), limits=Limits(), width=1, reuse=9) as pool:
         with killing(lambda: guests(mark)), pytest.raises(SandboxLost):
@@ -156,8 +156,8 @@ def test_a_box_that_is_lost_again_and_again_is_the_machines_fault(real_sandbox: 
     until(lambda: not host.processes(mark))
 
 
-def test_only_a_job_that_wrecks_its_box_is_called_a_wreck(real_sandbox: Sandbox):
-    """The job is the one that we kill boxes for: it alone, three times; the probe afterwards lives."""
+def test_only_a_job_that_wrecks_its_box_is_a_wreck(real_sandbox: Sandbox):
+    """The test kills only the boxes of the sleeping job, three times. The pool's probe and the next job succeed."""
     mark = prepared(real_sandbox)
     with real_sandbox.open(environment(mark), limits=Limits(), width=1, reuse=9) as pool:
         with killing(lambda: boxes_of_sleepers(mark)):
@@ -173,12 +173,12 @@ _LIBRARY = {"echo.py": b"def run(given):\n    return given['n'] * 2\n"}
 
 
 def growth(mark: str) -> dict[str, int]:
-    """Return what must not grow with the number of jobs."""
+    """Return the resource counts that must not grow with the number of jobs."""
     status = Path("/proc/self/status").read_text().splitlines()
     resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
     seen = host.Seen()
     seen.look(mark)
-    # A pool starts its workers when it first needs them, the last when all others happen to be at work.
+    # A pool starts each worker on demand: the last one only when all others are busy.
     workers = sum(thread.name.startswith("sandbox") for thread in threading.enumerate())
     return {
         "resident KiB": resident,
@@ -192,26 +192,26 @@ def growth(mark: str) -> dict[str, int]:
 
 
 def settled(mark: str) -> dict[str, int]:
-    """Wait until only waiting boxes are left, then look."""
+    """Wait until only idle boxes are left, then return the counts."""
     until(lambda: len(host.processes(mark)) <= WIDTH + 1)
     return growth(mark)
 
 
 def grown(mark: str, before: dict[str, int]) -> dict[str, int]:
-    """Return what there is more of than before; a thread that has ended is the kernel's for a moment longer."""
+    """Return the counts that grew. The check waits a while, because the kernel lists ended threads a moment longer."""
     with contextlib.suppress(AssertionError):
         until(lambda: not _more(before, settled(mark)), 5)
     return _more(before, settled(mark))
 
 
 def _more(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
-    # Docker's SDK keeps up to ten idle connections for later.
+    # Docker's SDK keeps up to ten idle connections.
     most = {name: max(number, WIDTH + 1) for name, number in before.items()}
     most |= {"resident KiB": before["resident KiB"] + 4 * 1024, "descriptors": before["descriptors"] + 10}
     return {name: number for name, number in after.items() if number > most[name]}
 
 
-def test_nothing_grows(real_sandbox: Sandbox):
+def test_resource_use_does_not_grow_with_the_number_of_jobs(real_sandbox: Sandbox):
     mark = token()
     environment = Environment(name="many", library=_LIBRARY, variables=(("CTXBENCH_ATTACK", mark),))
     real_sandbox.prepare(environment, print)
@@ -250,13 +250,13 @@ def known(container: str) -> bool:
 
 
 def groups(label: str) -> list[Path]:
-    """Return the control groups of the boxes of a process, which `owner` named: its number is used again one day."""
+    """Return the control groups of a process's boxes by the process's `owner` label, since a PID can be reused."""
     top, name = Path("/sys/fs/cgroup"), f"ctxbench-box-{label.replace(':', '-')}-*"
     return [*top.glob(name), *top.glob(f"*/{name}")]
 
 
 def removed(label: str) -> bool:
-    """Remove the control groups that `ctxbench doctor --clean` would, once their processes are gone."""
+    """Remove the control groups that `ctxbench doctor --clean` would remove; return whether none is left."""
     for leftover in leftovers.find(cache()):
         if any(str(group) in leftover.what for group in groups(label)):
             with contextlib.suppress(OSError):
@@ -264,7 +264,7 @@ def removed(label: str) -> bool:
     return groups(label) == []
 
 
-def test_a_killed_harness_leaves_no_process_and_no_container(real_sandbox: Sandbox):
+def test_a_killed_harness_leaves_no_process_or_container(real_sandbox: Sandbox):
     mark = prepared(real_sandbox)
     with driver(real_sandbox.name, mark, 60) as process:
         boxes, label = containers(mark) if real_sandbox.name == "docker" else set(), owner(process.pid)
@@ -276,7 +276,7 @@ def test_a_killed_harness_leaves_no_process_and_no_container(real_sandbox: Sandb
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
-def test_an_interrupted_harness_ends_its_boxes_itself(real_sandbox: Sandbox, number: signal.Signals):
+def test_an_interrupted_harness_ends_its_own_boxes(real_sandbox: Sandbox, number: signal.Signals):
     mark = prepared(real_sandbox)
     with driver(real_sandbox.name, mark, 60) as process:
         boxes, label = containers(mark) if real_sandbox.name == "docker" else set(), owner(process.pid)
@@ -292,7 +292,7 @@ def test_an_interrupted_harness_ends_its_boxes_itself(real_sandbox: Sandbox, num
         until(lambda: removed(label))
 
 
-def test_a_killed_harness_does_no_harm_to_the_next(real_sandbox: Sandbox):
+def test_a_killed_harness_does_not_harm_the_next_one(real_sandbox: Sandbox):
     mark = prepared(real_sandbox)
     with driver(real_sandbox.name, mark, 60) as process:
         label = owner(process.pid)
@@ -320,7 +320,7 @@ print("left:", left)
 """
 
 
-def test_a_full_disk_is_a_fault_in_one_line_and_leaves_nothing_half_made(tmp_path: Path):
+def test_a_full_disk_is_a_one_line_error_without_partial_files(tmp_path: Path):
     real("bubblewrap")
     small = tmp_path / "small"
     small.mkdir()
@@ -333,7 +333,7 @@ def test_a_full_disk_is_a_fault_in_one_line_and_leaves_nothing_half_made(tmp_pat
     assert left == "left: []"
 
 
-def test_a_full_working_folder_is_the_jobs_fault_and_no_other_jobs(real_sandbox: Sandbox):
+def test_a_full_working_folder_fails_only_its_own_job(real_sandbox: Sandbox):
     mark = prepared(real_sandbox)
     big = Job(action=Command(argv=("python3", "-c", "print('never')")), files={"big": b"x" * (48 << 20)})
     limits = Limits(disk=16 << 20)

@@ -1,4 +1,4 @@
-"""The engine is stopped and started again under a run. The test has an engine of its own, on a socket of its own."""
+"""A Docker engine that stops and restarts during a run. The tests start a separate engine on its own socket."""
 
 import gc
 import os
@@ -24,14 +24,14 @@ from tests.sandbox.robust import environment, sleeper, sleepers, token, until
 
 pytestmark = [
     pytest.mark.slow,
-    # Docker's SDK leaves the sockets that it could not connect to the collector, which may come at any time.
+    # Docker's SDK leaves unconnected sockets to the garbage collector, which may run at any time.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"),
 ]
 
 
 @pytest.fixture(autouse=True)
 def _collected() -> Iterator[None]:
-    """Collect here what else would be found fault with at the end of the session."""
+    """Collect unclosed sockets here. Otherwise they would be reported at the end of the session."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -39,7 +39,7 @@ def _collected() -> Iterator[None]:
 
 
 class Engine:
-    """A Docker engine that nobody else uses."""
+    """A separate Docker engine for these tests."""
 
     def __init__(self, folder: Path) -> None:
         self.address = f"unix://{folder}/docker.sock"
@@ -47,7 +47,7 @@ class Engine:
 
     def start(self) -> None:
         where = {"data-root": "data", "exec-root": "exec", "pidfile": "docker.pid"}
-        # In a network of its own: an engine without a bridge removes docker0, the usual engine's, where it finds it.
+        # The engine needs its own network namespace: without a bridge, it would remove the usual engine's docker0.
         argv = ["unshare", "--net", "dockerd", "--host", self.address]
         argv += ["--bridge=none", "--iptables=false", "--ip-masq=false"]
         argv += [f"--{name}={self._folder / place}" for name, place in where.items()]
@@ -57,7 +57,7 @@ class Engine:
         until(lambda: self.ask("version").returncode == 0, 60)
 
     def stop(self) -> None:
-        """End it, and the containers that it runs."""
+        """Stop the engine and its containers."""
         assert self._process is not None
         self._process.terminate()
         self._process.wait(60)
@@ -68,7 +68,7 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """Start an engine that has the base image of the usual one; it needs root, as engines do."""
+    """Start a separate engine, which needs root."""
     real("docker")
     if os.geteuid() != 0 or shutil.which("dockerd") is None:
         missing("an engine of our own needs root and dockerd")
@@ -87,7 +87,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def image(engine: Engine) -> str:
-    """Give the engine what images are built on: the base of the usual one, whatever that is here."""
+    """Copy the usual engine's base image into the separate engine, and return its name."""
     from ctxbench.sandbox.docker import images
     from ctxbench.sandbox.docker.engine import connected
 
@@ -108,7 +108,7 @@ def attempt(pool: Pool, number: int) -> Outcome | SandboxError:
 
 
 @pytest.mark.long
-def test_an_engine_that_restarts_costs_no_outcome_and_makes_none_up(engine: Engine, image: str, tmp_path: Path):
+def test_jobs_during_an_engine_restart_are_completed_or_lost(engine: Engine, image: str, tmp_path: Path):
     mark = token()
     with patch.dict(os.environ, DOCKER_HOST=engine.address):
         sandbox = DockerSandbox(tmp_path / "cache", base_image=image)
@@ -131,7 +131,7 @@ def test_an_engine_that_restarts_costs_no_outcome_and_makes_none_up(engine: Engi
         assert engine.ask("ps", "-aq").stdout == ""
 
 
-def test_an_engine_that_is_gone_is_one_line(engine: Engine, image: str, tmp_path: Path):
+def test_a_stopped_engine_is_a_one_line_error(engine: Engine, image: str, tmp_path: Path):
     mark = token()
     with patch.dict(os.environ, DOCKER_HOST=engine.address):
         sandbox = DockerSandbox(tmp_path / "cache", base_image=image)

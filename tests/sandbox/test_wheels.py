@@ -1,4 +1,4 @@
-"""`sandbox.wheels`: resolving and fetching, without a network but for the tests marked so."""
+"""`sandbox.wheels` resolves and fetches wheels. Only the tests marked `network` use the network."""
 
 import base64
 import csv
@@ -18,7 +18,7 @@ from tests.helpers.tiny_wheels import tiny_wheel
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let pip know a folder of wheels and nothing else."""
+    """Restrict pip to a local folder of wheels."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -28,11 +28,11 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def quiet(_: str) -> None:
-    """Report to nobody."""
+    """Ignore a progress message."""
 
 
 @pytest.mark.slow
-def test_a_lock_names_the_whole_closure_and_not_the_project(index: Path, tmp_path: Path) -> None:
+def test_a_lock_contains_all_dependencies_but_not_the_project(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha", requires=["beta_two>=1"])
     tiny_wheel(index, "beta_two", "1.5")
     tiny_wheel(index, "own", "2.0", requires=["gamma"])
@@ -45,7 +45,7 @@ def test_a_lock_names_the_whole_closure_and_not_the_project(index: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_what_was_locked_is_fetched_without_the_index(
+def test_locked_wheels_are_fetched_without_the_index(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_wheel(index, "alpha")
@@ -63,7 +63,7 @@ def test_what_was_locked_is_fetched_without_the_index(
 
 
 @pytest.mark.slow
-def test_a_projects_wheel_keeps_its_metadata_and_loses_its_code(index: Path, tmp_path: Path) -> None:
+def test_a_projects_wheel_is_reduced_to_its_metadata(index: Path, tmp_path: Path) -> None:
     code = {"own/__init__.py": "answer = 42\n", "own.pth": "import own\n", "own-2.0.data/purelib/more.py": "x = 1\n"}
     tiny_wheel(index, "own", "2.0", requires=["alpha"], files=code)
     tiny_wheel(index, "alpha")
@@ -84,7 +84,7 @@ def test_a_projects_wheel_keeps_its_metadata_and_loses_its_code(index: Path, tmp
     assert (folder / "alpha-1.0-py3-none-any.whl").is_file()
 
 
-def test_an_own_wheel_without_a_record_is_refused(tmp_path: Path) -> None:
+def test_a_project_wheel_without_a_record_is_refused(tmp_path: Path) -> None:
     bad = tmp_path / "own-1-py3-none-any.whl"
     with zipfile.ZipFile(bad, "w") as wheel:
         wheel.writestr("own-1.dist-info/METADATA", "Name: own\n")
@@ -93,7 +93,7 @@ def test_an_own_wheel_without_a_record_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_another_python_is_resolved_by_its_own_markers(index: Path, tmp_path: Path) -> None:
+def test_markers_are_resolved_for_the_requested_python(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha", requires=['old; python_version < "3.10"', 'new; python_full_version >= "3.99"'])
     tiny_wheel(index, "old")
     tiny_wheel(index, "new")
@@ -120,7 +120,7 @@ def test_another_python_is_resolved_by_its_own_markers(index: Path, tmp_path: Pa
         "alpha[x]/../y",
     ],
 )
-def test_only_plain_requirements_are_taken(text: str, index: Path, tmp_path: Path) -> None:
+def test_options_paths_and_urls_are_refused_as_requirements(text: str, index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     for wanted, project in (([text], ""), (["alpha"], text or " ")):
         with pytest.raises(SandboxUnavailable, match="write it as"):
@@ -128,7 +128,7 @@ def test_only_plain_requirements_are_taken(text: str, index: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_plain_requirements_are_taken(index: Path, tmp_path: Path) -> None:
+def test_plain_requirements_are_accepted(index: Path, tmp_path: Path) -> None:
     for name in ("alpha", "beta", "gamma", "delta"):
         tiny_wheel(index, name)
     plain = ["alpha", "beta==1.0", "Gamma>=0.5,<2", 'delta[x]~=1.0; python_version > "3"']
@@ -144,7 +144,7 @@ def test_a_source_archive_is_never_built(index: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_conflict_is_told_in_one_line(index: Path, tmp_path: Path) -> None:
+def test_a_version_conflict_is_an_error(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha", requires=["beta==1.0"])
     tiny_wheel(index, "beta", "2.0")
     tiny_wheel(index, "beta", "1.0")
@@ -153,7 +153,7 @@ def test_a_conflict_is_told_in_one_line(index: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_of_a_requirements_name_in_the_working_folder_is_not_taken(
+def test_a_folder_with_a_requirements_name_is_not_installed(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_wheel(index, "alpha")
@@ -162,14 +162,14 @@ def test_a_file_of_a_requirements_name_in_the_working_folder_is_not_taken(
     assert wheels.lock(["alpha"], "", tmp_path, quiet) == ("alpha==1.0",)
 
 
-def test_a_missing_pip_is_told_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pip_is_an_error_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(SandboxUnavailable, match="ensurepip"):
         wheels.fetch(["alpha"], "", tmp_path, quiet)
 
 
 @pytest.mark.slow
-def test_many_who_want_the_same_get_one_folder(index: Path, tmp_path: Path) -> None:
+def test_parallel_fetches_of_the_same_wheels_share_one_folder(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     said: list[str] = []
     with ThreadPoolExecutor(6) as pool:

@@ -9,7 +9,7 @@ from tests.helpers.views import make_view
 
 
 class Scripted:
-    """Gives its answers in turn and notes what it was asked."""
+    """A model that returns the given answers in turn and records its prompts."""
 
     def __init__(self, *answers: str, instructs: bool = True) -> None:
         self.answers, self.instructs, self.summarises = list(answers), instructs, instructs
@@ -25,14 +25,14 @@ class Scripted:
 def case(
     files: dict[str, str], path: str, before: str, *, name: str = "demo-main", after: str | None = None
 ) -> tuple[Query, Repository]:
-    """Return a query whose cursor stands at the end of `before` in `path`, and its view.
+    """Return a query with its cursor at the end of `before` in `path`, and its view.
 
     Args:
         files: the repository without the target file.
         path: the target file.
-        before: its text up to the cursor.
-        name: the repository's.
-        after: of a function, the text behind its body.
+        before: the target file's text up to the cursor.
+        name: the repository's name.
+        after: the text after the body, for a function sample.
     """
     language = JAVA_LANGUAGE if path.endswith(".java") else PYTHON
     query = Query(

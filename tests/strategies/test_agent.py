@@ -1,4 +1,4 @@
-"""The agent over the tiny repository, with models that do what a list says."""
+"""The agent in the tiny repository, with models that follow a list of answers."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ SHOWN = call("show", places=["shop/price_rules.py:6-8", "shop/store.py:17-21"])
 
 
 class Walker:
-    """A model that gives its answers one after the other, the last again and again."""
+    """A model that returns its answers in turn and then repeats the last one."""
 
     instructs = summarises = True
 
@@ -36,14 +36,14 @@ class Walker:
 
     def __call__(self, prompt: Prompt | Chat, *, role: str = "draft", max_tokens: int = 128) -> str:
         assert isinstance(prompt, Chat) and role == ROLE and not prompt.unanswered
-        # As a cell sends it, and as it is stored.
+        # A chat is unchanged after the transfer from a cell and after storage.
         assert wire.load_asked(json.loads(json.dumps(wire.dump_chat(prompt)))) == prompt and prompt.text.encode()
         self.chats.append(prompt)
         return self._answers[min(len(self.chats), len(self._answers)) - 1]
 
     @property
     def results(self) -> list[str]:
-        """What the tools answered, all but the results that no step followed."""
+        """The tools' results in the last chat, without those of the last step."""
         return [message.text for message in self.chats[-1].messages if message.role is Role.TOOL]
 
 
@@ -58,7 +58,7 @@ def shown(prompt: Prompt) -> list[Place]:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_a_walk_by_all_tools_shows_what_the_model_names(kind: Kind) -> None:
+def test_a_run_with_all_tools_shows_the_places_that_the_model_names(kind: Kind) -> None:
     prompt, walker = explore(
         call("list"),
         call("list", folder="shop/"),
@@ -84,7 +84,7 @@ def test_a_walk_by_all_tools_shows_what_the_model_names(kind: Kind) -> None:
     assert not {UNFINISHED, NONSENSE, REPEATED}.intersection(prompt.flags)
 
 
-def test_a_model_that_never_stops_ends_by_its_steps_and_what_it_saw_last_is_shown() -> None:
+def test_the_last_results_are_shown_if_the_model_runs_out_of_steps() -> None:
     prompt, walker = explore(
         call("read", path="shop/cart.py", last=3), call("grep", text="def quote"), spec="agent.explore(steps=4)"
     )
@@ -96,11 +96,11 @@ def test_a_model_that_never_stops_ends_by_its_steps_and_what_it_saw_last_is_show
     assert {UNFINISHED, REPEATED} <= set(prompt.flags)
 
 
-def test_tokens_of_answers_and_results_are_a_budget_too() -> None:
+def test_tokens_of_answers_and_results_count_towards_a_budget() -> None:
     reads = [call("read", path=f"shop/{name}.py") for name in ("cart", "store", "price_rules")]
     prompt, walker = explore(*reads, *reads, spec="agent.explore(tokens=120, steps=50)")
     said = sum(count(str(message)) for message in walker.chats[-1].messages[1:])
-    # The last step may be taken over the budget, as long as one answer.
+    # The last step may exceed the budget by one answer.
     assert len(walker.chats) == 3 and said < 120 + 60
     assert "(cut here: it is longer)" in walker.results[0]
     assert UNFINISHED in prompt.flags and shown(prompt)
@@ -130,13 +130,13 @@ def test_tokens_of_answers_and_results_are_a_budget_too() -> None:
         str(ToolCall(name="show", arguments="null")),
     ],
 )
-def test_nonsense_costs_a_step_is_flagged_and_the_model_is_told(answer: str) -> None:
+def test_an_invalid_answer_costs_a_step_and_is_flagged(answer: str) -> None:
     prompt, walker = explore(answer, SHOWN)
     assert len(walker.chats) == 2 and walker.chats[1].messages[-1].text
     assert NONSENSE in prompt.flags and UNFINISHED not in prompt.flags and len(shown(prompt)) == 2
 
 
-def test_a_spy_finds_nothing_that_the_view_does_not_show() -> None:
+def test_the_tools_never_reveal_hidden_code() -> None:
     spying = [
         call("grep", text=f"{PLANTED[:6]}|receipt|return"),
         call("read", path=TARGET),
@@ -147,10 +147,10 @@ def test_a_spy_finds_nothing_that_the_view_does_not_show() -> None:
     ]
     for kind in Kind:
         prompt, walker = explore(*spying, spec="agent.explore(steps=6)", kind=kind)
-        # What it wrote itself stands in its messages.
+        # The model's own messages contain the words that it searched for.
         read = [message.text for message in walker.chats[-1].messages if message.role is not Role.ASSISTANT]
         assert PLANTED not in "".join([*read, prompt.text])
-        # The prompt ends with that file up to the cursor: it is not shown twice.
+        # The prompt already ends with the target file, so the file is not shown twice.
         assert TARGET not in {place.path for place in shown(prompt)}
 
 
@@ -160,9 +160,9 @@ def test_a_model_without_instructions_is_not_asked() -> None:
     assert PLAIN in prompt.flags and shown(prompt)
 
 
-def test_search_may_ask_an_engine() -> None:
+def test_the_search_tool_can_use_an_engine() -> None:
     _, walker = explore(call("search", text="x"), SHOWN, spec="agent.explore(engine=ripgrep)")
-    # The stand-in for engines gives the beginning of each file.
+    # The stand-in for engines returns the beginning of each file.
     assert walker.results[0].startswith("shop/cart.py:1-31\n")
     assert resolve("agent.explore(engine=ripgrep)").engines == ("ripgrep",)
     assert (resolve("agent.explore").engines, resolve("agent.explore").spec) == ((), "agent.explore")

@@ -67,14 +67,14 @@ def _aim(inner: str, *answers: str, more: str = "k_uer=1, k_fsr=1", instructs: b
     return resolve(spec)(*case(SHOP, "shop/checkout.py", CHECKOUT), model), model
 
 
-def test_over_the_file_alone_the_prompt_starts_with_the_apis() -> None:
+def test_aim_over_infile_starts_with_the_apis() -> None:
     prompt, model = _aim("lc.infile")
     assert prompt.text == APIS + CHECKOUT and prompt.flags == ()
     query, _ = case(SHOP, "shop/checkout.py", CHECKOUT)
     assert model.asked[0] == infile_prompt(query, 4096) and model.calls == [("draft", 128), ("summary", 100)]
 
 
-def test_over_repocoder_its_last_answer_is_the_draft_and_its_context_stays() -> None:
+def test_aim_over_repocoder_keeps_its_context_and_drafts_with_its_prompt() -> None:
     prompt, model = _aim("lc.repocoder", "cart.first()\n", DRAFT, SUMMARY)
     assert [role for role, _ in model.calls] == ["draft", "draft", "summary"]
     inner = resolve("lc.repocoder")(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted("cart.first()\n"))
@@ -84,7 +84,7 @@ def test_over_repocoder_its_last_answer_is_the_draft_and_its_context_stays() -> 
     assert [b for b in prompt.blocks if b.kind is BlockKind.SIMILAR] == list(inner.blocks[1:-2])
 
 
-def test_repocoder_s_context_is_packed_again_and_what_does_not_fit_passed_over() -> None:
+def test_repocoders_context_is_repacked_without_blocks_that_do_not_fit() -> None:
     files = {"a.py": CHECKOUT, "b.py": f"{CHECKOUT}(\n    {'0, ' * 30})\n", "c.py": "def pay(user_id):\n    pass\n"}
     spec = "lc.repocoder(iterations=1)"
     inner = resolve(spec)(*case(files, "main.py", CHECKOUT), Scripted())
@@ -99,14 +99,14 @@ def test_repocoder_s_context_is_packed_again_and_what_does_not_fit_passed_over()
     assert none.text.startswith(API_HEADER) and len(none.dropped) == 3
 
 
-def test_an_empty_header_of_repocoder_stays() -> None:
+def test_an_empty_header_of_repocoder_is_kept() -> None:
     spec = "aim(lc.repocoder(iterations=1, empty_header=on), encoder=bm25, fsr=off)"
     prompt = resolve(spec)(*case({}, "main.py", CHECKOUT), Scripted(DRAFT))
     assert prompt.text == f"{SIMILAR_HEADER}\n{API_HEADER}\n{CHECKOUT}" and prompt.flags == ("no_candidates", "no_apis")
 
 
 @pytest.mark.parametrize("apis", [0, 1])
-def test_over_infercom_its_headings_stay(apis: int) -> None:
+def test_aim_over_infercom_keeps_its_headings(apis: int) -> None:
     spec = f"lc.infercom(encoder=bm25, k_uer={apis}, k_fsr=0)"
     inner = resolve(spec)(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted(DRAFT))
     kinds = [block.kind for block in inner.blocks]
@@ -116,7 +116,7 @@ def test_over_infercom_its_headings_stay(apis: int) -> None:
     assert prompt.text.count(API_HEADER) == 2 and prompt.text.count(SIMILAR_HEADER) == 1
 
 
-def test_infercom_s_apis_are_not_shown_as_similar_code() -> None:
+def test_infercoms_apis_do_not_count_as_similar_code() -> None:
     spec = "lc.infercom(encoder=bm25, k_uer=1, k_fsr=0)"
     inner = resolve(spec)(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted(DRAFT))
     similar, api_section = inner.text.removesuffix(CHECKOUT).split(API_HEADER)
@@ -126,7 +126,7 @@ def test_infercom_s_apis_are_not_shown_as_similar_code() -> None:
     assert len(prompt.dropped) == sum(block.kind is BlockKind.SIMILAR for block in inner.blocks)
 
 
-def test_repofuse_s_context_is_cut_at_the_first_that_does_not_fit() -> None:
+def test_repofuses_context_is_cut_at_the_first_block_that_does_not_fit() -> None:
     spec = "lc.repofuse(encoder=bm25, rationale=off)"
     inner = resolve(spec)(*case(SHOP, "shop/checkout.py", CHECKOUT), Scripted())
     sizes = [count(b.text) for b in inner.blocks[:-1]]
@@ -140,7 +140,7 @@ def test_repofuse_s_context_is_cut_at_the_first_that_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("given", "context"), [("scored=on", "# head\n# b\n# a\n\n"), ("scored=off", "# head\n# c\n# a\n\n")]
 )
-def test_of_a_foreign_context_the_least_relevant_goes(foreign: Path, given: str, context: str) -> None:
+def test_the_least_relevant_block_of_a_foreign_strategy_is_dropped(foreign: Path, given: str, context: str) -> None:
     whole, _ = _aim(f"{foreign}@foreign({given})")
     assert whole.text == f"# head\n# b\n# c\n# a\n\n{APIS}{CHECKOUT}" and whole.flags == ("own_flag",)
     total = sum(count(text) for text in ("# head\n", "# b\n", "# c\n", "# a\n"))
@@ -149,7 +149,7 @@ def test_of_a_foreign_context_the_least_relevant_goes(foreign: Path, given: str,
 
 
 @pytest.mark.parametrize("inner", ["lc.repobench", "lc.crosscodeeval"])
-def test_a_heading_goes_with_the_piece_under_it(inner: str) -> None:
+def test_a_heading_is_dropped_with_its_snippet(inner: str) -> None:
     query, repo = case(SHOP, "shop/checkout.py", CHECKOUT)
     snippets = tuple(StoredSnippet(path=f"pkg/m{at}.py", text=f"value_{at} = {at}\n" * 5) for at in range(4))
     query = dataclasses.replace(query, stored=(StoredContext(name="cross_file", snippets=snippets),))
@@ -161,7 +161,7 @@ def test_a_heading_goes_with_the_piece_under_it(inner: str) -> None:
     assert prompt.text.startswith(whole.blocks[0].text) and len(prompt.dropped) == 1
 
 
-def test_a_file_longer_than_half_is_rebuilt_at_half() -> None:
+def test_a_target_file_over_the_infile_limit_is_cut_to_it() -> None:
     before = "".join(f"line_{i} = {i}\n" for i in range(40)) + "total = "
     query, repo = case(SHOP, "shop/checkout.py", before)
     prompt = resolve("aim(lc.infile, encoder=bm25, infile=30)")(query, repo, Scripted(DRAFT, SUMMARY))
@@ -179,7 +179,7 @@ def test_a_file_longer_than_half_is_rebuilt_at_half() -> None:
         ("uer=off, fsr=off", [], ["draft"]),
     ],
 )
-def test_each_list_can_be_switched_off(more: str, paths: list[str], roles: list[str]) -> None:
+def test_each_api_list_can_be_switched_off(more: str, paths: list[str], roles: list[str]) -> None:
     prompt, model = _aim("lc.infile", more=more)
     assert [b.places[0].path for b in prompt.blocks if b.kind is BlockKind.API] == paths
     assert [role for role, _ in model.calls] == roles and prompt.text.startswith(API_HEADER)
@@ -237,7 +237,7 @@ def checkout(store, user_id, rate): \"\"\"
     \"\"\""""
 
 
-def test_on_a_function_the_apis_are_a_section_after_the_last_file() -> None:
+def test_for_a_function_the_apis_are_a_section_after_the_last_file() -> None:
     prompt, model = _function("icl.rag(encoder=bm25)", ANSWER, SUMMARY)
     assert model.calls == [("draft", 1024), ("summary", 100)]
     inner = model.asked[0].text
@@ -248,12 +248,12 @@ def test_on_a_function_the_apis_are_a_section_after_the_last_file() -> None:
     assert places[1] == (Place(path="shop/price_rules.py", start=0, end=2),) and len(places) == 3
 
 
-def test_on_a_function_without_context_the_section_is_the_context() -> None:
+def test_for_a_function_without_context_the_api_section_is_the_context() -> None:
     prompt, _ = _function("icl.direct", ANSWER, SUMMARY)
     assert f"### Context with implementations:\n{SECTION}" in prompt.text
 
 
-def test_on_a_function_that_the_prompt_ends_in_the_apis_stand_before_the_file() -> None:
+def test_the_apis_precede_a_target_file_that_ends_with_the_function() -> None:
     prompt, model = _function("lc.infile", BODY, SUMMARY)
     assert prompt.text.startswith(f"{API_HEADER}# demo-main/shop/store.py\n") and prompt.text.endswith(
         f"\n\n\n\n{HEAD}"
@@ -261,7 +261,7 @@ def test_on_a_function_that_the_prompt_ends_in_the_apis_stand_before_the_file() 
     assert f"code:\n{BODY.strip()}\nsummary:" in model.asked[1].text
 
 
-def test_of_a_foreign_instruction_the_section_stands_in_front(foreign: Path) -> None:
+def test_the_api_section_precedes_the_blocks_of_a_foreign_strategy(foreign: Path) -> None:
     prompt, _ = _function(f"{foreign}@foreign(last=text)", BODY, SUMMARY)
     assert prompt.text.startswith("#####\nAPIS THAT MAY BE USED\n#####\ndemo-main/shop/store.py\n")
     assert prompt.text.endswith("def load(self, user_id)\n\n# head\n# b\n# c\n# a\n\nWrite it.\n")
@@ -270,7 +270,7 @@ def test_of_a_foreign_instruction_the_section_stands_in_front(foreign: Path) -> 
 
 
 @pytest.mark.slow
-# Installed, not registered: other tests register strategies of their own in this process.
+# Only installed strategies, because other tests register their own strategies in this process.
 @pytest.mark.parametrize("name", sorted(entry_points(group="ctxbench.strategies").names - {"aim"}))
 def test_every_installed_strategy_can_be_wrapped(name: str) -> None:
     found = get(name)

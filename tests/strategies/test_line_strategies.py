@@ -23,7 +23,7 @@ from tests.helpers.views import make_view
 TEXT = "import os\n\ndef pay(user):\n    total = "
 
 
-def test_the_file_is_kept_from_the_end_line_by_line() -> None:
+def test_the_file_is_kept_line_by_line_from_its_end() -> None:
     assert build_infile(TEXT, 4096) == TEXT
     assert build_infile(TEXT, 10) == "\ndef pay(user):\n    total = "  # 5 tokens and 4; "import os" would make 11
     assert build_infile("a b c\nd\n", 1) == "d\n"
@@ -40,9 +40,7 @@ def test_the_file_is_kept_from_the_end_line_by_line() -> None:
         ("a\x0b", 9, "a\n", 0),
     ],
 )
-def test_lines_end_as_in_the_programs_and_are_counted_as_in_the_file(
-    text: str, limit: int, shown: str, first: int
-) -> None:
+def test_lines_are_split_as_published_and_counted_as_in_the_file(text: str, limit: int, shown: str, first: int) -> None:
     query = make_query(prefix=text, cursor=Cursor(line=text.count("\n"), column=len(text.rpartition("\n")[2])))
     block = infile_block(query, limit)
     assert block.text == shown and first_shown_line(query, limit) == first
@@ -50,7 +48,7 @@ def test_lines_end_as_in_the_programs_and_are_counted_as_in_the_file(
     assert infile_prompt(query, limit).flags == ()
 
 
-def test_a_line_over_the_limit_ends_the_walk() -> None:
+def test_a_line_over_the_limit_and_all_lines_before_it_are_dropped() -> None:
     long = "x = [" + "1, " * 99
     assert build_infile(f"a\n{long}\nb\nc", 20) == "b\nc"
 
@@ -65,7 +63,7 @@ def test_a_last_line_over_the_limit_keeps_its_last_tokens() -> None:
 
 
 class Bytes:
-    """Takes each byte for a token, as p50k_base does with what it has no longer one for."""
+    """A tokenizer with one token per byte, like p50k_base for characters without a token of their own."""
 
     def count(self, text: str) -> int:
         return len(text.encode())
@@ -82,7 +80,7 @@ def test_a_character_of_several_tokens_is_kept_whole_or_not_at_all(monkeypatch: 
     assert [build_infile(f"x\n{text}", most) for most in range(9)] == kept
 
 
-def test_the_line_where_a_body_will_stand_is_no_line_that_is_shown() -> None:
+def test_the_empty_first_line_of_a_body_is_not_a_shown_place() -> None:
     head = "import os\ndef pay(user):\n"
     for indent in ("", "    "):
         body = make_query(kind=Kind.FUNCTION, prefix=head + indent, cursor=Cursor(line=2, column=len(indent)))
@@ -142,11 +140,11 @@ def _starts(prompt: Prompt) -> list[tuple[str, int, int]]:
     return [(p.path, p.start, p.end) for b in prompt.blocks if b.kind is BlockKind.SIMILAR for p in b.places]
 
 
-def test_repocoder_shows_what_follows_then_what_is_like_the_draft() -> None:
+def test_repocoder_shows_following_windows_and_then_windows_like_the_draft() -> None:
     model = _Model("write(beta, 22)\nbeta_23 = write(beta, 23)\nbeta_24 = write(beta, 24)\n" * 4)
     prompt = resolve("lc.repocoder(blocks=1)")(MAIN, _view(), model)
     assert model.roles == ["draft"]
-    # Alike are lines 0 to 10 or 0 to 20 of a.py; shown is the window one stride further.
+    # Lines 0 to 10 or 0 to 20 of a.py are similar. The prompt shows the window one stride further.
     assert _starts(model.asked[0])[0][0] == "a.py" and _starts(model.asked[0])[0][2] in (20, 30)
     assert [path for path, _, _ in _starts(prompt)] == ["b.py"]
     assert prompt.text.startswith(SIMILAR_HEADER) and prompt.text.endswith("\n\n" + MAIN.prefix)
@@ -154,7 +152,7 @@ def test_repocoder_shows_what_follows_then_what_is_like_the_draft() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["lc.repocoder(iterations=1{})", "lc.infercom(encoder=bm25, k_fsr=0{})"])
-def test_windows_of_the_file_itself_are_shown_if_they_end_before_its_shown_text(strategy: str) -> None:
+def test_windows_of_the_target_file_are_shown_before_its_shown_text(strategy: str) -> None:
     lines = [f"gamma_{i} = send(gamma, {i})" for i in range(60)]
     query = dataclasses.replace(MAIN, prefix="\n".join(lines) + "\nresult = ", cursor=Cursor(line=60, column=9))
     files = {**FILES, "main.py": query.prefix + "send(gamma, 60)\n"}
@@ -165,7 +163,7 @@ def test_windows_of_the_file_itself_are_shown_if_they_end_before_its_shown_text(
     own, without, whole_file_shown = shown.values()
     first_shown = prompt_start(resolve(strategy.format(", infile=90"))(query, _view(query, files), _Model("x")))
     assert 30 < first_shown < 60 and own and without == whole_file_shown == []
-    # What RepoCoder shows in its first round is one stride behind what it found.
+    # In its first round, RepoCoder shows the window one stride after the window that it found.
     assert all(end <= first_shown + 10 * ("iterations" in strategy) for _, end in own)
 
 
@@ -173,14 +171,14 @@ def prompt_start(prompt: Prompt) -> int:
     return prompt.blocks[-1].places[0].start
 
 
-def test_the_most_similar_block_stands_last() -> None:
+def test_the_most_similar_block_is_last() -> None:
     prompt = resolve("lc.repocoder(iterations=1, budget=9000)")(MAIN, _view(), _Model())
     scores = [b.score or 0 for b in prompt.blocks if b.kind is BlockKind.SIMILAR]
     assert scores == sorted(scores) and len(scores) == 8 and scores[-1] > scores[0]
 
 
 @pytest.mark.parametrize(("rounds", "asked"), [(0, 0), (1, 0), (2, 1), (4, 3)])
-def test_every_round_but_the_last_asks_once(rounds: int, asked: int) -> None:
+def test_every_round_but_the_last_asks_the_model_once(rounds: int, asked: int) -> None:
     model = _Model(*["write(beta, 1)"] * asked)
     prompt = resolve(f"lc.repocoder(iterations={rounds})")(MAIN, _view(), model)
     assert len(model.asked) == asked
@@ -188,12 +186,12 @@ def test_every_round_but_the_last_asks_once(rounds: int, asked: int) -> None:
         assert prompt == infile_prompt(MAIN, 2048)
 
 
-def test_an_empty_draft_is_flagged_and_the_work_goes_on() -> None:
+def test_an_empty_draft_is_flagged_and_retrieval_continues() -> None:
     prompt = resolve("lc.repocoder")(MAIN, _view(), _Model("\n"))
     assert prompt.flags == ("empty_draft",) and _starts(prompt)
 
 
-def test_a_fault_of_the_model_is_not_swallowed() -> None:
+def test_a_machine_fault_of_the_model_is_raised() -> None:
     def down(prompt: Prompt, *, role: str = "draft", max_tokens: int = 128) -> str:
         raise MachineFault("down")
 
@@ -201,7 +199,7 @@ def test_a_fault_of_the_model_is_not_swallowed() -> None:
         resolve("lc.repocoder")(MAIN, _view(), down)
 
 
-def test_a_repository_of_one_file_gives_the_file_alone() -> None:
+def test_a_repository_of_one_file_shows_only_the_target_file() -> None:
     files = {"main.py": FILES["main.py"]}
     prompt = resolve("lc.repocoder")(MAIN, _view(files=files), _Model("x"))
     assert prompt.text == MAIN.prefix and prompt.flags == ("no_candidates",)
@@ -215,7 +213,7 @@ def test_a_cursor_on_the_first_line_retrieves_nothing() -> None:
     assert prompt.text == "alp" and prompt.flags == ("no_candidates",)
 
 
-def test_budgets_hold() -> None:
+def test_budgets_limit_similar_code_and_the_target_file() -> None:
     for spec, rules in (("lc.repocoder(iterations=1, budget=20)", 0), ("lc.repocoder(iterations=1, blocks=2)", 5)):
         text = resolve(spec)(MAIN, _view(), _Model()).text
         assert text.count(RULE) == rules
@@ -223,7 +221,7 @@ def test_budgets_hold() -> None:
     assert short.blocks[-1].cut and short.blocks[-1].text == "alpha_14 = read(alpha, 14)\nresult = "
 
 
-def test_the_first_prompt_is_byte_for_byte_this() -> None:
+def test_the_first_prompt_equals_the_published_layout() -> None:
     query = query_for(Kind.LINE)
     prompt = resolve("lc.repocoder(iterations=1, blocks=1)")(query, view_for(query), _Model())
     store = view_for(query).read("shop/store.py").rstrip("\n").split("\n")

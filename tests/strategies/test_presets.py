@@ -1,4 +1,4 @@
-"""Presets: names that stand for strategies with their parameters."""
+"""Presets: names for strategies with parameters."""
 
 import pytest
 
@@ -33,7 +33,7 @@ from ctxbench.strategies import resolve
         ("not a spec (", "not a spec ("),
     ],
 )
-def test_a_preset_is_a_spec_and_anything_else_is_itself(preset: str, spec: str) -> None:
+def test_a_preset_becomes_its_spec_and_other_text_is_unchanged(preset: str, spec: str) -> None:
     assert spec_of(preset) == spec
 
 
@@ -46,7 +46,7 @@ def test_a_preset_is_a_spec_and_anything_else_is_itself(preset: str, spec: str) 
         ("icl-t1-rag(k=", "key=value"),
     ],
 )
-def test_what_cannot_be_run_is_one_line(preset: str, words: str) -> None:
+def test_an_invalid_preset_is_a_one_line_error(preset: str, words: str) -> None:
     with pytest.raises(InputFault, match=words) as caught:
         spec_of(preset)
     assert "\n" not in str(caught.value)
@@ -57,7 +57,7 @@ def test_an_unknown_preset_names_the_command_that_lists_them() -> None:
         spec_of("ic-t9-nothing-of-the-kind")
 
 
-def test_encoders_are_found_and_replaced_in_wrapped_strategies_and_lexical_ones_may_stay() -> None:
+def test_encoders_in_wrapped_strategies_are_replaced_and_lexical_ones_can_be_kept() -> None:
     spec = specs.parse("aim(encoder=unixcoder, inner=lc.repofuse(encoder=mpnet, query_tokens=512))")
     assert encoders_of(spec) == ("unixcoder", "mpnet")
     assert str(with_encoder(spec, "hashed")) == "aim(encoder=hashed, inner=lc.repofuse(encoder=hashed))"

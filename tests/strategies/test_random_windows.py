@@ -17,13 +17,13 @@ def _places(prompt: Prompt) -> list[tuple[str, int, int]]:
     return [(p.path, p.start, p.end) for b in prompt.blocks if b.kind is BlockKind.SIMILAR for p in b.places]
 
 
-def test_the_draw_depends_on_seed_and_sample_alone() -> None:
+def test_the_draw_depends_only_on_seeds_and_sample() -> None:
     assert _prompt() == _prompt()
     draws = [_prompt(), _prompt(seed=1), _prompt(id="another"), _prompt("lc.random_windows(seed=1)")]
     assert len({prompt.text for prompt in draws}) == len(draws)
 
 
-def test_windows_of_other_files_are_shown_in_repocoder_s_layout() -> None:
+def test_windows_of_other_files_are_shown_in_repocoders_layout() -> None:
     prompt = _prompt("lc.random_windows(budget=9000)")
     places = _places(prompt)
     assert len(places) == len(set(places)) == 10 and "main.py" not in {path for path, _, _ in places}
@@ -37,7 +37,7 @@ def test_blocks_and_windows_can_be_set() -> None:
     assert _places(_prompt("lc.random_windows(blocks=0)")) == []
 
 
-def test_a_repository_of_one_file_gives_the_file_alone() -> None:
+def test_a_repository_of_one_file_shows_only_the_target_file() -> None:
     query, repo = case({}, "main.py", "alpha = 1\n")
     prompt = resolve("lc.random_windows")(query, repo, Scripted())
     assert prompt.text == "alpha = 1\n" and prompt.flags == ("no_candidates",)

@@ -56,20 +56,20 @@ def _run(spec: str) -> Prompt:
     return resolve(spec)(query, view_for(query), lambda *_, **__: "draft")
 
 
-def test_everything_a_researcher_needs_is_exported_and_sorted() -> None:
+def test_exported_names_exist_and_are_sorted() -> None:
     assert list(strategies.__all__) == sorted(strategies.__all__)
     for name in strategies.__all__:
         assert hasattr(strategies, name)
 
 
-def test_importing_is_cheap() -> None:
+def test_importing_strategies_loads_no_heavy_packages() -> None:
     heavy = ["numpy", "sqlalchemy", "torch", "pandas", "tree_sitter", "rich", "click", "pydantic"]
     code = f"import sys, strategies; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_a_file_needs_no_installation(file: Path) -> None:
+def test_a_strategy_file_works_without_installation(file: Path) -> None:
     prompt = _run(f"{file}@neighbours(limit=2)")
     assert "# shop/cart.py\n" in prompt.text and "neighbours" not in names()
     assert resolve(f"{file}@neighbours").version != resolve("lc.infile").version
@@ -82,14 +82,14 @@ def test_an_edited_file_is_read_again(file: Path) -> None:
     assert bound.version != before and bound.strategy.parameters[0].default == 1
 
 
-def test_two_files_may_use_one_name_and_a_built_in_name(file: Path, tmp_path: Path) -> None:
+def test_files_may_reuse_strategy_names_of_other_files_and_built_ins(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.py"
     other.write_text(NEIGHBOURS.replace('"neighbours"', '"lc.infile"') + "import ctxbench.strategies.repocoder\n")
     assert resolve(f"{other}@lc.infile").strategy.function is not resolve("lc.infile").strategy.function
     assert resolve("lc.repocoder").spec == "lc.repocoder"
 
 
-def test_a_file_may_import_its_neighbour(file: Path) -> None:
+def test_a_file_may_import_a_module_beside_it(file: Path) -> None:
     (file.parent / "zq_beside.py").write_text("LIMIT = 3\n")
     file.write_text("from zq_beside import LIMIT\n" + NEIGHBOURS.replace("= 5", "= LIMIT"))
     assert resolve(f"{file}@neighbours").strategy.parameters[0].default == 3
@@ -97,7 +97,7 @@ def test_a_file_may_import_its_neighbour(file: Path) -> None:
 
 
 def _with_helpers(folder: Path) -> Path:
-    """Return a strategy file that imports a module beside it, which imports a package beside it when it is called."""
+    """Write a strategy file, a module that it imports, and a package that the module imports when called."""
     folder.mkdir(exist_ok=True)
     file = folder / "mine.py"
     file.write_text("from zq_helpers import LIMIT\n" + NEIGHBOURS.replace("= 5", "= LIMIT"))
@@ -109,17 +109,17 @@ def _with_helpers(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("edited", ["mine.py", "zq_helpers.py", "zq_package/__init__.py", "zq_package/inner.py"])
-def test_a_version_is_that_of_the_file_and_of_what_it_imports_from_beside_it(edited: str, tmp_path: Path) -> None:
+def test_the_version_covers_a_file_and_its_imports_from_the_same_folder(edited: str, tmp_path: Path) -> None:
     file = _with_helpers(tmp_path)
     before = resolve(f"{file}@neighbours").version
     (tmp_path / edited).write_text((tmp_path / edited).read_text() + "more = 1\n")
     assert resolve(f"{file}@neighbours").version != before
 
 
-def test_what_else_lies_beside_a_file_is_no_part_of_its_version(
+def test_other_files_in_the_folder_do_not_change_the_version(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # All that a project's root may hold, of which the file imports what is installed and nothing else.
+    # A project's root may contain all of these files. The strategy imports only installed modules.
     file.write_text("import json\nimport time\n\nimport numpy\nimport zq_installed\n" + NEIGHBOURS)
     site = tmp_path / "venv" / "site-packages"
     site.mkdir(parents=True)
@@ -132,11 +132,11 @@ def test_what_else_lies_beside_a_file_is_no_part_of_its_version(
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").touch()
     line = f"neighbours.py\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n"
-    # As the version before it said.
+    # The version is the digest of the strategy file alone.
     assert resolve(f"{file}@neighbours").version == hashlib.sha256(line.encode()).hexdigest()[:12]
 
 
-def test_an_edited_neighbour_is_read_again_and_is_not_another_folder_s(tmp_path: Path) -> None:
+def test_an_edited_helper_module_is_reloaded_only_for_its_own_folder(tmp_path: Path) -> None:
     first, second = _with_helpers(tmp_path / "first"), _with_helpers(tmp_path / "second")
 
     def limit(file: Path) -> object:
@@ -193,7 +193,7 @@ def test_one_configuration_has_one_spelling(spec: str, canonical: str) -> None:
         ("", "write it as name"),
     ],
 )
-def test_a_wrong_spec_says_its_cure(spec: str, words: str) -> None:
+def test_an_invalid_spec_says_what_to_write(spec: str, words: str) -> None:
     with pytest.raises(InputFault) as caught:
         resolve(spec)
     assert words in str(caught.value) and "\n" not in str(caught.value)
@@ -222,7 +222,7 @@ def test_a_wrong_spec_says_its_cure(spec: str, words: str) -> None:
         ),
     ],
 )
-def test_a_faulty_file_says_its_cure(tmp_path: Path, content: str, name: str, words: str) -> None:
+def test_a_faulty_file_says_what_to_change(tmp_path: Path, content: str, name: str, words: str) -> None:
     path = tmp_path / "faulty.py"
     path.write_text(content)
     with pytest.raises(InputFault) as caught:
@@ -230,7 +230,7 @@ def test_a_faulty_file_says_its_cure(tmp_path: Path, content: str, name: str, wo
     assert words in str(caught.value) and "faulty.py" in str(caught.value), str(caught.value)
 
 
-def test_a_name_is_taken_once() -> None:
+def test_a_strategy_name_can_be_registered_once() -> None:
     resolve("lc.infile")
     with pytest.raises(InputFault, match="rename one of them"):
 
@@ -239,7 +239,7 @@ def test_a_name_is_taken_once() -> None:
             raise NotImplementedError
 
 
-def test_the_signature_says_the_parameters() -> None:
+def test_parameters_are_read_from_the_signature() -> None:
     @strategy("test.all", kinds=(Kind.LINE, Kind.FUNCTION))
     def everything(
         query: Query,
@@ -262,7 +262,7 @@ def test_the_signature_says_the_parameters() -> None:
 
 
 @pytest.mark.parametrize("result", [None, "text", 3, [Snippet(path="a", text="b")]])
-def test_a_strategy_returns_a_context_or_a_prompt(result: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strategy_must_return_a_context_or_a_prompt(result: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bound = resolve("lc.infile")
     object.__setattr__(bound, "strategy", dataclasses.replace(bound.strategy, function=lambda *_, **__: result))
     query = query_for(Kind.LINE)
@@ -289,12 +289,12 @@ def wrapper(
         ),
     ],
 )
-def test_a_wrapper_always_spells_what_it_wraps(spec: str, canonical: str) -> None:
+def test_a_wrappers_spec_always_names_the_wrapped_strategy(spec: str, canonical: str) -> None:
     assert resolve(spec).spec == canonical
     assert resolve(canonical).spec == canonical
 
 
-def test_a_wrapper_is_what_it_wraps(file: Path) -> None:
+def test_a_wrapper_takes_kinds_and_version_from_the_wrapped_strategy(file: Path) -> None:
     bound = resolve(f"test.wrapper(inner={file}@neighbours(limit=2))")
     (inner,) = bound.inner
     assert inner.spec == f"{file}@neighbours(limit=2)" and bound.kinds == {Kind.LINE} and not bound.executes
@@ -305,7 +305,7 @@ def test_a_wrapper_is_what_it_wraps(file: Path) -> None:
     assert _run(bound.spec).text == _run(inner.spec).text
 
 
-def test_a_wrapper_takes_the_languages_of_what_it_wraps() -> None:
+def test_a_wrapper_takes_the_languages_of_the_wrapped_strategy() -> None:
     assert resolve("test.wrapper").languages == frozenset()
     assert resolve("test.wrapper(inner=test.python)").languages == {"python"}
     assert resolve("test.java").languages == {"java"}
@@ -330,7 +330,7 @@ def test_a_wrapper_of_a_strategy_that_executes_needs_a_sandbox(file: Path) -> No
         ("test.java(inner=test.python)", "takes java samples only"),
     ],
 )
-def test_a_wrong_wrapping_says_its_cure(spec: str, words: str) -> None:
+def test_an_invalid_wrapped_strategy_says_what_to_change(spec: str, words: str) -> None:
     with pytest.raises(InputFault) as caught:
         resolve(spec)
     assert words in str(caught.value) and "\n" not in str(caught.value)

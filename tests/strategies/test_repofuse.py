@@ -74,7 +74,7 @@ def test_a_stub_has_no_bodies_and_no_comments() -> None:
     ]
 
 
-def test_a_broken_file_still_gives_a_stub() -> None:
+def test_a_broken_file_still_has_a_stub() -> None:
     assert "def f(a):" in stub("def f(a):\n    return 1\n\nclass (:\n", PYTHON)
     assert stub("", JAVA_LANGUAGE) == ""
 
@@ -108,7 +108,7 @@ def test_a_broken_file_still_gives_a_stub() -> None:
         ("def broken(:\nfrom shop.rules import round_up\nx = (", [("shop/rules.py", "@cache", False)]),
     ],
 )
-def test_what_a_python_file_refers_to(before: str, found: list[tuple[str, str, bool]]) -> None:
+def test_definitions_are_found_for_the_names_in_a_python_file(before: str, found: list[tuple[str, str, bool]]) -> None:
     assert _found(before) == found
 
 
@@ -123,7 +123,7 @@ def test_what_a_python_file_refers_to(before: str, found: list[tuple[str, str, b
         ("import com.acme.shop.Box.Lid;", ["public static class Lid {"]),
     ],
 )
-def test_what_a_java_file_imports(imports: str, found: list[str]) -> None:
+def test_definitions_are_found_for_the_imports_of_a_java_file(imports: str, found: list[str]) -> None:
     box = "package com.acme.shop;\npublic class Box {\n    public static class Lid {\n        int a;\n    }\n}\n"
     before = f"package com.acme.pay;\n{imports}\nclass Pay {{\n    Invoice pay() {{ return "
     files = {f"src/{path}": text for path, text in {**JAVA, "com/acme/shop/Box.java": box}.items()}
@@ -155,7 +155,7 @@ amount = 3
 amount = round_up(amount"""
 
 
-def test_the_python_prompt_is_byte_for_byte_this() -> None:
+def test_the_python_prompt_equals_the_expected_text() -> None:
     before = PYTHON_PROMPT[PYTHON_PROMPT.index("from shop.store") :]
     prompt = _prompt("lc.repofuse(encoder=jaccard, analogies=0)", before)
     assert prompt.text == PYTHON_PROMPT
@@ -189,12 +189,12 @@ JAVA_PROMPT = """\
 """
 
 
-def test_the_java_prompt_is_byte_for_byte_this() -> None:
+def test_the_java_prompt_equals_the_expected_text() -> None:
     spec = "lc.repofuse(encoder=jaccard, analogies=0)"
     assert _prompt(spec, PAY, "com/acme/pay/Pay.java", JAVA).text == JAVA_PROMPT + PAY
 
 
-def test_an_analogy_is_the_chunk_after_the_one_that_is_like_the_code() -> None:
+def test_an_analogy_is_the_chunk_after_the_similar_one() -> None:
     lines = [f"alpha_{i} = {i}" if i % 3 else "" for i in range(60)]
     files = {"a.py": "\n".join(lines) + "\n", "b.py": "beta = 1\n"}
     filled = [line for line in lines if line]
@@ -208,17 +208,17 @@ def test_an_analogy_is_the_chunk_after_the_one_that_is_like_the_code() -> None:
     rows = [row for place in block.places for row in range(place.start, place.end)]
     assert [lines[row] for row in rows] == filled[20:30] and len(block.places) == 5
     last = resolve("lc.repofuse(encoder=bm25, analogies=1)")(*case(files, "main.py", "beta = 2\nbeta"), Scripted())
-    assert "# beta = 1\n" in last.text  # nothing follows it
+    assert "# beta = 1\n" in last.text  # no chunk follows it
 
 
-def test_chunks_of_the_file_itself_are_no_analogies() -> None:
+def test_chunks_of_the_target_file_are_not_analogies() -> None:
     before = "\n".join(f"alpha_{i} = {i}" for i in range(40)) + "\nalpha_3"
     query, repo = case({"a.py": "alpha_3 = 1\n"}, "main.py", before)
     prompt = resolve("lc.repofuse(encoder=bm25)")(query, repo, Scripted())
     assert [b.places[0].path for b in prompt.blocks if b.kind is BlockKind.SIMILAR] == ["a.py"]
 
 
-def test_the_packing_stops_at_the_first_that_does_not_fit() -> None:
+def test_packing_stops_at_the_first_block_that_does_not_fit() -> None:
     before = "from shop.store import CartStore, Base\nfrom shop.rules import round_up\nx = CartStore.load(user)\n"
     spec = "lc.repofuse(encoder=jaccard, analogies=0, budget={})"
     whole = _prompt(spec.format(4096), before)
@@ -241,13 +241,13 @@ def test_equal_pieces_are_shown_once() -> None:
     assert len(texts) == len(set(texts)) == 2  # the function, which is also the only chunk, and the module's stub
 
 
-def test_nothing_to_show_gives_the_file_alone() -> None:
+def test_without_candidates_only_the_target_file_is_shown() -> None:
     for spec in ("lc.repofuse(encoder=bm25)", "lc.repofuse(encoder=bm25, rationale=off, analogies=0)"):
         prompt = _prompt(spec, "x = ", files={})
         assert prompt.text == "x = " and prompt.flags == ("no_candidates",)
 
 
-def test_it_says_where_imports_are_masked() -> None:
+def test_masked_imports_are_flagged() -> None:
     query, repo = case({}, "main.py", "x = ")
     query = dataclasses.replace(query, benchmark="projbench")
     for given, flags in (("rationale=on", ("no_candidates", "masked_imports")), ("rationale=off", ("no_candidates",))):

@@ -42,7 +42,7 @@ def _candidate(text: str, path: str = "a.py", score: float = 0.5, start: int = 0
     return fragment([path], text, (place,), score)
 
 
-def test_the_prompt_is_the_published_layout_to_the_byte() -> None:
+def test_the_prompt_equals_the_published_layout() -> None:
     prefix = "def checkout(store, user_id, rate):\n    cart = store.load(user_id)\n    total = "
     text = "cart = load_cart(user)\ntotal = price_rules.apply_tax(cart.total, rate)"
     query = make_query(prefix=prefix, cursor=Cursor(line=2, column=12))
@@ -65,11 +65,11 @@ def test_a_block_names_every_place_and_comments_blank_lines() -> None:
     assert candidate.text == (
         f"# the below code fragment can be found in:\n# x.java\n# y.java\n{rule}\n# a\n# \n# b\n{rule}\n"
     )
-    # The program reads the window's text again, and so loses a blank line at its end.
+    # The published program reads the window's text again and loses a blank line at its end.
     assert as_found([replace(hit, text="a\n\nb\n")])[0].text == candidate.text
 
 
-def test_packing_takes_what_fits_best_last_and_records_the_rest() -> None:
+def test_packing_puts_the_best_block_last_and_records_dropped_blocks() -> None:
     small, large = _candidate("x = 1"), _candidate("y = 2\n" * 900, "large.py", 0.9)
     candidates = [_candidate("first", score=0.95), large, *[_candidate(f"n = {i}", f"{i}.py") for i in range(12)]]
     blocks, dropped = choose(candidates)
@@ -84,7 +84,7 @@ def test_packing_takes_what_fits_best_last_and_records_the_rest() -> None:
     assert choose([small], most=0)[0] == [] and choose([])[0] == []
 
 
-def test_the_header_needs_a_block_unless_asked_for() -> None:
+def test_a_header_without_blocks_is_shown_only_on_request() -> None:
     assert similar_prompt(QUERY, []).text == QUERY.prefix
     assert similar_prompt(QUERY, []).flags == ("no_candidates",)
     assert similar_prompt(QUERY, [], empty_header=True).text == SIMILAR_HEADER + "\n" + QUERY.prefix
@@ -98,7 +98,7 @@ def test_the_first_query_is_the_twenty_lines_before_the_cursor_line() -> None:
     assert unfinished_query(make_query(prefix="tot", cursor=Cursor(line=0, column=3)), 20) == ""
 
 
-def test_a_stored_prefix_that_begins_in_the_middle_is_counted_from_the_cursor() -> None:
+def test_lines_of_a_partial_prefix_are_counted_from_the_cursor() -> None:
     stored = make_query(prefix="\n".join(LINES[:30]) + "\n", cursor=Cursor(line=100, column=0), context_start=70)
     assert unfinished_query(stored, 20) == "\n".join(LINES[10:30])
     assert unfinished_query(stored, 50) == "\n".join(LINES[:30])
@@ -116,7 +116,7 @@ def test_the_second_query_joins_the_draft_to_the_partial_line() -> None:
     assert draft_query(NEXT, draft, 20) == f"{before}\napply_tax(cart)\n    return total"
 
 
-def test_the_second_query_ends_at_twenty_lines_and_leaves_blank_ones_out() -> None:
+def test_the_second_query_has_at_most_twenty_lines_without_blank_ones() -> None:
     draft = "\n".join(f"d{i}" for i in range(30))
     lines = draft_query(NEXT, draft, 20).split("\n")
     assert lines == [*LINES[20:30], *[f"d{i}" for i in range(10)]]

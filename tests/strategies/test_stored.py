@@ -1,4 +1,4 @@
-"""Stored contexts in the prompts of the benchmarks' own programs, to the byte."""
+"""Stored contexts in prompts that equal those of the benchmarks' own programs, byte for byte."""
 
 from typing import Any
 
@@ -61,26 +61,26 @@ def code(prompt: Prompt) -> list[str]:
     return [block.text for block in prompt.blocks if block.kind is BlockKind.SIMILAR]
 
 
-def test_the_layout_of_the_evaluation_program() -> None:
+def test_chunks_are_shown_in_the_evaluation_programs_layout() -> None:
     prompt = ask("lc.crosscodeeval", query(GRAPH, RG1))
     assert prompt.text == CHUNKS + PREFIX
     assert [block.score for block in prompt.blocks if block.kind is BlockKind.SIMILAR] == [3.5, 1.0]
     assert prompt.blocks[-1].text == PREFIX and prompt.flags == () and prompt.dropped == ()
 
 
-def test_java_has_its_own_mark() -> None:
+def test_java_prompts_use_java_comments() -> None:
     prompt = ask("lc.crosscodeeval", query(RG1, language=JAVA, path="a/B.java"))
     assert prompt.text == CHUNKS.replace("# ", "// ") + PREFIX
 
 
 @pytest.mark.parametrize("stored", [RG1, StoredContext(name="rg1_bm25", snippets=SNIPPETS)], ids=["text", "list alone"])
-def test_the_layout_of_the_data_files(stored: StoredContext) -> None:
+def test_layout_text_shows_the_text_of_the_data_files(stored: StoredContext) -> None:
     prompt = ask("lc.crosscodeeval(layout=text)", query(stored))
     assert prompt.text == TEXT + "\n" + PREFIX
     assert code(prompt) == [TEXT]
 
 
-def test_whole_chunks_as_long_as_they_fit() -> None:
+def test_whole_chunks_are_shown_while_they_fit() -> None:
     first = CHUNKS[: CHUNKS.rindex("# the below")]
     for budget, shown, left in ((count(CHUNKS), CHUNKS, []), (count(CHUNKS) - 1, first, [1.0]), (20, "", [3.5, 1.0])):
         prompt = ask(f"lc.crosscodeeval(max_context={budget})", query(RG1))
@@ -90,7 +90,7 @@ def test_whole_chunks_as_long_as_they_fit() -> None:
         assert [one.tokens for one in prompt.dropped] == [count(text) for text in codes[len(codes) - len(left) :]]
 
 
-def test_the_file_has_what_the_chunks_leave() -> None:
+def test_the_file_gets_the_tokens_that_the_chunks_leave() -> None:
     prompt = ask(f"lc.crosscodeeval(max_prompt={count(CHUNKS) + 5})", query(RG1))
     assert prompt.text == CHUNKS + "".join(tokenize(PREFIX)[-5:])
     assert prompt.blocks[-1].cut and "overflow_trimmed" in prompt.flags
@@ -104,19 +104,19 @@ def test_the_text_is_cut_at_its_end_and_the_file_at_its_beginning() -> None:
     assert nothing.text == "\n" + PREFIX, "as their program writes the file alone"
 
 
-def test_the_file_must_have_room() -> None:
+def test_limits_that_leave_no_tokens_for_the_file_are_refused() -> None:
     with pytest.raises(InputFault, match="max_context=50 leaves no tokens of max_prompt=50"):
         ask("lc.crosscodeeval(layout=text, max_context=50, max_prompt=50)", query(RG1))
 
 
-def test_which_context() -> None:
+def test_the_context_parameter_selects_the_stored_context() -> None:
     other = StoredContext(name="rg1_unixcoder", snippets=SNIPPETS[1:])
     assert code(ask("lc.crosscodeeval(context=rg1_unixcoder)", query(RG1, other, GRAPH))) == ["# x = 1\n\n"]
     assert code(ask("lc.crosscodeeval(context=definition)", query(RG1, GRAPH))) == ["# x = 1\n\n"]
 
 
 @pytest.mark.parametrize("spec", ["lc.crosscodeeval", "lc.crosscodeeval(layout=text)", "lc.crosscodeeval(context=y)"])
-def test_without_a_context_the_file_alone(spec: str) -> None:
+def test_without_a_stored_context_only_the_file_is_shown(spec: str) -> None:
     asked = query(*((RG1,) if "=y" in spec else (GRAPH,)))
     prompt = ask(spec, asked)
     assert prompt.text == infile_prompt(asked, 4096).text == PREFIX
@@ -133,14 +133,14 @@ HEAD = "# Repo Name: owner/shop\n# Path: shop/tax.py\ndef add(amount, rate):\n\n
 HERE = "# Path: shop/checkout.py\nfrom shop.tax import add\ndef pay(cart, rate):\n\n    cart.open()\n"
 
 
-def test_the_prompt_of_repobench() -> None:
+def test_the_repobench_prompt_shows_all_snippets_and_the_file() -> None:
     prompt = ask("lc.repobench", query(*BENCH, **NEXT))
     assert prompt.text == HEAD + "# Path: shop/x.py\nx = 1\n\n" + HERE
     assert prompt.blocks[-1].text == HERE.partition("\n")[2] and prompt.flags == ()
 
 
-def test_repobenchs_pieces_give_way_from_their_end() -> None:
-    # The program drops lines until more than what is over is gone, then writes two line ends.
+def test_repobench_drops_snippet_lines_from_the_end() -> None:
+    # The program drops lines until more tokens than the excess are gone, then writes two line ends.
     whole = ask("lc.repobench", query(*BENCH, **NEXT))
     limit = count(HEAD + "# Path: shop/x.py\nx = 1\n\n") + count(HERE.replace("):\n\n", "):\n\n\n\n\n"))
     assert ask(f"lc.repobench(max_prompt={limit})", query(*BENCH, **NEXT)) == whole
@@ -151,7 +151,7 @@ def test_repobenchs_pieces_give_way_from_their_end() -> None:
     assert bare.text == "\n\n" + HERE, "the file is never cut"
 
 
-def test_repobenchs_records_hold_what_its_prompt_needs() -> None:
+def test_a_repobench_record_contains_all_parts_of_its_prompt() -> None:
     record = {
         "repo_name": "owner/shop",
         "file_path": "shop/checkout.py",
@@ -167,7 +167,7 @@ def test_repobenchs_records_hold_what_its_prompt_needs() -> None:
     assert ask("lc.repobench", made.sample.query()).text == ask("lc.repobench", query(*BENCH, **NEXT)).text
 
 
-def test_samples_of_others_in_repobenchs_prompt() -> None:
+def test_the_repobench_prompt_works_for_samples_of_other_benchmarks() -> None:
     prompt = ask("lc.repobench", query(RG1))
     assert prompt.text.endswith("# Path: shop/checkout.py\n" + PREFIX) and prompt.flags == ()
     alone = ask("lc.repobench", query())

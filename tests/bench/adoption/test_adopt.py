@@ -1,4 +1,4 @@
-"""From what the user names to a manifest that was tried: sources, what is written, mended, refused and kept."""
+"""Adopting a repository: its source is resolved, its manifest is tried and corrected, then written or refused."""
 
 import shutil
 import time
@@ -40,7 +40,7 @@ Asked = list[tuple[str, ...]]
 
 
 class Trying:
-    """Adopts one folder, and keeps what was required and said."""
+    """Adopts one folder, and records requirements and messages."""
 
     def __init__(self, folder: Path, files: Mapping[str, str] = SHOP) -> None:
         self.home, self.folder = Home(folder / "home"), folder / "manifests"
@@ -67,7 +67,7 @@ def trying(tmp_path: Path) -> Trying:
 
 
 def covering(job: Job) -> Mapping[str, Any] | None:
-    """Return the arguments of a job that runs the whole suite, None of another."""
+    """Return the arguments of a job that runs the whole suite, or None for other jobs."""
     assert isinstance(job.action, Call)
     return job.action.arguments if job.action.function.endswith(":cover") else None
 
@@ -77,12 +77,12 @@ def outcome(result: Mapping[str, Any] | None, output: str = "") -> Outcome:
 
 
 def broken(*places: tuple[str, str]) -> Outcome:
-    """Return what comes of a suite whose files cannot be imported."""
+    """Return the outcome of a suite whose files cannot be imported."""
     empty: dict[str, Any] = {"tests": [], "sets": [], "lines": {}, "modules": [], "imports": {}}
     return outcome({"exit": 2, "broken": [list(place) for place in places], **empty})
 
 
-def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(trying: Trying) -> None:
+def test_adopting_a_folder_writes_a_correct_manifest_with_remarks(trying: Trying) -> None:
     adoption = trying.adopt(in_process())
     assert adoption.path == trying.folder / "shop.toml" and adoption.doubts == (UNDATED, ONLY)
     adopted = manifest.load(str(adoption.path))
@@ -90,14 +90,14 @@ def test_a_folder_becomes_a_manifest_that_is_right_and_says_what_was_seen(trying
     assert (adopted.version, adopted.license, adopted.language) == ("1.4", "MIT", "python")
     assert adopted.tests is not None and adopted.tests.paths == ("tests",)
     assert adopted.tests.lock[: len(LOCK)] == LOCK
-    # A folder's own wheel is of no index.
+    # No index has a wheel of a local folder.
     assert not adopted.tests.wheel
     text = adoption.path.read_text()
     assert "# 6 lines can become samples." in text and "# 6 of 6 tests passed." in text
     assert "# 6 of 7 documented functions are covered by tests that can judge them." in text
 
 
-def test_a_second_time_runs_nothing_and_replaces_nothing_without_force(trying: Trying) -> None:
+def test_adopting_again_runs_no_tests_and_needs_force_to_replace(trying: Trying) -> None:
     first = trying.adopt(in_process()).path.read_text()
     sandbox = in_process()
     with pytest.raises(InputFault, match="exists already") as caught:
@@ -108,13 +108,13 @@ def test_a_second_time_runs_nothing_and_replaces_nothing_without_force(trying: T
     assert trying.adopt(sandbox, name="till").path.name == "till.toml"
 
 
-def test_without_tests_nothing_is_run(tmp_path: Path) -> None:
+def test_without_a_sandbox_no_tests_run(tmp_path: Path) -> None:
     adoption = Trying(tmp_path).adopt(None)
     assert (adoption.manifest.tests, adoption.lines) == (None, 6)
     assert "# The tests were not run." in adoption.path.read_text()
 
 
-def test_what_the_tests_miss_is_added_and_they_run_again(trying: Trying) -> None:
+def test_missing_requirements_are_added_and_the_tests_run_again(trying: Trying) -> None:
     missing = [("tests/test_shop.py", "E   ModuleNotFoundError: No module named 'yaml'")]
     answers = [broken(*missing), None]
     adoption = trying.adopt(in_process(more=lambda job: answers.pop(0) if covering(job) and answers else None))
@@ -154,7 +154,7 @@ E   is reached
 
 
 def failing(*names: str) -> Callable[[Job], Outcome | None]:
-    """Return what answers that some tests of the suite fail."""
+    """Return a function that answers as if the named tests failed."""
     fake = in_process()
 
     def answer(job: Job) -> Outcome | None:
@@ -170,7 +170,7 @@ def failing(*names: str) -> Callable[[Job], Outcome | None]:
     return answer
 
 
-def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(trying: Trying) -> None:
+def test_failing_tests_are_counted_and_named_with_their_last_error_line(trying: Trying) -> None:
     adoption = trying.adopt(in_process(more=failing("_root")))
     assert adoption.doubts == (
         UNDATED,
@@ -182,7 +182,7 @@ def test_failing_tests_are_counted_and_named_with_the_last_line_of_why(trying: T
     assert again.doubts == adoption.doubts, "causes are kept"
 
 
-def test_where_no_test_runs_the_manifest_is_for_lines_and_the_guess_a_comment(trying: Trying) -> None:
+def test_if_no_test_runs_the_tests_table_is_commented_out(trying: Trying) -> None:
     adoption = trying.adopt(in_process(more=lambda job: outcome(None, "Segmentation fault") if covering(job) else None))
     assert adoption.trial is not None and adoption.trial.search is None and adoption.manifest.tests is None
     assert "Segmentation fault" in adoption.doubts[-1]
@@ -190,7 +190,7 @@ def test_where_no_test_runs_the_manifest_is_for_lines_and_the_guess_a_comment(tr
     assert "# [tests]\n" in text and '# paths = ["tests"]\n' in text and "\n[tests]" not in text
 
 
-def test_a_requirement_that_the_index_does_not_have_is_dropped_and_doubted(tmp_path: Path) -> None:
+def test_a_requirement_missing_from_the_index_is_dropped_with_a_doubt(tmp_path: Path) -> None:
     files = {**SHOP, "pyproject.toml": SHOP["pyproject.toml"] + '[dependency-groups]\ntest = ["oddity>2", "six"]\n'}
     trying = Trying(tmp_path, files)
     trying.lock_fault = lambda required: "No matching distribution found for oddity>2" if "oddity>2" in required else ""
@@ -200,14 +200,14 @@ def test_a_requirement_that_the_index_does_not_have_is_dropped_and_doubted(tmp_p
 
 
 @pytest.mark.parametrize("fault", ["Invalid requirement: 'of-another>dev'", "ResolutionImpossible: for help"])
-def test_requirements_that_cannot_be_met_leave_a_manifest_for_lines(trying: Trying, fault: str) -> None:
+def test_unsatisfiable_requirements_leave_a_manifest_without_tests(trying: Trying, fault: str) -> None:
     trying.lock_fault = lambda _: fault
     adoption = trying.adopt(in_process())
     assert adoption.manifest.tests is None and "\n# [tests]\n" in adoption.path.read_text()
     assert "no test ran" in adoption.doubts[-1] and fault in adoption.doubts[-1]
 
 
-def test_an_index_that_does_not_answer_ends_it_without_a_manifest(trying: Trying) -> None:
+def test_an_unreachable_index_ends_adoption_without_a_manifest(trying: Trying) -> None:
     trying.lock_fault = lambda _: "the index does not answer"
     with pytest.raises(MachineFault, match="does not answer"):
         trying.adopt(in_process())
@@ -221,20 +221,20 @@ def test_an_archive_without_a_version_in_its_name_is_adopted_under_its_hash(tryi
     assert adoption.manifest.version == sha256_file(trying.tree)[:12]
 
 
-def test_a_file_that_is_no_archive_is_called_so(trying: Trying) -> None:
+def test_a_file_that_is_not_an_archive_is_refused(trying: Trying) -> None:
     trying.tree = trying.tree / "till.py"
     with pytest.raises(InputFault, match="not a complete archive"):
         trying.adopt(None)
 
 
-def test_a_repository_that_gives_nothing_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_repository_without_samples_is_refused_and_no_manifest_written(tmp_path: Path) -> None:
     trying = Trying(tmp_path, {"lonely.py": "x = 1\n"})
     with pytest.raises(InputFault, match="no usable lines and no usable functions"):
         trying.adopt(in_process())
     assert not trying.folder.exists()
 
 
-def test_where_every_test_fails_the_causes_are_told_and_the_guess_is_a_comment(tmp_path: Path) -> None:
+def test_if_every_test_fails_the_tests_table_is_commented_out(tmp_path: Path) -> None:
     adoption = Trying(tmp_path).adopt(in_process(more=failing("")))
     assert adoption.manifest.tests is None and "# [tests]\n" in adoption.path.read_text()
     assert adoption.doubts[-2].startswith("6 of 6 tests failed here and ")
@@ -242,7 +242,7 @@ def test_where_every_test_fails_the_causes_are_told_and_the_guess_is_a_comment(t
     assert adoption.doubts[-1] == "no test passed, so [tests] is commented out"
 
 
-def test_what_could_not_be_tried_beside_a_suite_that_runs_is_a_doubt(trying: Trying) -> None:
+def test_a_requirement_that_could_not_be_tried_is_a_doubt(trying: Trying) -> None:
     trying.lock_fault = lambda required: "the index does not answer" if "PyYAML" in required else ""
     causes = FAILURES.replace("is reached", "ModuleNotFoundError: No module named 'yaml'")
     answer = failing("_root")
@@ -254,7 +254,7 @@ def test_what_could_not_be_tried_beside_a_suite_that_runs_is_a_doubt(trying: Try
 
 
 @pytest.mark.parametrize(("second", "cause"), [(None, "cannot be collected"), (Ended.TIMED_OUT, "take longer than")])
-def test_where_nothing_is_left_without_files_that_cannot_be_imported_these_are_the_cause(
+def test_if_all_test_files_are_left_out_the_import_errors_are_the_cause(
     tmp_path: Path, second: Ended | None, cause: str
 ) -> None:
     def answer(job: Job) -> Outcome | None:
@@ -273,18 +273,18 @@ def test_where_nothing_is_left_without_files_that_cannot_be_imported_these_are_t
 
 
 @pytest.mark.parametrize("name", ["My Shop", "../shop"])
-def test_a_name_that_no_manifest_may_have_is_told_before_anything_is_fetched(trying: Trying, name: str) -> None:
+def test_an_invalid_manifest_name_is_refused_before_anything_is_fetched(trying: Trying, name: str) -> None:
     with pytest.raises(InputFault, match="lower-case letters"):
         trying.adopt(in_process(), name=name)
     assert not trying.home.repos.exists() and not trying.folder.exists()
 
 
-def test_a_version_that_no_manifest_may_have_is_left_open(tmp_path: Path) -> None:
+def test_an_invalid_version_is_replaced_by_zero(tmp_path: Path) -> None:
     files = {**SHOP, "pyproject.toml": '[project]\nname = "shop"\nversion = "as it comes"\n'}
     assert Trying(tmp_path, files).adopt(None).manifest.version == "0"
 
 
-def test_a_suite_that_runs_for_long_says_so(trying: Trying, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_running_suite_reports_its_progress(trying: Trying, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "PULSE", 0.01)
     waiting = lambda job: time.sleep(0.2) if covering(job) else None  # noqa: E731
     trying.adopt(in_process(more=waiting))
@@ -294,7 +294,7 @@ def test_a_suite_that_runs_for_long_says_so(trying: Trying, monkeypatch: pytest.
     assert len(trying.said) == said
 
 
-def test_what_the_miner_left_out_is_a_doubt() -> None:
+def test_files_left_out_by_the_miner_are_a_doubt() -> None:
     search = Search(candidates=(), hidden=(), counts={"tests_passed": 2}, left_out="3 test files left out: x")
     doubts = _test_doubts(Trial(TestSuite(), search))
     assert doubts[0] == "3 test files left out: x" and doubts[1].startswith("no documented function is covered")
@@ -315,13 +315,13 @@ def test_an_older_pytest_is_tried_before_files_are_left_out(trying: Trying, runs
     assert f"requirements added because tests failed without them: {runs_with}" in adoption.doubts
 
 
-def test_an_older_pytest_is_taken_only_if_more_tests_pass(trying: Trying) -> None:
+def test_an_older_pytest_is_used_only_if_more_tests_pass(trying: Trying) -> None:
     adoption = trying.adopt(in_process(more=failing("_root", "_double", "_put", "_nothing")))
     assert trying.required == [(), ("pytest<9",), ("pytest<8",)]
     assert adoption.manifest.tests is not None and adoption.manifest.tests.requirements == ()
 
 
-def test_the_fault_of_a_suite_that_asked_for_more_is_kept(tmp_path: Path) -> None:
+def test_the_fault_of_a_trial_with_more_requirements_is_kept(tmp_path: Path) -> None:
     files = {**SHOP, "pyproject.toml": SHOP["pyproject.toml"] + '[dependency-groups]\ndev = ["PyYAML>=6"]\n'}
     trying = Trying(tmp_path, files)
     trying.lock_fault = lambda required: "six conflicts with it" if "PyYAML>=6" in required else ""
@@ -332,7 +332,7 @@ def test_the_fault_of_a_suite_that_asked_for_more_is_kept(tmp_path: Path) -> Non
     assert any(doubt.startswith("the tests could not be run with requirements PyYAML>=6") for doubt in adoption.doubts)
 
 
-def test_tests_that_come_out_otherwise_in_the_other_back_end_are_a_doubt(trying: Trying) -> None:
+def test_results_that_differ_between_back_ends_are_a_doubt(trying: Trying) -> None:
     beside = in_process(more=failing("_root"))
     beside.name = "other"
     adoption = trying.adopt(in_process(), beside)
@@ -369,7 +369,7 @@ def test_a_clone_without_changes_is_adopted_with_its_commit_and_day(trying: Tryi
     assert changed.doubts[0].endswith("1 link")
 
 
-def test_a_clone_runs_no_command_of_its_own_configuration(trying: Trying, tmp_path: Path) -> None:
+def test_commands_in_a_clones_git_configuration_do_not_run(trying: Trying, tmp_path: Path) -> None:
     git(trying.tree, "init", "--quiet")
     git(trying.tree, "add", ".")
     git(trying.tree, "commit", "--quiet", "-m", "x")
@@ -401,18 +401,18 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("ref", "name"), NAMES)
-def test_a_source_gives_its_manifest_a_name(ref: str, name: str) -> None:
+def test_a_manifest_is_named_after_its_source(ref: str, name: str) -> None:
     assert check_ref(ref) == name
 
 
 @pytest.mark.parametrize(("ref", "cure"), WRONG)
-def test_what_is_no_source_is_refused_with_the_right_form(ref: str, cure: str) -> None:
+def test_an_invalid_source_is_refused_with_the_right_form(ref: str, cure: str) -> None:
     with pytest.raises(InputFault, match="is incomplete|is not a source") as caught:
         check_ref(ref)
     assert cure in caught.value.cure
 
 
-def test_folders_and_archives(tmp_path: Path) -> None:
+def test_folders_and_archives_are_resolved_to_local_sources(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     (tmp_path / "My Repo").mkdir()
     folder = resolve(str(tmp_path / "My Repo"), home, print)
@@ -424,7 +424,7 @@ def test_folders_and_archives(tmp_path: Path) -> None:
     assert packed.source == LocalSource(path=archive, sha256=sha256_file(archive))
 
 
-def test_a_commit_needs_no_network(tmp_path: Path) -> None:
+def test_a_commit_is_resolved_without_a_network(tmp_path: Path) -> None:
     origin = resolve(f"git+https://example.org/owner/demo@{COMMIT}", Home(tmp_path), print)
     assert (origin.version, origin.source) == (
         COMMIT[:12],
@@ -432,7 +432,7 @@ def test_a_commit_needs_no_network(tmp_path: Path) -> None:
     )
 
 
-def test_a_release_is_pinned_by_the_hash_that_the_index_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_is_pinned_by_its_hash_in_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sdist = tmp_path / "demo-1.0.tar.gz"
     sdist.write_bytes(b"x")
     monkeypatch.setattr(pypi, "configured", lambda: pypi.Configuration(indices=(), links=(str(tmp_path),)))
@@ -443,7 +443,7 @@ def test_a_release_is_pinned_by_the_hash_that_the_index_has(tmp_path: Path, monk
     assert "pip index versions demo" in caught.value.cure
 
 
-def test_an_index_that_tells_when_it_was_uploaded_is_believed() -> None:
+def test_upload_dates_are_read_from_the_index() -> None:
     page = pypi.Page(
         "https://example.org/simple/demo/",
         "application/vnd.pypi.simple.v1+json",
@@ -453,7 +453,7 @@ def test_an_index_that_tells_when_it_was_uploaded_is_believed() -> None:
     assert [offer.uploaded for offer in pypi._parse(page)] == [date(2024, 5, 6), None]
 
 
-def test_what_a_stranger_nests_without_end_is_read_once() -> None:
+def test_deeply_nested_groups_are_read_once() -> None:
     groups = "".join(f'g{n} = [{{include-group = "g{n + 1}"}}, {{include-group = "g{n + 1}"}}]\n' for n in range(300))
     extras = "".join(f'e{n} = ["x[e{n + 1}]", "x[e{n + 1}]"]\n' for n in range(300))
     files = {

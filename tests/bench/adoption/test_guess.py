@@ -1,4 +1,4 @@
-"""What the files of a repository tell: language, licence, version, and a Java project's module and encoding."""
+"""Guesses from a repository's files: language, licence, version, and a Java project's module and encoding."""
 
 import importlib.util
 import json
@@ -22,7 +22,7 @@ def guessed(files: Mapping[str, str | bytes], *, wheel: bool = False) -> Guess:
     return guess(tree, where="shop", wheel=wheel)
 
 
-def test_the_language_is_that_of_most_of_its_code() -> None:
+def test_the_language_with_the_most_code_is_guessed() -> None:
     java = {
         "pom.xml": POM,
         "src/main/java/Till.java": CLASS * 9,
@@ -41,7 +41,7 @@ def test_a_repository_in_neither_language_is_refused() -> None:
         guessed({"main.go": "package main"})
 
 
-def test_vendored_code_gives_no_samples() -> None:
+def test_vendored_code_is_excluded() -> None:
     assert guessed({"demo/__init__.py": "", "demo/_vendor/six.py": "x"}).exclude == ("**/_vendor/*",)
     assert guessed({"demo/__init__.py": "x"}).exclude == ()
 
@@ -230,23 +230,23 @@ def licence_of(tree: dict[str, str]) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tree", "spdx"), RIGHT)
-def test_a_licence_is_what_its_whole_text_and_metadata_say(tree: dict[str, str], spdx: str) -> None:
+def test_a_licence_is_read_from_its_whole_text_and_metadata(tree: dict[str, str], spdx: str) -> None:
     assert licence_of(tree) == (spdx, "")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tree", "doubt"), DOUBTS)
-def test_what_they_do_not_say_is_a_doubt_with_the_line_to_write(tree: dict[str, str], doubt: str) -> None:
+def test_an_uncertain_licence_is_a_doubt_with_the_line_to_write(tree: dict[str, str], doubt: str) -> None:
     assert licence_of(tree)[0] == UNKNOWN and doubt in licence_of(tree)[1]
 
 
-def test_without_the_libraries_the_doubt_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_licence_libraries_the_doubt_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     spdx, doubt = licence({"LICENSE": "x"}, [("PKG-INFO", "MIT")])
     assert spdx == UNKNOWN and "ctxbench[licences]" in doubt and "PKG-INFO states 'MIT'" in doubt
 
 
-def test_of_several_modules_the_one_with_most_tests_is_taken() -> None:
+def test_the_module_with_the_most_tests_is_used() -> None:
     files: dict[str, str | bytes] = {"pom.xml": POM}
     for module, tests in (("api", 0), ("core", 2), ("web", 1)):
         files[f"{module}/pom.xml"] = POM
@@ -257,7 +257,7 @@ def test_of_several_modules_the_one_with_most_tests_is_taken() -> None:
     assert result.doubts[-1] == "several modules have tests; core has the most and is used (the others: web)"
 
 
-def test_java_without_tests_of_junit_or_without_mavens_folders_says_so() -> None:
+def test_java_without_junit_tests_or_mavens_layout_is_a_doubt() -> None:
     main = {"pom.xml": POM, "src/main/java/Till.java": CLASS}
     assert guessed({**main, "src/test/java/Helper.java": CLASS}).tests is None
     assert "declares a JUnit test" in guessed({**main, "src/test/java/Helper.java": CLASS}).doubts[-1]

@@ -1,4 +1,4 @@
-"""What the files of a Python project tell of its tests."""
+"""Guesses from a Python project's files about its tests."""
 
 from collections.abc import Mapping
 
@@ -44,12 +44,12 @@ DECLARATIONS = [
 
 
 @pytest.mark.parametrize(("table", "more"), DECLARATIONS)
-def test_what_the_tests_need_is_read_wherever_it_is_declared(table: str, more: Mapping[str, str]) -> None:
+def test_requirements_of_tests_are_read_from_every_kind_of_declaration(table: str, more: Mapping[str, str]) -> None:
     files = {"pyproject.toml": PROJECT + table, "demo.py": "", "tests/test_demo.py": TEST, **more}
     assert suite(files).requirements == ("freezegun>=1",)
 
 
-def test_a_table_of_poetry_gives_names() -> None:
+def test_poetry_tables_are_read_as_names_without_versions() -> None:
     files = {
         "pyproject.toml": '[tool.poetry]\nname = "demo"\nversion = "3.1"\n[tool.poetry.dependencies]\npython = "^3.9"\n'
         'attrs = "^22.1"\n[tool.poetry.group.test.dependencies]\nfreezegun = {version = "~1.2"}\nsix = "*"\n',
@@ -77,7 +77,7 @@ def test_versions_that_pip_cannot_read_are_left_out(text: str, requirement: str)
     Requirement(requirement)
 
 
-def test_of_what_developers_use_only_what_the_tests_import_is_required() -> None:
+def test_only_development_packages_that_tests_import_are_required() -> None:
     files = {
         "pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["sphinx", "PyYAML>=6", "pytest-xprocess", "black"]\n',
         "demo.py": "",
@@ -98,7 +98,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("requirement", "line"), NAMES)
-def test_an_import_is_met_by_the_declared_distribution_whose_normal_name_begins_it(requirement: str, line: str) -> None:
+def test_an_import_is_matched_to_a_distribution_by_its_normalized_name(requirement: str, line: str) -> None:
     files = {
         "pyproject.toml": f'[project]\nname = "zope.shop"\n[dependency-groups]\ndev = ["{requirement}", "zope.x"]\n',
         "src/zope/shop/__init__.py": "",
@@ -109,7 +109,7 @@ def test_an_import_is_met_by_the_declared_distribution_whose_normal_name_begins_
     assert (tests.requirements, tests.pythonpath) == ((requirement,), "src")
 
 
-def test_what_no_file_declares_is_required_and_doubted() -> None:
+def test_an_undeclared_import_is_required_with_a_doubt() -> None:
     files = {
         "pyproject.toml": PROJECT,
         "demo.py": "",
@@ -121,7 +121,7 @@ def test_what_no_file_declares_is_required_and_doubted() -> None:
     assert result.doubts == ("the tests import packages that no file declares: dateutil",)
 
 
-def test_a_module_with_an_underscore_before_its_name_is_brought_by_the_distribution_without_one() -> None:
+def test_a_module_with_a_leading_underscore_needs_no_requirement() -> None:
     files = {
         "pyproject.toml": PROJECT,
         "demo.py": "",
@@ -130,7 +130,7 @@ def test_a_module_with_an_underscore_before_its_name_is_brought_by_the_distribut
     assert suite(files).requirements == ()
 
 
-def test_without_a_wheel_its_own_requirements_are_the_tests_too() -> None:
+def test_without_a_wheel_the_tests_need_the_projects_requirements() -> None:
     files = {"pyproject.toml": PROJECT, "demo.py": "", "tests/test_demo.py": TEST}
     tests = suite(files, wheel=False)
     assert (tests.requirements, tests.wheel) == (("attrs>=20",), False)
@@ -147,7 +147,9 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize(("paths", "root", "places"), LAYOUTS)
-def test_where_the_package_and_its_tests_stand(paths: tuple[str, ...], root: str, places: tuple[str, ...]) -> None:
+def test_the_folders_of_the_package_and_its_tests_are_found(
+    paths: tuple[str, ...], root: str, places: tuple[str, ...]
+) -> None:
     files = {"pyproject.toml": PROJECT} | {path: TEST if "test_" in path else "" for path in paths}
     tests = suite(files)
     assert (tests.pythonpath, tests.paths) == (root, places)
@@ -179,7 +181,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("places", "paths"), PLACES)
-def test_folders_that_globs_mean_are_left_to_pytest(places: str, paths: tuple[str, ...]) -> None:
+def test_folders_in_globs_are_left_to_pytest(places: str, paths: tuple[str, ...]) -> None:
     files = {"pyproject.toml": f"[tool.pytest.ini_options]\ntestpaths = {places}\n", "demo.py": ""}
     files |= {"packages/a/tests/test_a.py": TEST, "packages/b/tests/deep/test_b.py": "import attr\n" + TEST}
     tests = suite(files)
@@ -199,17 +201,17 @@ def test_folders_that_globs_mean_are_left_to_pytest(places: str, paths: tuple[st
         ("tox.ini", "[pytest]\ntestpaths = checks\naddopts = --import-mode=importlib\n"),
     ],
 )
-def test_the_settings_of_pytest_say_where_tests_are(path: str, text: str) -> None:
+def test_pytest_settings_say_where_the_tests_are(path: str, text: str) -> None:
     tests = suite({path: text, "demo.py": "", "checks/test_demo.py": TEST, "tests/test_other.py": TEST})
     assert (tests.paths, tests.arguments) == (("checks",), ("--import-mode=importlib",))
 
 
-def test_a_source_without_tests_says_so() -> None:
+def test_a_source_without_tests_is_a_doubt() -> None:
     result = guessed({"pyproject.toml": PROJECT, "demo.py": "", "docs/test_conf.py": TEST, "tests/x.py": TEST})
     assert result.tests is None and "the source contains no test files" in result.doubts[0]
 
 
-def test_broken_files_are_read_as_nothing() -> None:
+def test_invalid_files_declare_no_requirements() -> None:
     files = {"pyproject.toml": "[", "setup.cfg": "]", "setup.py": "def", "tox.ini": "x", "test_demo.py": "(" + TEST}
     assert suite(files).requirements == ()
     assert declared(files) == DeclaredRequirements()
@@ -232,7 +234,7 @@ MENDS = [
 
 
 @pytest.mark.parametrize(("message", "requirements"), MENDS)
-def test_a_suite_is_mended_by_what_is_said_of_it(message: str, requirements: tuple[str, ...]) -> None:
+def test_requirements_are_corrected_from_error_messages(message: str, requirements: tuple[str, ...]) -> None:
     groups = {"dev": ("PyYAML>=6", "pytest-mock>=3", "pytest-cov", "demo.testing", "syrupy")}
     internal = internal_names(["demo/__init__.py", "tests/test_demo.py"])
     tests = add_missing(
@@ -241,18 +243,18 @@ def test_a_suite_is_mended_by_what_is_said_of_it(message: str, requirements: tup
     assert tests.requirements == requirements
 
 
-def test_requirements_that_exclude_each_other_lose_their_versions() -> None:
+def test_conflicting_requirements_lose_their_versions() -> None:
     tests = TestSuite(requirements=("attrs==19.1", "pytest-mock[x]<2"))
     message = "wheels cannot be fetched: ResolutionImpossible: for help visit a page"
     assert add_missing(tests, DeclaredRequirements(), [message], ()).requirements == ("attrs", "pytest-mock[x]")
 
 
-def test_what_the_index_does_not_have_is_not_asked_for_again() -> None:
+def test_a_package_missing_from_the_index_is_not_required_again() -> None:
     messages = ["No module named 'oddity'", "No matching distribution found for oddity"]
     assert add_missing(TestSuite(), DeclaredRequirements(), messages, ()) == TestSuite()
 
 
-def test_older_pytests_are_taken_in_turn() -> None:
+def test_older_pytest_versions_are_tried_in_turn() -> None:
     first = with_older_pytest(TestSuite(requirements=("six",)))
     second = with_older_pytest(first)
     assert [tests.requirements[1:] for tests in (first, second, with_older_pytest(second))] == [

@@ -1,4 +1,4 @@
-"""Files in CoderEval's shape that ask for functions of a repository of ours."""
+"""Files in CoderEval's format that ask for functions of a test repository."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from ctxbench.bench.formats.importing import read_tasks
 
 @dataclass(frozen=True)
 class Asked:
-    """One task as its authors would record it."""
+    """One task, as CoderEval's authors would record it."""
 
     name: str
     signature: str
@@ -28,7 +28,7 @@ class Asked:
 
 
 def files(folder: Path, asked: Sequence[Asked]) -> list[str]:
-    """Write the prompts and a list of results; return their paths."""
+    """Write the prompts and a list of results. Return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     prompts, results = folder / "CEPythonRaw.jsonl", folder / "Model.Python.Raw_Input.jsonl_out.jsonl"
     with prompts.open("w") as raw, results.open("w") as out:

@@ -82,14 +82,14 @@ def test_a_function_is_found_with_its_spans() -> None:
     assert result.declaration.tail is None
 
 
-def test_a_method_is_named_with_its_class_and_its_signature_dedented() -> None:
+def test_a_method_has_its_class_in_its_name_and_a_dedented_signature() -> None:
     result = found(changed(name="scaled", signature="async def scaled(self, by):", docstring="Return a larger one."))
     assert result.declaration.name == "Circle.scaled"
     assert result.declaration.signature == 'async def scaled(\n    self,\n    by: int,\n) -> "Circle":'
     assert result.declaration.docstring == 'Return a "larger" one.'
 
 
-def test_paths_may_lack_or_have_src_or_end_with_the_recorded_one() -> None:
+def test_a_recorded_path_may_differ_in_its_leading_folders() -> None:
     for record, held in (
         ("shapes/plain.py", "src/shapes/plain.py"),
         ("src/shapes/plain.py", "shapes/plain.py"),
@@ -100,14 +100,14 @@ def test_paths_may_lack_or_have_src_or_end_with_the_recorded_one() -> None:
         assert (result.path, result.how) == (held, EXACT)
 
 
-def test_the_same_function_in_exactly_one_other_file_is_taken_and_told() -> None:
+def test_the_same_function_in_exactly_one_other_file_is_used() -> None:
     texts = {"shapes/plain.py": "def area(width):\n    return 0\n", "shapes/more.py": SHAPES}
     result = found(RECORD, texts)
     assert (result.path, result.how) == ("shapes/more.py", OTHER_FILE)
     assert missed(RECORD, {**texts, "shapes/again.py": SHAPES}) == "ambiguous"
 
 
-def test_a_docstring_may_be_that_of_a_built_in_class() -> None:
+def test_a_docstring_may_be_inherited_from_a_built_in_class() -> None:
     record = changed(
         name="setdefault", signature="def setdefault(self, key, default=None):", docstring=str(dict.setdefault.__doc__)
     )
@@ -117,7 +117,7 @@ def test_a_docstring_may_be_that_of_a_built_in_class() -> None:
     assert missed(dataclasses.replace(record, docstring="Something else.")) == "other_docstring"
 
 
-def test_a_docstring_may_be_that_of_a_base_class_in_another_file() -> None:
+def test_a_docstring_may_be_inherited_from_a_class_in_another_file() -> None:
     texts = {
         "shapes/plain.py": "class Square(Shape):\n    def area(self):\n        return 4\n",
         "shapes/base.py": 'class Shape:\n    def area(self):\n        """How large it is."""\n        return 0\n',
@@ -136,11 +136,11 @@ def test_a_docstring_may_be_that_of_a_base_class_in_another_file() -> None:
         ({"name": "one", "signature": "def one():", "docstring": ""}, "shares_line"),
     ],
 )
-def test_what_does_not_fit_is_missed_with_its_reason(changes: dict[str, str], reason: str) -> None:
+def test_a_record_that_does_not_match_is_missed_with_its_reason(changes: dict[str, str], reason: str) -> None:
     assert missed(changed(**changes)) == reason
 
 
-def test_equal_functions_are_ambiguous_unless_line_or_code_tell_them_apart() -> None:
+def test_equal_functions_are_ambiguous_without_a_line_or_code() -> None:
     one = 'class {0}:\n    def area(self):\n        """Say."""\n        return {1}\n\n'
     texts = {"shapes/plain.py": one.format("A", 1) + one.format("B", 2)}
     record = changed(signature="def area(self):", docstring="Say.")
@@ -150,15 +150,15 @@ def test_equal_functions_are_ambiguous_unless_line_or_code_tell_them_apart() -> 
     assert found(dataclasses.replace(record, code=code), texts).declaration.name == "B.area"
 
 
-def test_a_recorded_line_or_code_that_is_wrong_is_told() -> None:
-    # Blanks, quotes and indentation do not count.
+def test_a_wrong_line_or_code_in_the_record_adds_a_remark() -> None:
+    # Spaces, quotes and indentation are ignored.
     assert found(changed(docstring="Return the\n'area'.\nArgs:\nwidth:  one side.")).how == EXACT
     assert found(changed(lineno=4)).remark == ""
     assert found(changed(lineno=9)).remark == "the function begins on line 4, not 9"
     assert found(changed(code="def area(width):\n    return 0")).remark == "the code differs from the record"
 
 
-def test_a_file_that_this_python_cannot_read_is_told() -> None:
+def test_a_file_that_this_python_cannot_parse_is_reported() -> None:
     result = locate(RECORD, {"shapes/plain.py": "def area(width, height=1):\n    print width\n"}, PYTHON)
     assert isinstance(result, Missed)
     assert (result.reason, "cannot be parsed" in result.detail) == ("no_function", True)
@@ -208,7 +208,7 @@ def java(record: TaskRecord, texts: dict[str, str] | None = None) -> Located | M
     return locate(record, texts or {"src/ours/shapes/Shapes.java": JAVA}, JAVA_LANGUAGE)
 
 
-def test_java_is_found_by_types_names_and_javadoc() -> None:
+def test_a_java_method_is_found_by_types_names_and_javadoc() -> None:
     result = java(JAVA_RECORD)
     assert isinstance(result, Located)
     lines = JAVA.split("\n")
@@ -245,7 +245,7 @@ def test_java_classes_and_packages_narrow_the_search() -> None:
     assert (one.path, one.declaration.name) == ("b/Shapes.java", "Shapes.Inner.area")
 
 
-def test_java_with_other_types_is_missed() -> None:
+def test_a_java_method_with_other_types_is_missed() -> None:
     result = java(dataclasses.replace(JAVA_RECORD, signature="public static int area(final long width,int[] sides){"))
     assert isinstance(result, Missed)
     assert result.reason == "no_file"

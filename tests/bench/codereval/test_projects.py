@@ -1,4 +1,4 @@
-"""The shipped repositories that stand for CoderEval's projects, and the tests of our own that judge them."""
+"""The shipped repositories that represent CoderEval's projects, and the tests that ctxbench adds to them."""
 
 import ast
 import re
@@ -28,7 +28,7 @@ OUTSIDE = frozenset({"socket", "urllib", "http", "time"})
 
 
 def added(manifest: RepoManifest) -> str:
-    """Return the folder of our own tests, as the manifest names it."""
+    """Return the folder of added tests, as the manifest names it."""
     text = (REPOS / f"{manifest.name}.toml").read_text(encoding="utf-8")
     return str(tomllib.loads(text).get("tests", {}).get("added", ""))
 
@@ -49,13 +49,13 @@ def test_a_repository_is_a_pinned_release_of_a_project(name: str) -> None:
         assert list((REPOS / folder).glob("test_*.py"))
 
 
-def test_every_folder_of_our_tests_is_used_once() -> None:
+def test_every_folder_of_added_tests_is_used_once() -> None:
     used = [added(manifests.load(name)) for name in NAMES]
     assert sorted(filter(None, used)) == sorted({f"{OWN.name}/{path.parent.name}" for path in OWN.glob("*/*.py")})
 
 
 @pytest.mark.parametrize("path", sorted(OWN.glob("*/*.py")), ids=lambda path: path.name)
-def test_a_file_of_ours_says_what_it_is_and_reaches_nothing(path: Path) -> None:
+def test_an_added_file_describes_itself_and_imports_no_network_or_clock(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     said = ast.get_docstring(tree) or ""
     if path.name.startswith("test_"):
@@ -65,7 +65,7 @@ def test_a_file_of_ours_says_what_it_is_and_reaches_nothing(path: Path) -> None:
     imported = {
         alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
     }
-    # One replaces what the project asks of `socket`.
+    # The files for cloudmesh-common replace what the project uses of `socket`.
     assert not imported & (OUTSIDE - ({"socket"} if path.parent.name == "cloudmesh-common" else set()))
 
 
@@ -114,7 +114,7 @@ WRONG = {
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_our_tests_tell_right_from_wrong(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_added_tests_pass_correct_and_fail_wrong_completions(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     home = Home(tmp_path / "home")
     made = rebuild(
         tasks(tmp_path / "files", [NUMBER]), home, "ce", sandbox=bubblewrap_sandbox, lock=lock_wheels, workers=2

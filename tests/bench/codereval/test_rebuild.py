@@ -1,4 +1,4 @@
-"""CoderEval's tasks rebuilt: every one is accounted for, and what is kept is certified."""
+"""Rebuilding CoderEval's tasks: each is kept or gets a reason, and every kept task is certified."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -136,7 +136,7 @@ def test_a_sample_is_coderevals_task_in_the_real_file(tmp_path: Path) -> None:
     assert shown.files() == ("shop.py",) and "x * RATE" not in shown.read("shop.py")
 
 
-def test_a_second_run_repeats_nothing_and_workers_change_nothing(tmp_path: Path) -> None:
+def test_a_resumed_rebuild_repeats_nothing_and_workers_do_not_change_the_set(tmp_path: Path) -> None:
     left = 7
 
     def lose(job: Job) -> Outcome | None:
@@ -151,13 +151,13 @@ def test_a_second_run_repeats_nothing_and_workers_change_nothing(tmp_path: Path)
     assert sets.names(Home(tmp_path / "home")) == ()
     sandbox = in_process()
     made = make(tmp_path, [DOUBLE, ROOT, PUT], sandbox, workers=3)
-    # A call compiles the tests; the rest judges.
+    # One job compiles the tests. The others judge.
     assert 1 < len(sandbox.jobs) <= 1 + 8, "coverage and the first certificate are kept"
     again = in_process()
     assert make(tmp_path, [DOUBLE, ROOT, PUT], again, name="again").digest == made.digest and again.jobs == []
 
 
-def test_what_is_said_of_the_files_stays_beside_what_is_said_of_the_tasks(tmp_path: Path) -> None:
+def test_facts_about_the_imported_files_stay_in_the_manifest(tmp_path: Path) -> None:
     about = {
         "imported_from": "codereval",
         "unusable": {"no_prompt": 2},
@@ -168,7 +168,7 @@ def test_what_is_said_of_the_files_stays_beside_what_is_said_of_the_tasks(tmp_pa
     assert made.manifest["imported_from"] == "codereval" and "1 of 2 CoderEval tasks" in made.manifest["remarks"][0]
 
 
-def test_nothing_to_keep_is_a_fault(tmp_path: Path) -> None:
+def test_a_rebuild_that_keeps_no_task_is_a_fault(tmp_path: Path) -> None:
     lost = {reason: one for one, reason in LOST.items()}
     with pytest.raises(InputFault, match=r"no task can be rebuilt \(blank_passed 1, no_manifest 1\)"):
         make(tmp_path, [lost["blank_passed"], lost[records.NO_MANIFEST]])
@@ -176,7 +176,7 @@ def test_nothing_to_keep_is_a_fault(tmp_path: Path) -> None:
         make(tmp_path, [lost[records.UNREACHABLE]])
 
 
-def test_a_project_has_one_repository_and_the_users_goes_first(tmp_path: Path) -> None:
+def test_a_project_has_one_repository_and_the_users_takes_precedence(tmp_path: Path) -> None:
     shop = repositories(tmp_path)[0]
     twin = repository(tmp_path / "twin", "shop", tmp_path)
     with pytest.raises(InputFault, match="shop and shop both represent CoderEval's project me/shop"):
@@ -193,7 +193,7 @@ def test_a_project_has_one_repository_and_the_users_goes_first(tmp_path: Path) -
     assert by_project([own])[PYTHON, "pexip/os-python-cachetools"] is own
 
 
-def test_other_tests_make_another_set(tmp_path: Path) -> None:
+def test_different_tests_change_the_digest_of_the_set(tmp_path: Path) -> None:
     digests = set()
     for number, body in enumerate(("assert double(2) == 4", "assert double(2) == 4  # seen again", None)):
         files = {**FILES, TEST_FILE: FILES[TEST_FILE].replace("assert double(2) == 4", body)} if body else FILES
@@ -206,7 +206,7 @@ def runs(count: int, *, seconds: float = 0.1) -> dict[str, TestRun]:
     return {f"t.py::test_{number:02}": TestRun(passed=True, seconds=seconds, breadth=number) for number in range(count)}
 
 
-def test_tests_that_the_reference_does_not_pass_alone_are_left_out() -> None:
+def test_tests_that_the_reference_fails_are_left_out() -> None:
     held = runs(4)
     tried: list[tuple[str, ...]] = []
 
@@ -222,7 +222,7 @@ def test_tests_that_the_reference_does_not_pass_alone_are_left_out() -> None:
     assert [len(tests) for tests in tried] == [4, 3, 2]
 
 
-def test_where_an_empty_body_passes_the_other_tests_are_tried() -> None:
+def test_if_an_empty_body_passes_other_tests_are_tried() -> None:
     held = runs(3 * MOST_TESTS)
     tried: list[tuple[str, ...]] = []
 
@@ -237,7 +237,7 @@ def test_where_an_empty_body_passes_the_other_tests_are_tried() -> None:
     assert (none.outcome, none.tests, none.covering) == ("blank_passed", (), 60)
 
 
-def test_tests_that_fail_or_are_slow_judge_nothing() -> None:
+def test_failing_or_slow_tests_do_not_judge() -> None:
     failed = {"t.py::a": TestRun(passed=False, seconds=0.1, breadth=1), **runs(1, seconds=9.0)}
     found = certify(dict.fromkeys(failed, frozenset({1})), failed, lambda tests: ("certified", ""))
     assert (found.outcome, found.detail) == (
@@ -301,7 +301,7 @@ def test_tasks_of_two_projects_are_rebuilt(tmp_path: Path, shared: Path, bubblew
     wanted = ("pexip/os-python-cachetools", "cpburnz/python-sql-parameters")
     first, second = ([task for task in read if record_of(task).project == project] for project in wanted)
     assert (len(read), len(first), len(second)) == (230, 14, 4)
-    # Each task is judged several times: of the larger project, some.
+    # Each task is judged several times, so use only some tasks of the larger project.
     asked = [*first[::7], *second]
     made = rebuild(asked, Home(tmp_path / "home"), "ce", sandbox=bubblewrap_sandbox, lock=lock_wheels, workers=2)
     assert {project: made.manifest["projects"][project]["kept"] for project in wanted} == {wanted[0]: 2, wanted[1]: 4}

@@ -26,7 +26,7 @@ from tests.helpers.samples import make_sample
 
 
 class Coder(Scripted):
-    """A text costs a bit a character."""
+    """A generator whose texts cost one bit per character."""
 
     capabilities = Capabilities(batch_size=16, log_likelihoods=True)
 
@@ -43,7 +43,7 @@ def answer_of(repo: int, number: int) -> str:
 
 
 def make_set(home: Home, *, repos: int = 1, files: int = 1, per_file: int = 3) -> SampleSet:
-    """Write repositories whose target files call functions of another file, and a set of lines over them."""
+    """Write repositories whose target files call functions of another file. Save a line set over them."""
     samples: list[Sample] = []
     references, entries = [], {}
     for at in range(repos):
@@ -70,7 +70,7 @@ def make_set(home: Home, *, repos: int = 1, files: int = 1, per_file: int = 3) -
 
 
 def attempt(folder: Path, sandbox: Sandbox, engine: str, *, home: Home | None = None, **how: Any) -> RunSummary:
-    """Run ``engine(…)`` over the set, which is made if the home has none."""
+    """Run ``engine(…)`` over the set. Create the set if the home has none."""
     home = home or Home(folder / "home")
     sample_set = sets.load(home, "demo") if home.samples.exists() else make_set(home)
     machines: dict[str, Any] = {"boxes": lambda: sandbox, **how.pop("machines", {})}
@@ -99,7 +99,7 @@ def query_database(folder: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def prompts(folder: Path) -> dict[str, str]:
-    """Return sample -> the prompt that was stored."""
+    """Return sample -> its stored prompt."""
     digests = query_database(folder, "SELECT sample_id, prompt_digest FROM result")
     with open_store(Home(folder / "home").database) as store, store.reading() as connection:
         return {str(sample): prompt_text(connection, digest) or "" for sample, digest in digests}

@@ -1,4 +1,4 @@
-"""Engines that cheat or break, each in its own way; an honest one beside them. They run in boxes only."""
+"""Engines that cheat or break, each in its own way, and an honest one. They run only in boxes."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 OTHER = "shop/rates.py"
 TOLD: list[str] = []
-"""In the module, beside what is saved of an object."""
+"""Kept in the module, apart from an object's saved state."""
 
 
 class Honest:
@@ -28,7 +28,7 @@ class Honest:
 
 
 class Remembers(Honest):
-    """Keeps every text that it ever saw of a file, and ranks by the line at the cursor where it knows one."""
+    """Keeps every text that it saw of a file. Ranks by the line at the cursor if it knows that line."""
 
     def index(self, root):
         self.root, self.seen = root, {}
@@ -56,7 +56,7 @@ class Remembers(Honest):
 
 
 class Outside(Honest):
-    """Reads what is outside its tree, and answers with a place there."""
+    """Reads files outside its tree, and answers with a place there."""
 
     def search(self, text, path, line, top):
         found = [str(p) for p in Path("/").glob("*/*/references.jsonl")]
@@ -65,14 +65,14 @@ class Outside(Honest):
 
 
 class Text(Honest):
-    """Answers with text beside the place."""
+    """Answers with a place and text."""
 
     def search(self, text, path, line, top):
         return [(OTHER, 0, 2, 1.0, "apply the tax of shop0")]
 
 
 class Words(Honest):
-    """Answers with words alone."""
+    """Answers with words instead of places."""
 
     def search(self, text, path, line, top):
         return "look at rates"
@@ -86,7 +86,7 @@ class Absolute(Honest):
 
 
 class Behind(Honest):
-    """Answers with places of the target file at and behind the cursor."""
+    """Answers with places of the target file at and after the cursor."""
 
     def search(self, text, path, line, top):
         return [
@@ -98,21 +98,21 @@ class Behind(Honest):
 
 
 class Hangs(Honest):
-    """Does not answer."""
+    """Never answers."""
 
     def search(self, text, path, line, top):
         time.sleep(1000)
 
 
 class Floods(Honest):
-    """Answers with more than anybody reads."""
+    """Returns an answer that is too long."""
 
     def search(self, text, path, line, top):
         return [(OTHER, 0, 2, 1.0)] * 1_000_000
 
 
 class Prints(Honest):
-    """Prints more than anybody reads, also in the form of answers; its own answer is honest."""
+    """Prints too much output, also in the form of answers. Its own answer is honest."""
 
     def search(self, text, path, line, top):
         for _ in range(200):
@@ -122,7 +122,7 @@ class Prints(Honest):
 
 
 class Dies(Honest):
-    """Ends its process."""
+    """Ends its process during a search."""
 
     def search(self, text, path, line, top):
         print("good bye", flush=True)
@@ -130,7 +130,7 @@ class Dies(Honest):
 
 
 class TooBig(Honest):
-    """Ends its process while it indexes one of the first three repositories."""
+    """Ends its process while indexing one of the first three repositories."""
 
     def index(self, root):
         rates = (Path(root) / OTHER).read_text()
@@ -140,21 +140,21 @@ class TooBig(Honest):
 
 
 class Raises(Honest):
-    """Raises."""
+    """Raises an ordinary exception."""
 
     def search(self, text, path, line, top):
         raise KeyError("no such symbol")
 
 
 class RaisesOddly(Honest):
-    """Raises words that no terminal should be shown."""
+    """Raises an exception whose text is unsafe for a terminal."""
 
     def search(self, text, path, line, top):
         raise ValueError("half \ud800 \x1b[31mred\nsecond line")
 
 
 class Forks(Honest):
-    """Forks until it cannot, and leaves what it forked behind."""
+    """Forks until it cannot, and leaves its child processes running."""
 
     def search(self, text, path, line, top):
         children = 0
@@ -170,7 +170,7 @@ class Forks(Honest):
 
 
 class CallsOut(Honest):
-    """Tries to reach somebody."""
+    """Tries to open network connections."""
 
     def search(self, text, path, line, top):
         reached = 0
@@ -184,28 +184,28 @@ class CallsOut(Honest):
 
 
 class Numbers(Honest):
-    """Answers with a score that is no number."""
+    """Answers with a score that is not a number."""
 
     def search(self, text, path, line, top):
         return [(OTHER, 0, 2, float("nan"))]
 
 
 class Backwards(Honest):
-    """Answers with lines that are none."""
+    """Answers with invalid lines: the end comes before the start."""
 
     def search(self, text, path, line, top):
         return [(OTHER, 5, 2, 1.0)]
 
 
 class Nameless(Honest):
-    """Says nothing of itself."""
+    """Returns no name and no version."""
 
     def index(self, root):
         return None
 
 
 class Carries(Remembers):
-    """Leaves all that it saw wherever it can, and looks there for what another box has left."""
+    """Leaves everything it saw wherever it can, and looks there for what another box has left."""
 
     saves = True
 
@@ -237,7 +237,7 @@ class Carries(Remembers):
             with contextlib.suppress(OSError):
                 Path(folder, ".seen").write_text(data)
         with contextlib.suppress(OSError):
-            # A child that stays, and tells whoever asks.
+            # A child process stays and sends the data to every client.
             server = socket.socket(socket.AF_UNIX)
             server.bind("\0seen")
             server.listen()

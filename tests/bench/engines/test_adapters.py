@@ -1,4 +1,4 @@
-"""What our engines find, each in its box, where names repeat, are parts of others, or stand far down in a file."""
+"""What the shipped engines find in a box if names repeat, are parts of others, or occur far down in a file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,11 +36,11 @@ def find(name: str) -> str:
 
 app.run()
 """
-"""Flags it as an error where it has nothing."""
+"""A server that reports an error if it finds nothing."""
 
 
 def places(sandbox: Sandbox, engine: str, tree: dict[str, str], text: str) -> list[tuple[str, int, int]]:
-    """Return where an engine finds something for the text of the file `target.py`."""
+    """Return the places that an engine finds for the text of the file `target.py`."""
     recipe = read(engine)
     sandbox.prepare(with_resident(recipe.environment), lambda _: None)
     sample = make_sample(path="target.py", cursor=Cursor(line=text.count("\n"), column=0), prefix=text)
@@ -51,19 +51,19 @@ def places(sandbox: Sandbox, engine: str, tree: dict[str, str], text: str) -> li
         box.end()
 
 
-def test_ripgrep_sees_the_end_of_a_file_that_is_full_of_a_term(bubblewrap_sandbox: Sandbox) -> None:
+def test_ripgrep_finds_the_end_of_a_file_full_of_one_term(bubblewrap_sandbox: Sandbox) -> None:
     tree = {"lib.py": "".join(f"foo = {number}\n" for number in range(250)) + "rare_name = foo\n"}
     assert places(bubblewrap_sandbox, "ripgrep", tree, "foo(rare_name")[0] == ("lib.py", 240, 260)
 
 
-def test_tantivy_weighs_a_word_by_the_nearest_name_that_has_it(bubblewrap_sandbox: Sandbox) -> None:
+def test_tantivy_weights_a_word_by_the_nearest_name_that_contains_it(bubblewrap_sandbox: Sandbox) -> None:
     tree = {"near.py": "cart = 1\n", "far.py": "other_word = 1\n"}
     text = "def old(get_cart, other_word):\n" + "    pass\n" * 15 + "    cart = "
     located = places(bubblewrap_sandbox, "tantivy", tree, text)
     assert [path for path, _, _ in located] == ["near.py", "far.py"]
 
 
-def test_jedi_asks_for_a_name_where_it_stands_as_a_whole(bubblewrap_sandbox: Sandbox) -> None:
+def test_jedi_looks_up_only_whole_names(bubblewrap_sandbox: Sandbox) -> None:
     tree = {"lib.py": "\n" * 30 + "def cart(x):\n    return x\n", "maps.py": "cartography = 1\n"}
     located = places(bubblewrap_sandbox, "jedi", tree, "from lib import cart\ntotal = cart(1)\nmy_cart = ")
     assert ("lib.py", 30, 50) in located
@@ -71,7 +71,7 @@ def test_jedi_asks_for_a_name_where_it_stands_as_a_whole(bubblewrap_sandbox: San
 
 
 def picky(folder: Path, search: str) -> str:
-    """Return the spec of an engine that is `SERVER`."""
+    """Return the spec of an engine that runs `SERVER`."""
     (folder / "server.py").write_text(SERVER)
     (folder / "picky.toml").write_text(
         'requires = ["mcp<2"]\nfiles = ["server.py"]\ncommand = ["python", "{files}/server.py"]\n[search]\n' + search
@@ -79,7 +79,7 @@ def picky(folder: Path, search: str) -> str:
     return str(folder / "picky.toml")
 
 
-def test_an_index_is_built_before_the_server_starts_and_a_ranked_answer_keeps_its_order(
+def test_the_index_is_built_before_the_server_starts_and_ranking_is_kept(
     tmp_path: Path, bubblewrap_sandbox: Sandbox
 ) -> None:
     engine = picky(tmp_path, 'tool = "find"\neach = "name"\nranked = true\narguments = { name = "{name}" }\n')
@@ -93,7 +93,7 @@ def test_an_index_is_built_before_the_server_starts_and_a_ranked_answer_keeps_it
         places(bubblewrap_sandbox, engine, tree, "levy(")
 
 
-def test_the_check_shows_an_answer_from_which_no_place_is_read(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_the_check_shows_an_answer_without_readable_places(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     engine = picky(tmp_path, 'tool = "find"\neach = "name"\narguments = { name = "{name}" }\n')
     Path(engine).write_text(Path(engine).read_text() + '[places]\npath = "file"\n')
     (tmp_path / "server.py").write_text(SERVER.replace("lib.py", "shop/cart.py"))
@@ -104,15 +104,13 @@ def test_the_check_shows_an_answer_from_which_no_place_is_read(tmp_path: Path, b
     assert "no update: the whole tree is indexed" in outcomes["gives the same answer in another box"].detail
 
 
-def test_a_tool_that_fails_for_a_name_has_no_place_for_it(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_a_tool_that_fails_for_one_name_still_finds_others(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     engine = picky(tmp_path, 'tool = "find"\neach = "name"\narguments = { name = "{name}" }\n')
     tree = {"lib.py": "\n" * 9 + "def levy(x):\n    return x\n"}
     assert places(bubblewrap_sandbox, engine, tree, "absent(levy(other")[0] == ("lib.py", 7, 21)
 
 
-def test_a_list_is_read_that_comes_as_a_block_of_text_for_each_item(
-    tmp_path: Path, bubblewrap_sandbox: Sandbox
-) -> None:
+def test_a_list_may_arrive_as_one_text_block_per_item(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     engine = picky(tmp_path, 'tool = "find"\neach = "name"\nranked = true\narguments = { name = "{name}" }\n')
     # The SDK writes each item over several lines.
     listing = SERVER.replace("-> str", "-> list[dict]").replace("json.dumps(hits)", "hits")
@@ -129,7 +127,7 @@ def test_a_list_is_read_that_comes_as_a_block_of_text_for_each_item(
     ],
     ids=["crashes", "never answers"],
 )
-def test_a_server_that_does_not_start_is_quoted(
+def test_the_stderr_of_a_server_that_does_not_start_is_shown(
     script: str, words: str, tmp_path: Path, bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = picky(tmp_path, 'tool = "find"\n')

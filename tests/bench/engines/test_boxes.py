@@ -1,4 +1,4 @@
-"""What a box holds and is asked and told of the samples of one target file, and what is counted of its answers."""
+"""Engine boxes: the files they contain, the texts they receive for each sample, and the places that are counted."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ LINES = [
 
 
 class Listener:
-    """A back end whose boxes answer alike, and keep every text that they are asked with, by their own turn."""
+    """A back end whose boxes return one fixed answer and record every query text, separately for each box."""
 
     name = "listener"
 
     def __init__(self, answer: Sequence[tuple[str, int, int, float]] = ()) -> None:
         self.boxes: list[list[str]] = []
-        """Of the boxes that were told of a target file."""
+        """The query texts of each box that received a target file."""
         self.trees: list[Mapping[str, str]] = []
-        """The files of each of them."""
+        """The files of each of these boxes."""
         self.bases: list[Mapping[str, bytes]] = []
-        """The files that each box began with, also those that nobody asked."""
+        """The files that each box started with, including unused boxes."""
         self.ended = 0
         self.answer = answer
 
@@ -76,7 +76,7 @@ class ListenerBox:
         self._texts: list[str] = []
 
     def begin(self, function: str, arguments: Any) -> None:
-        """Start nothing."""
+        """Do nothing."""
 
     def ask(self, message: bytes, seconds: float) -> bytes:
         question = json.loads(message)
@@ -113,7 +113,7 @@ def function(line: int, end: int) -> Sample:
 def asked(
     folder: Path, listener: Listener, samples: Sequence[Sample], mode: str = "per-file", *, whole: bool = False
 ) -> tuple[EngineUse, ...]:
-    """Ask for the samples in that order with all that comes before the cursor, or all that is shown of the file."""
+    """Search for the samples in order, with the prefix or, if `whole`, with all that the view shows of the file."""
     snapshot, uses = make_snapshot(folder, {PATH: "\n".join([*LINES, ""])}), []
     spec = f"ripgrep(mode={mode})"
     with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
@@ -131,9 +131,7 @@ def asked(
 
 
 @pytest.mark.parametrize(("mode", "overhanging"), [("per-file", 0), ("shared", 1)])
-def test_a_window_that_only_overhangs_what_a_box_holds_is_not_counted_as_cut(
-    tmp_path: Path, mode: str, overhanging: int
-) -> None:
+def test_a_window_that_extends_past_a_boxs_file_is_not_cut(tmp_path: Path, mode: str, overhanging: int) -> None:
     overhangs, behind = (PATH, 2, 22, 2.0), (PATH, 3, 4, 1.0)
     [use] = asked(tmp_path / "a", Listener([overhangs]), [at(3, 12)], mode)
     assert (use.places, use.cut) == (2, 2 * overhanging)
@@ -141,7 +139,7 @@ def test_a_window_that_only_overhangs_what_a_box_holds_is_not_counted_as_cut(
     assert (use.places, use.cut) == (0, 2)
 
 
-def test_a_box_is_told_nothing_of_a_sample_that_it_is_asked_for_later(tmp_path: Path) -> None:
+def test_a_box_has_seen_no_text_after_its_next_samples_cursor(tmp_path: Path) -> None:
     lines = [at(3, 12), at(3, 24), at(4, 4)]
     for name, order, boxes in (("sorted", lines, 1), ("backwards", lines[::-1], 3)):
         listener = Listener()
@@ -151,7 +149,7 @@ def test_a_box_is_told_nothing_of_a_sample_that_it_is_asked_for_later(tmp_path: 
         assert told == [sample.prefix for sample in order for _ in range(2)]
 
 
-def test_the_searches_of_a_sample_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_searches_of_a_sample_have_a_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(box, "PATIENCE", box.EngineTimeLimits(sample=0.0))
     with pytest.raises(EngineLost, match="for one sample took more than 0 seconds"):
         asked(tmp_path, Listener(), [at(3, 12)])
@@ -161,8 +159,8 @@ def test_the_searches_of_a_sample_have_an_end(tmp_path: Path, monkeypatch: pytes
     assert [len(texts) for texts in listener.boxes] == [1]
 
 
-def test_a_function_has_a_box_of_its_own(tmp_path: Path) -> None:
-    """Its view shows the functions behind it, so that a strategy may send their bodies."""
+def test_each_function_sample_has_its_own_box(tmp_path: Path) -> None:
+    """The view of a function sample shows the functions after it, so a strategy may send their bodies."""
     listener = Listener()
     asked(tmp_path, listener, [function(3, 5), function(6, 7), at(6, 4)], whole=True)
     answers = ["levy(1), toll(2)", "duty(3)", "duty(3)"]
@@ -177,7 +175,7 @@ def two_targets(folder: Path) -> tuple[Snapshot, list[Sample]]:
     return snapshot, [replace(at(3, 12), path=path, id=path) for path in paths]
 
 
-def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(tmp_path: Path) -> None:
+def test_each_target_file_has_its_own_box_beside_a_shared_engine(tmp_path: Path) -> None:
     snapshot, samples = two_targets(tmp_path)
     listener = Listener()
     with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
@@ -191,7 +189,7 @@ def test_a_box_of_a_target_file_is_not_asked_for_another_beside_a_shared_engine(
         assert "levy" not in tree[sample.path]
 
 
-def test_the_next_box_begins_while_one_is_asked_and_ends_if_nobody_asks_it(tmp_path: Path) -> None:
+def test_the_next_box_starts_in_advance_and_ends_if_unused(tmp_path: Path) -> None:
     snapshot, samples = two_targets(tmp_path)
     listener = Listener()
     with Engines(lambda: listener) as engines:  # type: ignore[arg-type,return-value]
@@ -206,9 +204,7 @@ def test_the_next_box_begins_while_one_is_asked_and_ends_if_nobody_asks_it(tmp_p
     assert [set(base) for base in listener.bases] == [{"shop/tax.py"}] * 2
 
 
-def test_a_box_ahead_that_waits_for_others_to_start_does_not_start_after_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_box_does_not_start_after_the_run_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctxbench.bench.engines.boxes._MOST_BOXES", 1)
     paths = [f"shop/{name}.py" for name in "abc"]
     snapshot = make_snapshot(tmp_path, dict.fromkeys(paths, "\n".join([*LINES, ""])) | {"shop/tax.py": "x = 1\n"})
@@ -236,8 +232,8 @@ def test_a_box_ahead_that_waits_for_others_to_start_does_not_start_after_the_end
     assert len(listener.bases) == listener.ended == 2
 
 
-def test_a_box_that_an_import_line_may_have_been_told_is_not_asked_for_a_sample_that_masks_it(tmp_path: Path) -> None:
-    """An engine and a strategy of one author agree on a code: the first sample sees the line, the second hides it."""
+def test_a_box_that_saw_an_import_gets_no_sample_that_masks_it(tmp_path: Path) -> None:
+    """Otherwise an engine could pass the line on: the first sample shows the line, the second masks it."""
 
     def masking(sample: Sample) -> Sample:
         prefix = sample.prefix.replace(LINES[0], "", 1)
@@ -281,7 +277,7 @@ def sample(line: int, masked: tuple[int, int]):
     )
 
 
-def test_a_tree_of_a_file_ends_at_the_first_cursor_without_any_masked_line(tmp_path: Path) -> None:
+def test_a_file_tree_ends_at_the_first_cursor_without_masked_lines(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, FILES)
     samples = [sample(4, (0, 1)), sample(5, (1, 2))]
     tree = tree_of_file(snapshot, samples)
@@ -294,7 +290,7 @@ def test_a_tree_of_a_file_ends_at_the_first_cursor_without_any_masked_line(tmp_p
             assert all(in_tree in ("", in_view) for in_tree, in_view in rows)
 
 
-def test_a_tree_of_a_repository_is_cut_for_each_sample(tmp_path: Path) -> None:
+def test_a_shared_tree_has_the_whole_file_and_each_view_is_cut(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, FILES)
     later = sample(5, (1, 2))
     assert tree_of_repository(snapshot, [later])["shop/pay.py"] == FILES["shop/pay.py"]
@@ -302,12 +298,12 @@ def test_a_tree_of_a_repository_is_cut_for_each_sample(tmp_path: Path) -> None:
     assert view_lines(snapshot, [later]) == "import tax\n\n\ndef pay(user):\n    one = tax.add(1)\n"
 
 
-def test_of_another_version_of_the_file_nothing_is_shown(tmp_path: Path) -> None:
+def test_a_different_version_of_the_target_file_is_shown_empty(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, {**FILES, "shop/pay.py": "other = 1\n"})
     assert tree_of_file(snapshot, [sample(4, (0, 1))])["shop/pay.py"] == ""
 
 
-def test_a_line_that_one_sample_masks_is_in_no_query_of_that_file(tmp_path: Path) -> None:
+def test_a_line_masked_by_one_sample_is_blank_in_all_queries(tmp_path: Path) -> None:
     snapshot = make_snapshot(tmp_path, FILES)
     samples = [sample(4, (0, 1)), sample(5, (1, 2))]
     lines = masked_lines(snapshot, samples)

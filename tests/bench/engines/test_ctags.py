@@ -1,4 +1,4 @@
-"""The adapter for Universal Ctags, with a stand-in for the program, and in a box where the program is installed."""
+"""The adapter for Universal Ctags: with a fake program, and in a box if the real program is installed."""
 
 import importlib
 import shutil
@@ -34,7 +34,7 @@ def ctags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     program.write_text(PROGRAM.format(python=sys.executable))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    # In a box the adapter stands beside the module of that name.
+    # In a box, the module of that name is in the adapter's folder.
     monkeypatch.setitem(sys.modules, "ctxbench_engine", inside)
     module = importlib.import_module("ctxbench.bench.engines.adapters.tags")
     return module.Ctags(shown=1)
@@ -57,7 +57,7 @@ def test_definitions_of_near_and_rare_names_come_first(tmp_path: Path, ctags: An
 
 
 @pytest.mark.slow
-def test_it_lives_in_a_box_or_the_machine_is_told_what_to_install(bubblewrap_sandbox: Sandbox) -> None:
+def test_ctags_passes_the_check_or_its_missing_package_is_named(bubblewrap_sandbox: Sandbox) -> None:
     read = recipe.read("ctags")
     assert read.programs == ("universal-ctags",)
     dpkg = shutil.which("dpkg-query")

@@ -1,4 +1,4 @@
-"""An index is built once a tree: a slow one is paid for once a target file, or once a repository."""
+"""Each tree is indexed once, so a slow index costs its time once per target file or once per repository."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PER_TARGET = {"base": REPOS * FILES, "save": REPOS, "index": REPOS * FILES, "sea
 
 
 class Counting:
-    """A back end whose boxes hold an engine that answers with the first lines of a file, and counts its calls."""
+    """A back end with a fake engine that answers with the first lines of a file and counts its calls."""
 
     name = "counting"
 
@@ -56,11 +56,11 @@ class Counting:
     [
         ("per-file", "engine({})", PER_TARGET),
         ("shared", "engine({})", {"index": REPOS, "update": SAMPLES, "search": SAMPLES}),
-        # Asked twice a sample, through a wrapper.
+        # A wrapper asks the engine twice per sample.
         ("per-file", "aim(engine({}), encoder=bm25)", PER_TARGET),
     ],
 )
-def test_a_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expected: dict[str, int]) -> None:
+def test_each_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expected: dict[str, int]) -> None:
     home, boxes = Home(tmp_path / "home"), Counting()
     make_set(home, repos=REPOS, files=FILES, per_file=PER_FILE)
     engine = f"ripgrep(mode={mode})"
@@ -68,7 +68,7 @@ def test_a_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expect
     assert summary.scored == SAMPLES
     started = {"prepare": 1, "begin": expected["index"]}
     assert boxes.calls == {**started, **expected}
-    # The sample that waited for an index has its seconds, the others none.
+    # Only the sample that waited for an index has index seconds.
     waited = query_database(tmp_path, "SELECT sum(index_bytes > 0), count(*), sum(calls) FROM engine_use")
     assert waited == [(SAMPLES, SAMPLES, SAMPLES)]
     if mode == "per-file":
@@ -76,7 +76,7 @@ def test_a_tree_is_indexed_once(tmp_path: Path, mode: str, strategy: str, expect
 
 
 class Walking(rooms.Coder):
-    """Searches once, and shows what the engine found."""
+    """A generator that searches once and shows the place that the engine found."""
 
     capabilities = Capabilities(batch_size=16, log_likelihoods=True, instructs=True)
 

@@ -1,4 +1,4 @@
-"""The windows that engines may ask for: each holds the lines that it is counted for, whatever its size."""
+"""The windows that engines may use: each is scored by the lines that it contains, whatever its size."""
 
 import math
 import random
@@ -24,7 +24,7 @@ def random_hits(seed: int) -> tuple[list[Hit], dict[str, float]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 20, 21])
-def test_a_window_counts_the_terms_of_its_own_lines_and_overlaps_none(size: int) -> None:
+def test_a_window_is_scored_by_its_own_lines_and_overlaps_no_other(size: int) -> None:
     hits, weights = random_hits(size)
     files: dict[str, set[str]] = defaultdict(set)
     for path, _, term in hits:
@@ -39,14 +39,14 @@ def test_a_window_counts_the_terms_of_its_own_lines_and_overlaps_none(size: int)
         covered |= lines
 
 
-def test_windows_of_a_line_and_of_three() -> None:
+def test_windows_may_have_one_line_or_three() -> None:
     hits = [("a.py", 4, "x"), ("a.py", 6, "y")]
     weights = {"x": 1.0, "y": 0.5}
     assert best_windows(hits, weights, 1, 9) == [("a.py", 4, 5, 1.0), ("a.py", 6, 7, 0.5)]
     assert best_windows(hits, weights, 3, 9) == [("a.py", 4, 7, 1.5)]
 
 
-def test_windows_of_an_even_size_are_those_that_were_published() -> None:
+def test_windows_of_an_even_size_equal_the_published_windows() -> None:
     hits, weights = random_hits(0)
     windows = best_windows(hits, weights, 20, 3)
     assert [window[:3] for window in windows] == [window[:3] for window in PUBLISHED]

@@ -1,4 +1,4 @@
-"""The page on writing an engine: its example is checked in a real box, and a strategy of one's own asks engines."""
+"""The page on writing an engine: its example runs in a real box, and a user's strategy asks engines."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ def example(folder: Path) -> Path:
     return file
 
 
-def test_the_page_is_short() -> None:
+def test_the_page_on_writing_an_engine_is_short() -> None:
     assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 100
 
 
@@ -40,12 +40,12 @@ def test_every_recipe_is_short_and_pins_its_versions() -> None:
     for file in ENGINES.glob("*.toml"):
         assert len(file.read_text(encoding="utf-8").splitlines()) <= 25, file
         read = recipe.read(str(file))
-        # What only bounds the SDK, or one of its parts, may move.
+        # Requirements that only bound the SDK or one of its parts need no exact version.
         assert any("==" in text for text in read.requirements) and read.summary, file
 
 
 @pytest.mark.network
-def test_its_example_passes_the_check_and_runs(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_the_pages_example_passes_the_check_and_runs(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     spec = f"{example(tmp_path)}@Nearest"
     read = recipe.read(spec)
     assert read.requirements == ("rapidfuzz>=3",) and read.summary == "Lines most like the last one."
@@ -60,7 +60,7 @@ def test_its_example_passes_the_check_and_runs(tmp_path: Path, bubblewrap_sandbo
 @pytest.mark.parametrize(
     "spec", ["ripgrep", "jedi", "tantivy", "repomap", str(ENGINES / "code-index.toml"), str(ENGINES / "mcp-grep.toml")]
 )
-def test_every_engine_of_ours_passes_the_check(spec: str, bubblewrap_sandbox: Sandbox) -> None:
+def test_every_shipped_engine_passes_the_check(spec: str, bubblewrap_sandbox: Sandbox) -> None:
     findings = list(conformance.check(recipe.read(spec), bubblewrap_sandbox))
     assert len(findings) == 7 and all(finding.passed for finding in findings), findings
     assert findings[-2].detail == "the same places, from an updated base"
@@ -68,13 +68,13 @@ def test_every_engine_of_ours_passes_the_check(spec: str, bubblewrap_sandbox: Sa
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_it_lives_in_docker_too(docker_sandbox: Sandbox) -> None:
+def test_an_engine_passes_the_check_in_docker_too(docker_sandbox: Sandbox) -> None:
     findings = list(conformance.check(recipe.read("repomap"), docker_sandbox))
     assert len(findings) == 7 and all(finding.passed for finding in findings), findings
 
 
 @pytest.mark.slow
-def test_a_strategy_asks_the_engines_that_its_parameters_name_and_no_others(
+def test_a_strategy_can_ask_only_the_engines_named_in_its_parameters(
     tmp_path: Path, bubblewrap_sandbox: Sandbox
 ) -> None:
     home = Home(tmp_path / "home")
@@ -88,6 +88,6 @@ def test_a_strategy_asks_the_engines_that_its_parameters_name_and_no_others(
 
 
 @pytest.mark.slow
-def test_a_wrapper_shows_what_an_engine_found(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_a_wrapper_runs_over_an_engine(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     strategy = "aim(engine(repomap), encoder=bm25)"
     assert attempt(tmp_path, bubblewrap_sandbox, "", strategy=strategy).scored == 3

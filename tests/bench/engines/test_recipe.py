@@ -1,4 +1,4 @@
-"""What a TOML file may say of an engine, and that a fault names file, key and cure."""
+"""TOML files that describe engines: every key is read, and each fault names file, key and cure."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def test_a_fault_names_file_key_and_cure(tmp_path: Path, text: str, what: str, c
     assert [fault for fault in faults if fault.startswith(f"{spec}: {what}") and cure in fault], faults
 
 
-def test_a_file_that_is_no_utf8_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     spec = written(tmp_path, b'summary = "\xff"\n')
     with pytest.raises(InputFault, match=re.escape(spec) + ".*byte 11 is not UTF-8; save the file as UTF-8"):
         recipe.read(spec)
@@ -89,7 +89,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert read.requirements[-1] == "x==1" and read.arguments["config"]["search"]["names"] == 3
 
 
-def test_a_program_that_reads_lines_needs_its_command_alone(tmp_path: Path) -> None:
+def test_a_program_with_the_lines_protocol_needs_only_a_command(tmp_path: Path) -> None:
     spec = written(tmp_path, 'protocol = "lines"\ncommand = ["my-engine"]\n')
     assert recipe.read(spec).arguments["config"]["command"] == ["my-engine"]
 
@@ -109,7 +109,9 @@ def _huge(folder: Path) -> None:
         (_huge, "is larger than"),
     ],
 )
-def test_only_a_regular_file_of_its_own_enters_the_box(tmp_path: Path, make: Callable[[Path], None], what: str) -> None:
+def test_only_a_regular_file_without_links_enters_the_box(
+    tmp_path: Path, make: Callable[[Path], None], what: str
+) -> None:
     (tmp_path / "secret").write_text("the answers")
     make(tmp_path)
     with pytest.raises(InputFault, match=what) as caught:
@@ -121,14 +123,14 @@ def test_only_a_regular_file_of_its_own_enters_the_box(tmp_path: Path, make: Cal
     "name",
     ["/etc/passwd", "../secret", "a/b.py", ".", "..", "", ".hidden", "/proc/self/environ", "a\\b", "a" * 101],
 )
-def test_a_file_is_named_plainly(tmp_path: Path, name: str) -> None:
+def test_a_file_name_that_is_not_plain_is_refused(tmp_path: Path, name: str) -> None:
     text = f"files = [{json.dumps(name)}]\n" + MCP
     with pytest.raises(InputFault, match="a list of files beside this one"):
         recipe.read(written(tmp_path, text))
 
 
 @pytest.mark.parametrize("inside", ["mine.toml", "folder/mine.toml"])
-def test_no_file_enters_a_box_from_where_answers_stand(tmp_path: Path, inside: str) -> None:
+def test_no_file_enters_a_box_from_a_folder_with_answers(tmp_path: Path, inside: str) -> None:
     kept = tmp_path / "kept"
     folder = (kept / inside).parent
     folder.mkdir(parents=True)

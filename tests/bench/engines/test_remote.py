@@ -1,4 +1,4 @@
-"""Engines that are servers elsewhere: asked where the spec says so, marked, and trusted no more than others."""
+"""Engines on remote servers: used only if the spec says so, marked, and trusted no more than others."""
 
 import contextlib
 import json
@@ -25,11 +25,11 @@ SLOW = {
     b"HTTP/1.1 100 Continue\r\n\r\n": b"HTTP/1.1 100 Continue\r\n\r\n",
     b"HTTP/1.1 200 OK\r\n\r\n": b" ",
 }
-"""What never comes to an end: how it begins -> how it goes on."""
+"""Answers without an end: the first bytes -> the bytes that repeat."""
 
 
 class Elsewhere:
-    """A server that answers as it is told, and keeps every question."""
+    """A server whose answers a test sets. It records every question."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -39,7 +39,7 @@ class Elsewhere:
 
         class Handler(BaseHTTPRequestHandler):
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-                """Say nothing."""
+                """Print nothing."""
 
             def do_POST(self) -> None:
                 question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -49,7 +49,7 @@ class Elsewhere:
                     service.gone.wait(30)
                     return
                 if reply in SLOW:
-                    with contextlib.suppress(OSError):  # who asked has hung up
+                    with contextlib.suppress(OSError):  # the client has hung up
                         self.wfile.write(reply)
                         while len(service.asked) < 100 and not service.gone.wait(0.02):
                             service.asked.append({"call": "more"})
@@ -100,7 +100,7 @@ def explored(folder: Path, service: Elsewhere) -> Any:
 
 
 @pytest.mark.slow
-def test_it_gets_trees_without_answers_and_its_rows_are_marked(tmp_path: Path, service: Elsewhere) -> None:
+def test_a_remote_engine_gets_trees_without_answers_and_its_rows_are_marked(tmp_path: Path, service: Elsewhere) -> None:
     assert explored(tmp_path, service).scored == FILES * PER_FILE
     calls = [question["call"] for question in service.asked]
     assert sorted(calls) == sorted(["index", "end"] * FILES + ["search"] * FILES * PER_FILE)
@@ -110,7 +110,7 @@ def test_it_gets_trees_without_answers_and_its_rows_are_marked(tmp_path: Path, s
         [path for path, text in files.items() if path.startswith("shop/pay") and "= " not in text]
         for files in trees.values()
     ]
-    # Of each tree one target file is cut; what stands in the other is why the rows are marked.
+    # Each tree has one target file cut. The other is whole, so the rows are marked.
     assert sorted(path for paths in own for path in paths) == ["shop/pay.py", "shop/pay1.py"]
     for number in range(FILES * PER_FILE):
         prompt = next(prompt for sample, prompt in sorted(prompts(tmp_path).items())[number : number + 1])
@@ -132,7 +132,7 @@ LOST: dict[str, tuple[bytes | None, str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOST)
-def test_what_breaks_is_a_fault_of_the_machine(
+def test_a_remote_engine_that_breaks_is_a_machine_fault(
     name: str, tmp_path: Path, service: Elsewhere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(box, "PATIENCE", box.EngineTimeLimits(index=60, search=0.5))
@@ -146,7 +146,7 @@ def test_what_breaks_is_a_fault_of_the_machine(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beginning", SLOW)
-def test_an_answer_that_keeps_coming_is_overdue_as_well(beginning: bytes, service: Elsewhere) -> None:
+def test_an_answer_without_an_end_is_overdue(beginning: bytes, service: Elsewhere) -> None:
     service.answer = lambda _: beginning
     with pytest.raises(Overdue, match=r"did not answer within 0\.3 seconds"):
         RemoteTalk(service.url, {}, 1000).ask(b'{"call": "index"}', 0.3)
@@ -154,13 +154,13 @@ def test_an_answer_that_keeps_coming_is_overdue_as_well(beginning: bytes, servic
 
 
 @pytest.mark.slow
-def test_text_for_a_place_is_refused(tmp_path: Path, service: Elsewhere) -> None:
+def test_text_instead_of_a_place_is_refused(tmp_path: Path, service: Elsewhere) -> None:
     service.answer = lambda question: b'{"answer": ["levy(1)"]}' if question["call"] == "search" else honest(question)
     summary = explored(tmp_path, service)
     assert summary.scored == 0 and all("with text" in fault.message for fault in summary.faults)
 
 
-def test_it_is_asked_by_an_explicit_word_only(tmp_path: Path, service: Elsewhere) -> None:
+def test_a_remote_engine_is_used_only_with_remote_on(tmp_path: Path, service: Elsewhere) -> None:
     spec = described(tmp_path, service.url)
     with pytest.raises(InputFault, match=r"remote=on\)"):
         recipe.read(spec)
@@ -170,14 +170,14 @@ def test_it_is_asked_by_an_explicit_word_only(tmp_path: Path, service: Elsewhere
     shown = run_cli("engine", "show", f"{spec}(remote=on)")
     assert shown.code == 0 and f"runs elsewhere: {service.url}" in shown.out and "It is far." in shown.out
     checked = run_cli("engine", "check", f"{spec}(remote=on)", "--home", str(tmp_path))
-    # It is as simple as that: it finds one place whatever the question, also in a tree that lacks it.
+    # The check fails, because this server returns one fixed place, also for a tree that lacks it.
     assert "pass  starts and indexes" in checked.out and checked.code == 1
 
 
 @pytest.mark.parametrize(
     "url", ["", "ftp://h/", "http://", "https://a:b@h/", "http://h/?key=1", "file:///etc/passwd", 7]
 )
-def test_an_address_that_is_none_is_refused(tmp_path: Path, url: object) -> None:
+def test_an_invalid_server_address_is_refused(tmp_path: Path, url: object) -> None:
     file = tmp_path / "far.toml"
     file.write_text(f'protocol = "http"\nurl = {json.dumps(url)}\n')
     with pytest.raises(InputFault, match="not a plain server address"):

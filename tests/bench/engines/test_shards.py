@@ -1,4 +1,4 @@
-"""What engines did for a sample travels with its results; its seconds make no other shard of equal work."""
+"""A shard contains each sample's engine use. Other seconds for equal work do not change the shard's name."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ def shard(use: EngineUse) -> Shard:
     )
 
 
-def test_a_shard_holds_what_engines_did(tmp_path: Path) -> None:
+def test_a_shard_contains_engine_use_and_its_name_ignores_seconds(tmp_path: Path) -> None:
     name, content = encode(shard(USE))
     (tmp_path / name).write_bytes(content)
     assert read(tmp_path / name).finished[0].engines == (USE,)

@@ -1,4 +1,4 @@
-"""Engines that cheat or break: each is refused, cut, or a fault of the machine; no answer reaches a prompt."""
+"""Engines that cheat or break are refused, cut or reported as machine faults. No answer reaches a prompt."""
 
 from pathlib import Path
 
@@ -39,14 +39,16 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_place_of_the_tree_is_refused(name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_an_answer_that_is_not_a_place_in_the_tree_is_refused(
+    name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
     summary = attempt(tmp_path, bubblewrap_sandbox, spy(name))
     assert summary.missing == 3 and summary.scored == 0
     assert all(fault.kind == "strategy" and REFUSED[name] in fault.message for fault in summary.faults)
 
 
 @pytest.mark.parametrize("name", LOST)
-def test_what_breaks_is_a_fault_of_the_machine(
+def test_an_engine_that_breaks_is_a_machine_fault(
     name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "Hangs":
@@ -56,9 +58,7 @@ def test_what_breaks_is_a_fault_of_the_machine(
     assert all(fault.kind == "machine" and LOST[name] in fault.message for fault in summary.faults)
 
 
-def test_one_that_is_lost_again_and_again_is_not_started_there_any_more(
-    tmp_path: Path, bubblewrap_sandbox: Sandbox
-) -> None:
+def test_an_engine_that_crashes_repeatedly_is_not_started_again(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     home = Home(tmp_path / "home")
     make_set(home, per_file=5)
     summary = attempt(tmp_path, bubblewrap_sandbox, spy("Dies"), home=home)
@@ -68,7 +68,7 @@ def test_one_that_is_lost_again_and_again_is_not_started_there_any_more(
 
 
 @pytest.mark.parametrize("mode", [Mode.PER_FILE, Mode.SHARED])
-def test_repositories_that_an_engine_cannot_take_cost_no_sample_of_others(
+def test_a_repository_that_crashes_an_engine_costs_no_sample_of_others(
     mode: Mode, tmp_path: Path, bubblewrap_sandbox: Sandbox
 ) -> None:
     home = Home(tmp_path / "home")
@@ -79,46 +79,52 @@ def test_repositories_that_an_engine_cannot_take_cost_no_sample_of_others(
     assert {fault.sample_id.partition("/")[0] for fault in summary.faults} == {"shop0", "shop1", "shop2"}
 
 
-def test_one_that_never_answers_is_not_started_for_every_file(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_an_engine_that_never_answers_is_not_started_for_every_file(
+    tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
     home = Home(tmp_path / "home")
     make_set(home, files=8, per_file=2)
     summary = attempt(tmp_path, bubblewrap_sandbox, spy("Dies"), home=home)
     ended = ["exit code 7" in fault.message for fault in summary.faults]
-    # Two workers: one may have started its box while the other lost the last.
+    # There are two workers: one may start a box while the other loses the last one.
     assert summary.missing == 16 and 12 <= sum(ended) <= 13
     assert any("before its first answer" in fault.message for fault in summary.faults)
 
 
-def test_a_ledger_of_each_sample_is_on_the_board(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_the_board_shows_engine_calls_places_and_seconds_per_sample(
+    tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
     attempt(tmp_path, bubblewrap_sandbox, spy("Behind"))
     with open_store(Home(tmp_path / "home").database) as store:
         [table] = run_tables(store)
     assert table.costs["engine_calls"] == (1, 1, 1) and table.costs["places_cut"] == (2, 2, 2)
-    # One index for the whole file, which the first of its samples waited for.
+    # The file has one index, and only its first sample waited for it.
     assert [bool(seconds) for seconds in table.costs["index_seconds"]] == [True, False, False]
     assert all(table.costs["query_seconds"])
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_it_does_in_its_box_changes_nothing(name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_side_effects_in_a_box_do_not_change_the_prompts(
+    name: str, tmp_path: Path, bubblewrap_sandbox: Sandbox
+) -> None:
     assert attempt(tmp_path, bubblewrap_sandbox, spy(name)).scored == 3
     assert all(FIRST in prompt for prompt in prompts(tmp_path).values())
 
 
 @pytest.mark.parametrize(("mode", "cut"), [("per-file", 2), ("shared", 3)])
-def test_places_that_reach_into_what_is_hidden_are_cut_and_counted(
+def test_places_that_overlap_hidden_lines_are_cut_and_counted(
     mode: str, cut: int, tmp_path: Path, bubblewrap_sandbox: Sandbox
 ) -> None:
     assert attempt(tmp_path, bubblewrap_sandbox, f"{spy('Behind')}(mode={mode})").scored == 3
     _no_answer(tmp_path)
-    # That a place goes on behind the cursor tells something of a box only that held what stands there.
+    # A place that extends past the cursor is cut only if the box contained the lines after the cursor.
     assert query_database(tmp_path, "SELECT places, cut, calls FROM engine_use") == [(1, cut, 1)] * 3
 
 
 @pytest.mark.parametrize(
     ("name", "mode"), [("Remembers", "per-file"), ("Remembers", "shared"), ("Carries", "per-file")]
 )
-def test_no_answer_reaches_a_prompt_of_one_that_remembers(
+def test_no_answer_reaches_a_prompt_from_an_engine_that_remembers(
     name: str, mode: str, tmp_path: Path, bubblewrap_sandbox: Sandbox
 ) -> None:
     home = Home(tmp_path / "home")
@@ -126,16 +132,16 @@ def test_no_answer_reaches_a_prompt_of_one_that_remembers(
     spec = f"{spy(name)}(mode={mode})"
     assert attempt(tmp_path, bubblewrap_sandbox, spec, home=home).scored == 8
     _no_answer(tmp_path, files=4, per_file=2)
-    # What it knows shows in its ranking alone, and only where it saw the files whole; one is right by chance.
+    # Its knowledge shows only in its ranking, and only if it saw whole files. One sample is right by chance.
     assert _ranked(tmp_path) == (8 if mode == "shared" else 1)
     remarks = query_database(tmp_path, "SELECT text FROM remark")
     assert bool(remarks) == (mode == "shared")
 
 
-def test_an_answer_in_the_base_would_be_carried(
+def test_an_answer_in_the_base_would_reach_the_ranking(
     tmp_path: Path, bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So the test above sees a leak where there is one."""
+    """Check that the test above would detect a leak."""
     monkeypatch.setattr(boxes, "tree_of_base", lambda snapshot, _: dict(snapshot.texts))
     home = Home(tmp_path / "home")
     make_set(home, files=4, per_file=2)
@@ -144,7 +150,7 @@ def test_an_answer_in_the_base_would_be_carried(
 
 
 def _ranked(folder: Path) -> int:
-    """Return for how many samples the function of the answer was ranked first."""
+    """Return the number of samples for which the answer's function was ranked first."""
     names = [f"def {answer_of(0, number).partition('(')[0]}(" for number in range(8)]
     contexts = [prompt.partition("from shop import")[0] for _, prompt in sorted(prompts(folder).items())]
     return sum(name in context for name, context in zip(names, contexts, strict=True))

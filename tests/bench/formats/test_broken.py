@@ -1,4 +1,4 @@
-"""Broken files of every format: one good record in, a file with each kind of fault out, and what its refusal says."""
+"""Broken files of every format: each kind of fault is put into a good record, and the refusal names it."""
 
 import copy
 import json
@@ -29,7 +29,7 @@ from tests.bench.formats.test_importing import line
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A good record of a format, and where in it things stand: dotted names, of a list of parts the last one counts."""
+    """A good record of a format, and the dotted names of its fields. In a field with a list, the last part counts."""
 
     format: str
     record: Mapping[str, Any]
@@ -38,13 +38,13 @@ class Shape:
     prompt: str
     path: str
     line: str
-    """The number that says where the cursor is."""
+    """The field with the number that locates the cursor."""
     key: str = ""
-    """For one JSON document: the key of its list."""
+    """The key of the list, if the file is one JSON document."""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Kind -> what its refusal says, where that is not what is usual."""
+    """Kind of fault -> words of its refusal, if they differ from the usual ones."""
     skip: frozenset[str] = frozenset()
-    """Kinds that this format cannot have."""
+    """Kinds of fault that this format cannot have."""
 
     @property
     def kinds(self) -> list[str]:
@@ -60,7 +60,7 @@ class Shape:
         return "".join(json.dumps(record) + "\n" for record in records)
 
     def changed(self, name: str, value: object) -> dict[str, Any]:
-        """Return the record with another value in a field; None takes the field out."""
+        """Return the record with another value in a field. None removes the field."""
         made = copy.deepcopy(dict(self.record))
         inner: Any = made
         *outer, last = name.split(".")
@@ -103,7 +103,7 @@ KINDS = {
     "cursor at odds with the prompt": lambda s, d: _write(s, d, s.changed(s.line, 100_000)),
     "wrong language": lambda s, d: _write(s, d, s.record),
 }
-"""Kind of fault -> what writes such a file of a shape into a folder, and returns its path; `test_rows` has more."""
+"""Kind of fault -> function that writes a file with it into a folder and returns the path. `test_rows` has more."""
 
 
 def _usual(shape: Shape, kind: str, path: Path) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ SHAPES = (
         prompt="all_code",
         path="file_path",
         line="gold_snippet_index",
-        # Ids are made here, so none can be missing or stand twice.
+        # The importer creates the ids, so none can be missing or occur twice.
         skip=frozenset({"double id"}),
     ),
     Shape(
@@ -177,7 +177,7 @@ SHAPES = (
         prompt="file_content",
         path="file_path",
         line="lineno",
-        # The function is found by its name then, and the set says that the record was wrong.
+        # The function is then found by its name, and the set reports the wrong record.
         skip=frozenset({"cursor at odds with the prompt"}),
     ),
     Shape(
@@ -224,5 +224,5 @@ def test_a_broken_file_is_refused_in_one_line_and_leaves_no_set(
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.format)
-def test_the_good_record_is_good(shape: Shape, home: Home, tmp_path: Path) -> None:
+def test_the_unbroken_record_is_imported(shape: Shape, home: Home, tmp_path: Path) -> None:
     assert len(import_set(shape.format, [str(_write(shape, tmp_path, shape.record))], home, "good").samples) == 1

@@ -1,4 +1,4 @@
-"""CoderEval's files: the benchmark's own, and its prompts with lists of results."""
+"""CoderEval's files: the benchmark's own file, and its prompts with lists of results."""
 
 import gzip
 import json
@@ -71,7 +71,7 @@ JAVA = textwrap.dedent("""\
 
 
 def python(**changes: Any) -> dict[str, Any]:
-    """Return a record of the benchmark's own file for Python; None removes a key."""
+    """Return a record of the benchmark's own file for Python. None removes a key."""
     record = {
         "_id": "62e60f43d76274f8a4026e28",
         "name": "area",
@@ -131,7 +131,7 @@ def lines(folder: Path, name: str, *records: Mapping[str, Any]) -> str:
 
 
 def result(**changes: Any) -> dict[str, Any]:
-    """Return a line of recorded results for Python; what the model wrote says so."""
+    """Return a line of recorded results for Python. The model's code contains GENERATED."""
     return {
         "_id": "62e60f43d76274f8a4026e28",
         "file_path": "shapes/round.py",
@@ -158,7 +158,7 @@ def java_result() -> dict[str, Any]:
 
 
 def prompts(folder: Path, *more: Mapping[str, Any]) -> list[str]:
-    """Write both files of prompts for `result`; return their paths."""
+    """Write both prompt files for `result`. Return their paths."""
     signature = "def area(self, scale=1):"
 
     def prompt(doc: str) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def refused(folder: Path, record: Mapping[str, Any]) -> str:
 
 
 def left_out(folder: Path, record: Mapping[str, Any], options: Options | None = None) -> tuple[str, str]:
-    """Return reason and message of a record that is no sample, read beside one that is."""
+    """Read a record that cannot become a sample beside a usable one. Return its reason and message."""
     told: list[str] = []
     whole = document(folder, python(_id="another", human_label="Say."), record)
     read = read_tasks("codereval", [whole], options=options, report=told.append)
@@ -196,7 +196,7 @@ def left_out(folder: Path, record: Mapping[str, Any], options: Options | None = 
     return reason, told[0]
 
 
-def test_a_task_with_its_file(home: Home, tmp_path: Path) -> None:
+def test_a_task_with_its_file_becomes_a_sample(home: Home, tmp_path: Path) -> None:
     made = imported(home, document(tmp_path, python()))
     (sample,) = made.samples
     assert (sample.id, sample.benchmark, sample.subkind) == (
@@ -212,7 +212,7 @@ def test_a_task_with_its_file(home: Home, tmp_path: Path) -> None:
     assert made.manifest["remarks"] == [NO_REPOSITORIES]
 
 
-def test_what_only_the_benchmark_knows_is_never_shown(home: Home, tmp_path: Path) -> None:
+def test_answers_and_labels_of_the_benchmark_are_never_shown(home: Home, tmp_path: Path) -> None:
     made = imported(home, document(tmp_path, python()))
     query = repr(made.samples[0].query())
     for hidden in ("math.pi *", "how large", "vars", "oracle", "return self.radius"):
@@ -220,7 +220,7 @@ def test_what_only_the_benchmark_knows_is_never_shown(home: Home, tmp_path: Path
     assert made.references[made.samples[0].id].fields["record"] == python()
 
 
-def test_a_java_task_with_its_file(home: Home, tmp_path: Path) -> None:
+def test_a_java_task_with_its_file_becomes_a_sample(home: Home, tmp_path: Path) -> None:
     made = imported(home, document(tmp_path, java(), name="CoderEval4Java.json"))
     (sample,) = made.samples
     assert (sample.language, sample.repo, sample.path) == (JAVA_LANGUAGE, "shapes-master", "ours/shapes/Circle.java")
@@ -231,13 +231,13 @@ def test_a_java_task_with_its_file(home: Home, tmp_path: Path) -> None:
     assert made.references[sample.id].target.startswith("private double area(")
 
 
-def test_lines_end_as_they_like(home: Home, tmp_path: Path) -> None:
+def test_line_endings_do_not_change_the_samples(home: Home, tmp_path: Path) -> None:
     plain = imported(home, document(tmp_path, python()), name="a")
     other = imported(home, document(tmp_path, python(file_content=PYTHON.replace("\n", "\r\n"))), name="b")
     assert plain.samples == other.samples
 
 
-def test_the_human_docstring_takes_the_place_of_the_raw_one(home: Home, tmp_path: Path) -> None:
+def test_the_human_docstring_replaces_the_raw_one(home: Home, tmp_path: Path) -> None:
     made = imported(home, document(tmp_path, python(), java()), docstring="human")
     for sample in made.samples:
         assert sample.docstring == "Compute how large the circle is."
@@ -253,7 +253,7 @@ def test_the_human_docstring_takes_the_place_of_the_raw_one(home: Home, tmp_path
 @pytest.mark.parametrize(
     "label", ['Say "so".', 'A "quote"', 'It has """ in it.', "A \\d back slash.", "One.\nTwo.\n\nThree.\n" * 5]
 )
-def test_any_human_docstring_leaves_a_file_that_parses(label: str, home: Home, tmp_path: Path) -> None:
+def test_a_file_with_any_human_docstring_can_be_parsed(label: str, home: Home, tmp_path: Path) -> None:
     (sample,) = imported(home, document(tmp_path, python(human_label=label)), docstring="human").samples
     compile(f"{sample.prefix}        pass\n{sample.suffix}", "made", "exec")
     assert sample.prefix.count("\n") == sample.cursor.line
@@ -264,7 +264,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 @settings(max_examples=50, deadline=None)
 @given(label=_TEXT.filter(str.strip), docstring=_TEXT)
-def test_any_text_goes_in_and_comes_back(label: str, docstring: str) -> None:
+def test_any_docstring_is_read_back_unchanged(label: str, docstring: str) -> None:
     record = python(human_label=label, docstring=docstring)
     for chosen in ("raw", "human"):
         table = Table(name="CoderEval4Python", source="f", digest="", rows=[("f: RECORDS[0]", record)])
@@ -276,7 +276,7 @@ def test_any_text_goes_in_and_comes_back(label: str, docstring: str) -> None:
 
 
 @pytest.mark.parametrize("label", ["", " \n "])
-def test_a_task_without_a_human_docstring_is_left_out_where_it_is_asked_for(label: str, tmp_path: Path) -> None:
+def test_docstring_human_leaves_out_tasks_without_a_human_docstring(label: str, tmp_path: Path) -> None:
     reason, told = left_out(tmp_path, python(human_label=label), Options(docstring="human"))
     assert (reason, "--docstring raw" in told) == ("no_human_label", True)
 
@@ -289,7 +289,7 @@ def test_a_task_without_a_human_docstring_is_left_out_where_it_is_asked_for(labe
         ({"code": CODE.replace("pi", "tau")}, "the code differs from the record"),
     ],
 )
-def test_wrong_lines_and_code_are_told(changes: dict[str, str], remark: str, home: Home, tmp_path: Path) -> None:
+def test_wrong_lines_and_code_add_remarks(changes: dict[str, str], remark: str, home: Home, tmp_path: Path) -> None:
     made = imported(home, document(tmp_path, python(**changes)))
     assert made.samples[0].span == (6, 13)
     assert made.references[made.samples[0].id].fields["told"] == remark
@@ -297,7 +297,7 @@ def test_wrong_lines_and_code_are_told(changes: dict[str, str], remark: str, hom
     assert said.startswith(("wrong_lines: 1 ", "other_code: in 1 "))
 
 
-def test_off_its_line_a_function_is_told_by_code_then_docstring_then_nearness(home: Home, tmp_path: Path) -> None:
+def test_a_function_off_its_line_is_found_by_code_docstring_or_distance(home: Home, tmp_path: Path) -> None:
     disc = "def area(self, scale=1):\n    return 0"
     cases = [
         python(_id="code", lineno="1", code=disc, docstring="Something."),
@@ -310,7 +310,7 @@ def test_off_its_line_a_function_is_told_by_code_then_docstring_then_nearness(ho
     assert (reason, "lines 7, 20" in told) == ("ambiguous", True)
 
 
-def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
+def test_a_file_without_the_function_is_left_out_with_a_reason(tmp_path: Path) -> None:
     assert left_out(tmp_path, python(name="perimeter"))[0] == "no_function"
     reason, told = left_out(tmp_path, python(file_content=PYTHON + "print 1\n"))
     assert (reason, "cannot be parsed" in told) == ("no_function", True)
@@ -333,7 +333,7 @@ def test_a_file_without_the_function_is_told(tmp_path: Path) -> None:
         ({"_id": None, "file_content": None}, ("neither a task",)),
     ],
 )
-def test_a_field_that_makes_no_sense_is_named(changes: dict[str, Any], words: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_invalid_field_is_named(changes: dict[str, Any], words: tuple[str, ...], tmp_path: Path) -> None:
     said = refused(tmp_path, python(**changes))
     assert "RECORDS[0]" in said
     assert "\n" not in said
@@ -341,11 +341,11 @@ def test_a_field_that_makes_no_sense_is_named(changes: dict[str, Any], words: tu
         assert word in said
 
 
-def test_a_java_file_name_stays_inside(tmp_path: Path) -> None:
+def test_a_java_file_name_outside_the_repository_is_refused(tmp_path: Path) -> None:
     assert "field file_name" in refused(tmp_path, java(file_name="../A.java"))
 
 
-def test_a_list_of_results_gives_tasks_and_nothing_that_a_model_wrote(home: Home, tmp_path: Path) -> None:
+def test_a_list_of_results_is_read_as_tasks_without_generated_code(home: Home, tmp_path: Path) -> None:
     files = [lines(tmp_path, "Model.Python_out.jsonl.gz", result()), *prompts(tmp_path)]
     made = imported(home, *files)
     (sample,) = made.samples
@@ -359,7 +359,7 @@ def test_a_list_of_results_gives_tasks_and_nothing_that_a_model_wrote(home: Home
     assert remark.startswith("no_reference: 1 ")
 
 
-def test_a_list_of_java_results(home: Home, tmp_path: Path) -> None:
+def test_a_list_of_java_results_is_read_as_tasks(home: Home, tmp_path: Path) -> None:
     doc = java_result()["docstring"]
     files = [lines(tmp_path, "out.jsonl", java_result()), lines(tmp_path, "CEJavaRaw.jsonl", java_prompt(doc))]
     made = imported(home, *files)
@@ -387,7 +387,7 @@ def test_tasks_without_a_prompt_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("language", ["Python", "Java"])
-def test_human_docstrings_load_once_the_first_cure_is_followed(language: str, home: Home, tmp_path: Path) -> None:
+def test_following_the_first_cure_loads_human_docstrings(language: str, home: Home, tmp_path: Path) -> None:
     label, results = "Compute how large it is.", f"CodeGen.{language}.Raw_Input.jsonl_out.jsonl"
     if language == "Python":
         human, listed = prompts(tmp_path)[1], lines(tmp_path, f"{results}.gz", result())
@@ -405,7 +405,7 @@ def test_human_docstrings_load_once_the_first_cure_is_followed(language: str, ho
     assert sample.docstring == label and label in sample.prefix
 
 
-def test_a_file_of_human_docstrings_under_another_name_is_found_out(tmp_path: Path) -> None:
+def test_a_renamed_file_of_human_docstrings_is_refused(tmp_path: Path) -> None:
     raw, human = prompts(tmp_path)
     Path(human).rename(raw)
     with pytest.raises(InputFault, match="HumanLabel in its name"):
@@ -443,7 +443,7 @@ def test_a_prompt_without_its_signature_is_refused(tmp_path: Path) -> None:
         ({"question_id": 5, "input": "def f():", "signature": "def f():", "docstring": "F."}, "question_id"),
     ],
 )
-def test_a_field_of_a_list_or_prompt_is_named(row: Mapping[str, Any], field: str, tmp_path: Path) -> None:
+def test_an_invalid_field_of_a_result_or_prompt_is_named(row: Mapping[str, Any], field: str, tmp_path: Path) -> None:
     with pytest.raises(InputFault) as caught:
         read_tasks("codereval", [lines(tmp_path, "out.jsonl", row)])
     said = str(caught.value)
@@ -453,7 +453,7 @@ def test_a_field_of_a_list_or_prompt_is_named(row: Mapping[str, Any], field: str
 
 
 @pytest.mark.parametrize("docstring", ["raw", "human"])
-def test_with_its_repository_a_listed_task_gets_its_answer(docstring: str, home: Home, tmp_path: Path) -> None:
+def test_a_listed_task_takes_its_reference_from_the_repository(docstring: str, home: Home, tmp_path: Path) -> None:
     write_tree(tmp_path / "repos" / "shapes", {"src/shapes/round.py": PYTHON, "src/shapes/__init__.py": ""})
     files = [lines(tmp_path, "out.jsonl", result(), result(_id="b", file_path="shapes/no.py", name="no"))]
     both = prompts(
@@ -473,7 +473,7 @@ def test_with_its_repository_a_listed_task_gets_its_answer(docstring: str, home:
 
 
 @pytest.mark.slow
-def test_the_released_files(home: Home, shared: Path) -> None:
+def test_the_released_files_are_imported(home: Home, shared: Path) -> None:
     data = shared / "codereval"
     for language, extra in (("Python", {}), ("Java", {"no_task": 9})):
         files = [data / f"PanGu-Coder.{language}.Raw_Input.jsonl_out.jsonl.gz"]

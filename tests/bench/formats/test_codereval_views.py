@@ -1,4 +1,4 @@
-"""What strategies see of CoderEval's samples: neither the answer nor the docstring that was not chosen."""
+"""Views of CoderEval's samples: strategies see neither the reference nor the other docstring."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def attached(folder: Path, docstring: str) -> SampleSet:
 
 
 def seen(made: SampleSet) -> tuple[Repository, str]:
-    """Return the view of the set's one sample, and all text that it gives."""
+    """Return the view of the set's only sample, and all text that the view shows."""
     (sample,) = made.samples
     query = sample.query()
     view = make_view(query, TREE, hidden=sample.hidden)
@@ -39,7 +39,7 @@ def seen(made: SampleSet) -> tuple[Repository, str]:
 @pytest.mark.parametrize(
     ("docstring", "shown", "kept"), [("raw", "times what", "how large"), ("human", "how large", "times what")]
 )
-def test_one_docstring_is_seen_and_no_answer(docstring: str, shown: str, kept: str, tmp_path: Path) -> None:
+def test_a_view_shows_the_chosen_docstring_but_no_answer(docstring: str, shown: str, kept: str, tmp_path: Path) -> None:
     _, text = seen(attached(tmp_path, docstring))
     assert shown in text
     assert kept not in text
@@ -55,7 +55,7 @@ def test_other_functions_of_the_file_are_found(docstring: str, tmp_path: Path) -
     assert "class Disc" in view.read("shapes/round.py")
 
 
-def test_a_prompt_alone_is_all_there_is_to_see(tmp_path: Path) -> None:
+def test_without_a_repository_the_view_shows_only_the_prompt(tmp_path: Path) -> None:
     files = [lines(tmp_path, "out.jsonl", result()), *prompts(tmp_path)]
     made = import_set("codereval", files, Home(tmp_path / "home"), "set")
     query = made.samples[0].query()

@@ -19,7 +19,7 @@ PREFIX = "from shop.tax import rate\n\n\ndef pay(amount):\n    return "
 
 
 def point(**changes: Any) -> dict[str, Any]:
-    """Return a completion point as the starter kit has it; None removes a key."""
+    """Return a completion point in the starter kit's form. None removes a key."""
     fields = {
         "id": "a1",
         "repo": "owner/shop",
@@ -84,14 +84,14 @@ def test_points_and_answers_are_joined_in_their_order(tmp_path: Path) -> None:
         ([point(repo="../x")], [answer()], "field repo: '../x' is not a path inside a repository"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(
+def test_points_and_answers_that_do_not_match_are_refused(
     points: list[dict[str, Any]], answers: list[dict[str, Any]] | None, what: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputFault, match=what):
         imported(tmp_path, points, answers)
 
 
-def test_answers_to_no_file_are_refused(tmp_path: Path) -> None:
+def test_answers_without_their_points_file_are_refused(tmp_path: Path) -> None:
     files = [
         written(tmp_path, "kotlin-public", point(middle="x")),
         written(tmp_path, "answers-python-public", answer()),
@@ -107,21 +107,21 @@ def test_kotlin_and_empty_answers_are_counted(tmp_path: Path) -> None:
     assert [sample.id for sample in sample_set.samples] == ["a1"]
 
 
-def test_points_without_ids_get_some(tmp_path: Path) -> None:
+def test_points_without_ids_get_ids_from_their_places(tmp_path: Path) -> None:
     sample_set = imported(tmp_path, [point(id=None), point(id=None)], [answer(), answer()])
     name = f"owner/shop@{REVISION[:12]}/shop/pay.py#L5"
     assert [sample.id for sample in sample_set.samples] == [name, f"{name}:2"]
 
 
 @pytest.mark.slow
-def test_with_repositories_it_runs_and_versions_of_a_project_are_one_cluster(tmp_path: Path) -> None:
+def test_versions_of_one_project_are_one_cluster_in_a_run(tmp_path: Path) -> None:
     later = "6" * 40
     repos = tmp_path / "repositories-python-public"
     for revision in (REVISION, later):
         folder = repos / f"owner__shop-{revision}" / "shop"
         folder.mkdir(parents=True)
         (folder / "tax.py").write_text("def rate():\n    return 0.2\n")
-        # As it was before the commit.
+        # The file's version before the commit.
         (folder / "pay.py").write_text("def pay(amount):\n    return amount\n")
     points = [point(), point(id="a2", revision=later), point(id="a3", path="shop/new.py")]
     sample_set = imported(tmp_path, points, [answer(), answer("rate()"), answer("rate()")], repos=repos)

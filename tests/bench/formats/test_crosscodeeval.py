@@ -1,4 +1,4 @@
-"""CrossCodeEval's shape: read, joined, checked against a repository, and written back."""
+"""CrossCodeEval's format: read, joined, checked against a repository, and written back."""
 
 import json
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ BM25 = {"text": "# Here are some\n\n", "list": PIECES}
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    """Return a record; names with a dot change its metadata, None takes a field out."""
+    """Return a record. Changes named in `METADATA` go into its metadata."""
     made: dict[str, Any] = {
         "prompt": PROMPT,
         "groundtruth": TARGET,
@@ -77,7 +77,7 @@ def again(made: Task, name: str = "other") -> Task:
     return task(table(*crosscodeeval.records([made.sample], {made.sample.id: made.reference}), name=name))
 
 
-def test_a_plain_record() -> None:
+def test_a_plain_record_becomes_a_line_sample() -> None:
     made = task(table(record()))
     sample = made.sample
     assert (sample.id, sample.benchmark, sample.language) == ("project_cc_python/62", "crosscodeeval", PYTHON)
@@ -107,13 +107,13 @@ def test_files_of_one_release_are_joined() -> None:
     assert first.sample.query().stored == (bm25,), "what was retrieved with the answer reaches no strategy"
     assert second.sample.stored == ()
     assert (first.where, second.where) == ("line_completion:1", "line_completion:2")
-    # A retrieval's file is enough by itself, and the order of files changes nothing but that of retrievals.
+    # One retrieval file is enough. The order of the files changes only the order of the retrievals.
     assert task(tables[1]).sample.stored == (bm25,)
     assert {one.name for one in read(*tables[::-1])[0].sample.stored} == {"rg1_bm25", "oracle_bm25"}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("nothing", [None, "", {}, {"text": "", "list": []}])
-def test_where_nothing_was_retrieved(nothing: object) -> None:
+def test_empty_retrievals_are_not_stored(nothing: object) -> None:
     assert task(table(record(crossfile_context=nothing), name="line_completion_rg1_bm25")).sample.stored == ()
 
 
@@ -135,7 +135,7 @@ def test_dependency_graphs_come_last() -> None:
 @pytest.mark.parametrize(
     ("piece", "hidden"), [("def pay(cart, rate):", False), ("\n" + TARGET, True), (FILE, True), ("def pay", True)]
 )
-def test_no_query_holds_a_piece_of_the_own_file_behind_the_cursor(piece: str, hidden: bool) -> None:
+def test_queries_have_no_snippet_of_the_target_file_after_the_cursor(piece: str, hidden: bool) -> None:
     context = {"text": "", "list": [{**PIECES[0]}, {**PIECES[0], "filename": "shop/pay.py", "retrieved_chunk": piece}]}
     made = task(table(record(crossfile_context=context), name="line_completion_rg1_bm25"))
     assert [one.oracle for one in made.sample.stored] == [hidden]
@@ -143,7 +143,7 @@ def test_no_query_holds_a_piece_of_the_own_file_behind_the_cursor(piece: str, hi
     assert again(made) == made
 
 
-def test_an_id_that_was_rewritten_names_no_repository() -> None:
+def test_the_repository_is_not_read_from_the_task_id() -> None:
     assert task(table(record(task_id="elsewhere/62"))).sample.repo == "owner-shop-1234567"
 
 
@@ -156,7 +156,7 @@ def test_an_id_that_was_rewritten_names_no_repository() -> None:
         ({"groundtruth_start_lineno": 5}, "cursor_mismatch"),
     ],
 )
-def test_what_cannot_be_used_is_told(changes: dict[str, Any], reason: str) -> None:
+def test_an_unusable_record_has_its_reason(changes: dict[str, Any], reason: str) -> None:
     [made] = read(
         table(record(**changes)), table(record(**changes, crossfile_context=BM25), name="line_completion_rg1")
     )
@@ -198,7 +198,7 @@ def test_files_that_disagree_are_refused(changes: dict[str, Any], words: str) ->
         ({"ctxbench": {"stored": [{"name": "a", "text": "#"}] * 2}}, "field metadata.ctxbench: there are two contexts"),
     ],
 )
-def test_faults_of_its_own_fields(changes: dict[str, Any], words: str) -> None:
+def test_invalid_fields_are_named(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputFault) as caught:
         read(table(record(**changes)))
     assert words in str(caught.value) and str(caught.value).startswith("line_completion:1: ")
@@ -232,7 +232,7 @@ _contexts = st.fixed_dictionaries(
     contexts=st.lists(_contexts | st.none(), max_size=4),
     graph=_contexts | st.none(),
 )
-def test_written_and_read_again_it_is_equal(
+def test_a_task_that_is_written_and_read_again_is_equal(
     prompt: str, target: str, rest: str | None, start: int, contexts: list[Any], graph: Any
 ) -> None:
     changes = {
@@ -253,7 +253,7 @@ def test_written_and_read_again_it_is_equal(
         assert all("oracle" not in one.name for one in made.sample.query().stored)
 
 
-def test_the_prompt_is_made_anew_from_the_file() -> None:
+def test_the_prompt_is_rebuilt_from_the_file() -> None:
     whole = task(table(record()))
     rebuilt = crosscodeeval.in_repository(whole, FILE)
     assert rebuilt == whole
@@ -271,25 +271,25 @@ def test_the_prompt_is_made_anew_from_the_file() -> None:
 @pytest.mark.parametrize(
     "text", [FILE.replace("add(\n", "sub(\n"), FILE.replace("rate)\n", "1)\n"), "\n" + FILE, FILE[:40], FILE[:90], ""]
 )
-def test_another_file_is_told_from_the_one_that_was_meant(text: str) -> None:
+def test_a_file_that_differs_from_the_record_is_rejected(text: str) -> None:
     assert crosscodeeval.in_repository(task(table(record())), text) is None
 
 
-def test_what_the_shape_has_no_place_for_is_refused() -> None:
+def test_samples_that_the_format_cannot_express_are_refused() -> None:
     reference = make_reference()
     for odd, word in ((make_sample(kind=Kind.FUNCTION), "function"), (make_sample(masked=((0, 1),)), "masked")):
         with pytest.raises(InputFault, match=word):
             list(crosscodeeval.records([odd], {reference.id: reference}))
 
 
-def test_lines_of_other_benchmarks_can_be_written() -> None:
+def test_line_samples_of_other_benchmarks_can_be_written() -> None:
     sample, reference = make_sample(), make_reference()
     [written] = crosscodeeval.records([sample], {reference.id: reference})
     made = task(table(written)).sample
     assert (made.id, made.prefix, made.path, made.cursor) == (sample.id, sample.prefix, sample.path, sample.cursor)
 
 
-def test_a_set_over_its_repository(tmp_path: Path) -> None:
+def test_a_set_is_checked_against_its_repository_and_exported_unchanged(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     write_tree(tmp_path / "repos" / "owner-shop-1234567", {"shop/pay.py": FILE, "shop/tax.py": "def add(a, b): ...\n"})
     for name, rows in {

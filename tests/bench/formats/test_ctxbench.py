@@ -1,4 +1,4 @@
-"""Our own shape: everything there and back, and every fault named."""
+"""The ctxbench format: sets are imported and exported unchanged, and every fault is named."""
 
 import json
 from dataclasses import replace
@@ -43,7 +43,7 @@ def imported(path: Path, home: Home, name: str, repos: Path | None = None) -> Sa
 
 
 @pytest.mark.parametrize("with_repos", [False, True])
-def test_import_export_import(with_repos: bool, tmp_path: Path) -> None:
+def test_an_exported_set_is_imported_unchanged(with_repos: bool, tmp_path: Path) -> None:
     home, path, out = Home(tmp_path / "home"), tmp_path / "set.jsonl", tmp_path / "out.jsonl"
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY})
     repos = tmp_path / "repos" if with_repos else None
@@ -56,7 +56,7 @@ def test_import_export_import(with_repos: bool, tmp_path: Path) -> None:
     assert (second.samples, second.references, second.digest) == (first.samples, first.references, first.digest)
 
 
-def test_an_answer_that_does_not_stand_there_is_left_out(tmp_path: Path) -> None:
+def test_a_reference_that_is_not_in_the_file_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "set.jsonl"
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY.replace("x + 1", "x + 2"), "a.py": "import os\n"})
     other: tuple[Sample, Any] = line(id="a", path="a.py", prefix="", cursor=replace(line()[0].cursor, line=0))

@@ -1,4 +1,4 @@
-"""The pipeline that every shape goes through: repositories, hygiene, accounts."""
+"""The import pipeline of every format: repositories, hygiene and counts."""
 
 import json
 from dataclasses import replace
@@ -67,7 +67,7 @@ def test_every_installed_format_has_samples_or_predictions() -> None:
     assert all(formats.predictions(name).shape for name in formats.prediction_names())
 
 
-def test_a_format_without_what_is_asked_for_is_refused() -> None:
+def test_a_format_without_samples_or_predictions_is_refused() -> None:
     with pytest.raises(UnknownName, match="no format of samples is called 'infercom'"):
         formats.samples("infercom")
     with pytest.raises(UnknownName, match="no format of predictions is called 'repobench'"):
@@ -76,7 +76,7 @@ def test_a_format_without_what_is_asked_for_is_refused() -> None:
         formats.register(BenchmarkFormat(name="empty"))
 
 
-def test_files_that_hold_a_copy_of_the_answer_are_hidden(tmp_path: Path, home: Home) -> None:
+def test_files_with_a_copy_of_the_reference_are_hidden(tmp_path: Path, home: Home) -> None:
     files = {"shop/pay.py": PAY, "shop/copy.py": COPY, "shop/near.py": COPY.replace("+1", "+2")}
     write_tree(tmp_path / "repos/demo", files)
     made = imported(tmp_path, function(), repos=tmp_path / "repos")
@@ -88,7 +88,7 @@ def test_files_that_hold_a_copy_of_the_answer_are_hidden(tmp_path: Path, home: H
     assert "shop/copy.py" in sets.snapshots(home, made)["demo"].files, "only this sample does not see it"
 
 
-def test_hygiene_off_keeps_copies_and_says_so(tmp_path: Path, home: Home) -> None:
+def test_hygiene_off_keeps_copies_and_adds_a_remark(tmp_path: Path, home: Home) -> None:
     files = {"shop/pay.py": PAY, "shop/copy.py": COPY, "shop/pay_total_passk_validte.py": PAY}
     write_tree(tmp_path / "repos/demo", files)
     said: list[str] = []
@@ -101,7 +101,7 @@ def test_hygiene_off_keeps_copies_and_says_so(tmp_path: Path, home: Home) -> Non
         imported(tmp_path, function(), hygiene=False)
 
 
-def test_installed_packages_are_searched_only_if_asked_for(tmp_path: Path, home: Home) -> None:
+def test_installed_packages_are_searched_only_on_request(tmp_path: Path, home: Home) -> None:
     files = {"shop/pay.py": PAY, ".venv/lib/site-packages/pytz.py": COPY.replace("+1", "+2")}
     write_tree(tmp_path / "repos/demo", files)
     plain = imported(tmp_path, function(), repos=tmp_path / "repos")
@@ -121,7 +121,7 @@ def test_harness_copies_are_dropped_and_counted(tmp_path: Path, home: Home) -> N
     assert set(sets.snapshots(home, made)["demo"].files) == {"shop/pay.py"}
 
 
-def test_harness_classes_of_java_are_dropped(tmp_path: Path, home: Home) -> None:
+def test_java_harness_classes_are_dropped(tmp_path: Path, home: Home) -> None:
     main = "class Pay_total { public static void main(String[] args) { System.out.print(new Pay().total(1) == 2); } }\n"
     files = {"a/Pay.java": JAVA, "a/Pay_total.java": main, "a/Pay_Demo.java": main.replace("_total", "_Demo")}
     write_tree(tmp_path / "repos/demo", {**files, "b/Pay_total.java": main, "a/Pay_x.java": "class Pay_x {}\n"})
@@ -133,26 +133,26 @@ def test_harness_classes_of_java_are_dropped(tmp_path: Path, home: Home) -> None
     assert made.manifest["repositories"]["demo"]["left_out"] == {"hygiene": 1}
 
 
-def test_lines_that_recur_are_kept_and_counted(tmp_path: Path) -> None:
+def test_lines_that_occur_in_other_files_are_kept_and_counted(tmp_path: Path) -> None:
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY, "shop/other.py": "def f(x):\n    return x + 1\n"})
     made = imported(tmp_path, line(), repos=tmp_path / "repos")
     assert len(made.samples) == 1 and made.samples[0].hidden == ()
     assert made.manifest["repositories"]["demo"]["verbatim_elsewhere"] == 1
 
 
-def test_an_answer_that_stands_twice_in_its_own_file_is_counted(tmp_path: Path) -> None:
+def test_a_reference_that_occurs_twice_in_its_file_is_counted(tmp_path: Path) -> None:
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": (PAY + "\n\n" + COPY).encode()})
     made = imported(tmp_path, function(), repos=tmp_path / "repos")
     assert made.manifest["repositories"]["demo"]["copies_in_file"] == 1
 
 
-def test_the_folder_may_be_the_only_repository(tmp_path: Path) -> None:
+def test_the_repos_folder_may_be_the_only_repository(tmp_path: Path) -> None:
     write_tree(tmp_path / "checkout", {"setup.cfg": "", "shop/pay.py": PAY})
     made = imported(tmp_path, function(), repos=tmp_path / "checkout")
     assert made.manifest["prompts"] == "rebuilt" and len(made.samples) == 1
 
 
-def test_a_repository_may_lack_its_owner(tmp_path: Path) -> None:
+def test_a_repository_folder_may_omit_the_owner(tmp_path: Path) -> None:
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": PAY})
     made = imported(tmp_path, function(repo="owner---demo"), repos=tmp_path / "repos")
     assert made.manifest["repositories"]["owner---demo"]["kept"] == 1
@@ -167,7 +167,7 @@ def test_tasks_of_a_missing_repository_are_counted(tmp_path: Path) -> None:
     assert said == ["gone: 1 of 1 tasks left out (no_repository 1)"]
 
 
-def test_no_repository_at_all_is_a_fault(tmp_path: Path) -> None:
+def test_a_set_without_any_matching_repository_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="no-such-folder: the path is not a folder"):
         imported(tmp_path, function(), repos=tmp_path / "no-such-folder")
     write_tree(tmp_path / "repos/demo", {"shop/pay.py": "x = 1\n"})
@@ -175,7 +175,7 @@ def test_no_repository_at_all_is_a_fault(tmp_path: Path) -> None:
         imported(tmp_path, function(), repos=tmp_path / "repos")
 
 
-def test_the_account_names_every_source(tmp_path: Path) -> None:
+def test_the_manifest_names_every_source_file(tmp_path: Path) -> None:
     path = file(tmp_path, function(), line())
     made = import_set("ctxbench", [path], Home(tmp_path / "home"), "made")
     [source] = made.manifest["sources"]
@@ -184,7 +184,7 @@ def test_the_account_names_every_source(tmp_path: Path) -> None:
     assert made.manifest["unusable"] == {}
 
 
-def test_many_unusable_records_are_told_in_part(tmp_path: Path) -> None:
+def test_only_the_first_unusable_records_are_listed(tmp_path: Path) -> None:
     rows = [_repoeval(number, "") for number in range(14)] + [_repoeval(14, "x = 1")]
     path = tmp_path / "r.jsonl"
     write_jsonl(path, rows)
@@ -195,14 +195,14 @@ def test_many_unusable_records_are_told_in_part(tmp_path: Path) -> None:
     assert len(said) == 11 and said[-1] == "… and 4 more left out: empty_target"
 
 
-def test_files_of_nothing_but_unusable_records_are_refused(tmp_path: Path, home: Home) -> None:
+def test_files_with_only_unusable_records_are_refused(tmp_path: Path, home: Home) -> None:
     path = tmp_path / "r.jsonl"
     write_jsonl(path, [_repoeval(0, " ")])
     with pytest.raises(InputFault, match=r"no task in the files \(empty_target 1\); give files of the format repoeval"):
         import_set("repoeval", [str(path)], home, "x")
 
 
-def test_double_ids_across_files_and_wrong_languages(tmp_path: Path, home: Home) -> None:
+def test_duplicate_ids_across_files_and_wrong_languages_are_refused(tmp_path: Path, home: Home) -> None:
     path, other = tmp_path / "a.jsonl", tmp_path / "b.json"
     write_jsonl(path, [_repoeval(0, "x")])
     other.write_text(json.dumps([_repoeval(1, "x"), _repoeval(0, "y")]))
@@ -213,7 +213,7 @@ def test_double_ids_across_files_and_wrong_languages(tmp_path: Path, home: Home)
         import_set("repoeval", [str(path)], home, "x", options=Options(language=JAVA_LANGUAGE))
 
 
-def test_a_bad_name_is_told_before_anything_is_read(home: Home) -> None:
+def test_an_invalid_set_name_is_refused_before_files_are_read(home: Home) -> None:
     with pytest.raises(InputFault, match="not a valid name for a sample set"):
         import_set("ctxbench", ["gone.jsonl"], home, "../x")
 

@@ -1,4 +1,4 @@
-"""The official ProjBench shape, both variants, there and back."""
+"""The official ProjBench format: both variants are read and written back."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ LINES = ["import os", "from shop.cart import Cart", "", "def pay():", "    total
 
 
 def record(prompt: str = "import os\n\n\ndef pay():\n    total = ", **metadata: Any) -> dict[str, Any]:
-    """Return a task of variant one; None removes a key."""
+    """Return a task of variant one. None removes a key."""
     fields = {
         "task_id": "demo-main/0",
         "task_type": "sl",
@@ -43,7 +43,7 @@ def read(made: dict[str, Any]) -> Sample:
     return projbench.task(made, where="f.jsonl:1").sample
 
 
-def test_variant_one_single_line() -> None:
+def test_variant_one_is_read_as_a_single_line_sample() -> None:
     task = projbench.task(record(), where="")
     assert task.sample.subkind == SINGLE_LINE
     assert (task.sample.repo, task.sample.path) == ("demo-main", "shop/pay.py")
@@ -53,7 +53,7 @@ def test_variant_one_single_line() -> None:
     assert task.reference.target == "Cart(1)"
 
 
-def test_variant_two_has_its_deleted_lines_back() -> None:
+def test_deleted_lines_of_variant_two_are_restored() -> None:
     made = record(
         "import os\n\ndef pay():\n", col=None, col_no=-1, ground_truth="    total = Cart(1)\n", task_type=None
     )
@@ -64,7 +64,7 @@ def test_variant_two_has_its_deleted_lines_back() -> None:
     assert task.reference.target == "    total = Cart(1)"
 
 
-def test_an_import_left_visible_is_blanked() -> None:
+def test_an_import_that_is_left_visible_is_blanked() -> None:
     made = record("import os\nfrom shop.cart import Cart\n\ndef pay():\n    total = ")
     assert "Cart" not in read(made).prefix
 
@@ -86,7 +86,7 @@ RELEASED = [
 
 
 def released_record(start: int, *, next_line: bool, task_id: str = "demo-main/0") -> dict[str, Any]:
-    """Return a task as released: the import deleted from the file, then the prompt cut at line `start` of the rest."""
+    """Return a task as released: the file lacks the import, and the prompt begins at line `start` of the rest."""
     line, column = 10, 11
     rest = [*RELEASED[:2], *RELEASED[6:line]][start:]
     return {
@@ -105,7 +105,7 @@ def released_record(start: int, *, next_line: bool, task_id: str = "demo-main/0"
 
 @pytest.mark.parametrize("next_line", [True, False])
 @pytest.mark.parametrize(("start", "first_line"), [(0, 0), (1, 1), (2, 6), (3, 7), (5, 9)])
-def test_lines_deleted_inside_and_before_the_prompt_are_counted(start: int, first_line: int, next_line: bool) -> None:
+def test_lines_deleted_in_and_before_the_prompt_are_counted(start: int, first_line: int, next_line: bool) -> None:
     task = projbench.task(released_record(start, next_line=next_line), where="f.jsonl:1")
     whole = ["" if 2 <= number <= 5 else text for number, text in enumerate(RELEASED[:10])]
     partial = "" if next_line else RELEASED[10][:11]
@@ -116,7 +116,7 @@ def test_lines_deleted_inside_and_before_the_prompt_are_counted(start: int, firs
     assert projbench.task(exported, where="again.jsonl:1") == task
 
 
-def test_a_released_file_gives_the_same_samples_again(home: Home, tmp_path: Path) -> None:
+def test_exported_samples_of_a_released_file_are_imported_unchanged(home: Home, tmp_path: Path) -> None:
     made = [released_record(start, next_line=bool(start % 2), task_id=f"demo-main/{start}") for start in range(6)]
     path, again = task_file(tmp_path, *made), tmp_path / "again.jsonl"
     stored = import_set("projbench", [path], home, "stored")
@@ -183,7 +183,7 @@ def repository(tmp_path: Path, lines: list[str] = LINES) -> Path:
     return tmp_path / "repos"
 
 
-def test_import_with_the_repository_rebuilds_the_prompt(home: Home, tmp_path: Path) -> None:
+def test_an_import_with_the_repository_rebuilds_the_prompt(home: Home, tmp_path: Path) -> None:
     path = task_file(tmp_path, record("def pay():\n    total = ", context_start_lineno=3))
     made = import_set("projbench", [path], home, "theirs", repos=repository(tmp_path))
     [sample] = made.samples
@@ -197,10 +197,8 @@ def test_import_with_the_repository_rebuilds_the_prompt(home: Home, tmp_path: Pa
 
 @pytest.mark.parametrize("import_no", [[2, 2], None])
 @pytest.mark.parametrize("start", [0, 1])
-def test_a_line_that_the_stored_prompt_blanks_stays_blank_in_the_rebuilt_one(
-    start: int, import_no: list[int] | None
-) -> None:
-    """`import_no` names one span at most, and is not in every file."""
+def test_a_blanked_line_stays_blank_in_the_rebuilt_prompt(start: int, import_no: list[int] | None) -> None:
+    """`import_no` is optional and names at most one span, so blank lines must be detected."""
     lines = ["from shop.rules import apply", *LINES]
     prompt = "\n".join(["", "import os", "", "", "def pay():", "    total = "][start:])
     made = record(prompt, context_start_lineno=start, line_no=5, import_no=import_no)
@@ -213,7 +211,7 @@ def test_a_line_that_the_stored_prompt_blanks_stays_blank_in_the_rebuilt_one(
 
 
 @pytest.mark.parametrize("number", [0, 3, 4])
-def test_a_prompt_of_another_version_of_the_file_is_left_out(number: int) -> None:
+def test_a_prompt_from_another_version_of_the_file_is_left_out(number: int) -> None:
     prompt = ["import os", "", "", "def pay():", "    total = "]
     prompt[number] = prompt[number].replace("o", "0").replace("d", "b")
     task = projbench.task(record("\n".join(prompt)), where="")
@@ -222,13 +220,13 @@ def test_a_prompt_of_another_version_of_the_file_is_left_out(number: int) -> Non
     assert projbench.in_repository(carriage, "\n".join(LINES)) is not None
 
 
-def test_import_without_it_keeps_the_stored_prompt(home: Home, tmp_path: Path) -> None:
+def test_an_import_without_the_repository_keeps_the_stored_prompt(home: Home, tmp_path: Path) -> None:
     made = import_set("projbench", [task_file(tmp_path, record())], home, "theirs")
     assert made.manifest["prompts"] == "stored"
     assert sets.snapshots(home, made) == {}
 
 
-def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: Home, tmp_path: Path) -> None:
+def test_tasks_missing_from_the_repository_are_dropped_and_counted(home: Home, tmp_path: Path) -> None:
     said: list[str] = []
     path = task_file(
         tmp_path,
@@ -248,7 +246,7 @@ def test_tasks_that_the_repository_does_not_hold_are_dropped_and_counted(home: H
     assert made.manifest["unusable"] == {"file_missing": 1, "source_mismatch": 1}
 
 
-def test_import_faults(home: Home, tmp_path: Path) -> None:
+def test_a_faulty_import_names_its_cause_and_saves_no_set(home: Home, tmp_path: Path) -> None:
     with pytest.raises(InputFault, match=r"tasks.jsonl:2.*demo-main/0.*also at .*tasks.jsonl:1"):
         import_set("projbench", [task_file(tmp_path, record(), record())], home, "theirs")
     with pytest.raises(InputFault, match="no folder 'demo-main'.*put the repository at"):
@@ -266,7 +264,7 @@ def test_import_faults(home: Home, tmp_path: Path) -> None:
     assert sets.names(home) == ()
 
 
-def test_build_export_import_gives_the_same_samples(home: Home, tmp_path: Path) -> None:
+def test_a_built_set_is_exported_and_imported_unchanged(home: Home, tmp_path: Path) -> None:
     body = "\n".join(f"    value_{i} = total(Cart({i}))" for i in range(30))
     files = {
         "shop/__init__.py": "",
@@ -310,7 +308,7 @@ _text = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp
     variant=st.sampled_from(["one", "two"]),
 )
 @settings(max_examples=80, deadline=None)
-def test_any_task_comes_back(
+def test_any_task_is_read_back_unchanged(
     before: list[str], partial: str, target: str, masked: bool, start: int, variant: str
 ) -> None:
     made = {
@@ -341,7 +339,7 @@ def test_any_task_comes_back(
         ({"repo": "owner/demo"}, "x", "not a folder name"),
     ],
 )
-def test_what_has_no_place_is_refused(changes: dict[str, Any], target: str, words: str) -> None:
+def test_samples_that_the_format_cannot_express_are_refused(changes: dict[str, Any], target: str, words: str) -> None:
     sample = replace(read(record()), **changes)
     with pytest.raises(InputFault, match=words):
         list(projbench.records([sample], {sample.id: Reference(id=sample.id, target=target)}))

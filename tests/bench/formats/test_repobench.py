@@ -1,4 +1,4 @@
-"""RepoBench's shape, v1.1 and v0."""
+"""RepoBench's format, v1.1 and v0."""
 
 import importlib
 import json
@@ -17,7 +17,7 @@ from ctxbench.bench.types import NEXT_LINE
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    """Return a record of v1.1; None removes a key."""
+    """Return a record of v1.1. None removes a key."""
     fields = {
         "repo_name": "owner/shop",
         "file_path": "shop/pay.py",
@@ -52,7 +52,7 @@ def test_a_record_becomes_a_next_line_sample(tmp_path: Path) -> None:
     assert made.references[sample.id].target == "    total = Cart(1)"
 
 
-def test_no_query_holds_the_piece_that_the_answer_uses(tmp_path: Path) -> None:
+def test_queries_do_not_contain_the_gold_snippet(tmp_path: Path) -> None:
     [sample] = imported(tmp_path, record()).samples
     assert [one.name for one in sample.stored] == ["context", "import_statement", "cropped_code", "gold"]
     assert [one.name for one in sample.query().stored] == ["context", "import_statement", "cropped_code"]
@@ -73,12 +73,12 @@ def test_version_0_has_code_and_context_as_text(tmp_path: Path) -> None:
     assert second.language == JAVA
 
 
-def test_a_line_asked_for_twice_has_two_ids(tmp_path: Path) -> None:
+def test_two_tasks_for_one_line_have_different_ids(tmp_path: Path) -> None:
     made = imported(tmp_path, record(), record(gold_snippet_index=1))
     assert [sample.id for sample in made.samples] == ["owner/shop/shop/pay.py#L4", "owner/shop/shop/pay.py#L4:2"]
 
 
-def test_parquet_gives_what_json_lines_give(tmp_path: Path) -> None:
+def test_parquet_and_json_lines_are_read_as_the_same_set(tmp_path: Path) -> None:
     path = tmp_path / "cross_file_first.parquet"
     library: Any = importlib.import_module("pyarrow")
     table = library.Table.from_pylist([record(), record(gold_snippet_index=-1)])
@@ -88,7 +88,7 @@ def test_parquet_gives_what_json_lines_give(tmp_path: Path) -> None:
     assert (second.samples, second.references, second.digest) == (first.samples, first.references, first.digest)
 
 
-def test_there_are_no_repositories(tmp_path: Path) -> None:
+def test_repos_is_refused_because_repobench_has_no_repositories(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_text(json.dumps(record()) + "\n")
     with pytest.raises(InputFault, match="cannot be built from repositories.*leave --repos out"):

@@ -1,4 +1,4 @@
-"""RepoEval's shape: lines and API calls, there and back; functions are counted."""
+"""RepoEval's format: lines and API calls are read and written back, and functions are counted."""
 
 import json
 from dataclasses import replace
@@ -47,7 +47,7 @@ LINES = FILE.split("\n")
 
 
 def record(line: int, target: str, **metadata: Any) -> dict[str, Any]:
-    """Return a task at the beginning of a line of `FILE`; None removes a key."""
+    """Return a task at the beginning of a line of `FILE`. None removes a key."""
     fields = {
         "task_id": f"demo/{line}",
         "ground_truth": target,
@@ -76,7 +76,7 @@ def repositories(tmp_path: Path) -> Path:
     return tmp_path / "repos"
 
 
-def test_lines_and_calls(tmp_path: Path) -> None:
+def test_lines_and_api_calls_become_samples(tmp_path: Path) -> None:
     made = imported(tmp_path, LINE, CALL)
     line, call = made.samples
     assert (line.kind, line.subkind, line.cursor.line, line.cursor.column) == (Kind.LINE, NEXT_LINE, 20, 0)
@@ -84,14 +84,14 @@ def test_lines_and_calls(tmp_path: Path) -> None:
     assert made.references[call.id].target == "        return Cart(\n            amount,\n        ), text"
 
 
-def test_with_the_repository_the_rest_of_the_file_is_known(tmp_path: Path) -> None:
+def test_the_repository_supplies_the_rest_of_the_file(tmp_path: Path) -> None:
     late = record(15, "\n".join(LINES[15:18]), context_start_lineno=4)
     [call] = imported(tmp_path, late, repos=repositories(tmp_path)).samples
     assert (call.prefix, call.context_start) == ("".join(f"{text}\n" for text in LINES[:15]), 4)
     assert call.suffix == "\n    def other(self):\n        return 1\n"
 
 
-def test_functions_are_counted(tmp_path: Path) -> None:
+def test_functions_are_left_out_and_counted(tmp_path: Path) -> None:
     made = imported(tmp_path, LINE, FUNCTION)
     assert made.manifest["unusable"] == {"no_tests": 1}
 
@@ -104,7 +104,7 @@ def test_prompts_of_joined_lines_get_their_last_newline(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("with_repos", [False, True])
-def test_import_export_import(with_repos: bool, tmp_path: Path) -> None:
+def test_an_exported_set_is_imported_unchanged(with_repos: bool, tmp_path: Path) -> None:
     repos = repositories(tmp_path) if with_repos else None
     first = imported(tmp_path, LINE, CALL, repos=repos)
     assert len(first.samples) == 2
@@ -115,7 +115,7 @@ def test_import_export_import(with_repos: bool, tmp_path: Path) -> None:
     assert second.digest == first.digest
 
 
-def test_what_has_no_place_is_refused() -> None:
+def test_samples_that_the_format_cannot_express_are_refused() -> None:
     def sample(**changes: Any) -> Sample:
         [task] = repoeval.read([Table(name="", source="", digest="", rows=[("f:1", LINE)])], Options())
         assert isinstance(task, Task)
@@ -140,7 +140,7 @@ _word = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp
     start=st.integers(0, 50),
 )
 @settings(max_examples=60, deadline=None)
-def test_any_lines_come_back(before: list[str], target: list[str], start: int) -> None:
+def test_any_lines_are_read_back_unchanged(before: list[str], target: list[str], start: int) -> None:
     made = {
         "prompt": "".join(f"{line}\n" for line in before),
         "metadata": {

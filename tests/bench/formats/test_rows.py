@@ -1,4 +1,4 @@
-"""Opening files of records: every kind there is, and every way to be broken."""
+"""Opening files of records: every kind of file, and every kind of fault."""
 
 import datetime as dt
 import gzip
@@ -22,7 +22,7 @@ def rows(path: Path) -> list[tuple[str, Any]]:
     return [(where.removeprefix(str(path)), dict(row)) for where, row in table.rows]
 
 
-def test_json_lines_may_have_blank_lines_and_a_mark(tmp_path: Path) -> None:
+def test_json_lines_may_have_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "tasks.v1.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + LINES.replace(b"\n", b"\r\n\n", 1))
     assert rows(path) == [(":1", RECORDS[0]), (":3", RECORDS[1])]
@@ -47,7 +47,7 @@ def test_rows_can_be_read_again(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("zipped", [False, True])
-def test_documents(document: Any, place: str, zipped: bool, tmp_path: Path) -> None:
+def test_json_documents_are_read_as_rows(document: Any, place: str, zipped: bool, tmp_path: Path) -> None:
     path = tmp_path / ("tasks.json.gz" if zipped else "tasks.json")
     text = json.dumps(document, indent=1).encode()
     path.write_bytes(gzip.compress(text) if zipped else text)
@@ -56,13 +56,13 @@ def test_documents(document: Any, place: str, zipped: bool, tmp_path: Path) -> N
     assert table.name == "tasks"
 
 
-def test_one_record_is_a_document_too(tmp_path: Path) -> None:
+def test_a_single_json_record_is_read_as_one_row(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_text(json.dumps({"prompt": "x", "list": [1]}))
     assert [row for _, row in rows(path)] == [{"prompt": "x", "list": [1]}]
 
 
-def test_parquet(tmp_path: Path) -> None:
+def test_parquet_rows_are_read_as_json_values(tmp_path: Path) -> None:
     path = tmp_path / "tasks.parquet"
     write_parquet(path, [{"a": 1, "at": dt.datetime(2024, 1, 2, 3), "list": [{"b": "é"}], "f": float("nan")}] * 300)
     found = rows(path)
@@ -114,7 +114,7 @@ BROKEN: dict[str, tuple[str, bytes, tuple[str, ...]]] = {
         ("t.json", b" " * 1023 + b"\n", 70_000, ("is larger than 64 MiB", ".jsonl")),
     ],
 )
-def test_a_file_that_would_fill_the_memory_is_refused(
+def test_a_file_that_would_exhaust_memory_is_refused(
     tmp_path: Path, name: str, line: bytes, count: int, words: tuple[str, ...]
 ) -> None:
     path = tmp_path / name
@@ -128,7 +128,7 @@ def test_a_file_that_would_fill_the_memory_is_refused(
 
 
 @pytest.mark.slow
-def test_a_gzip_file_of_honest_records_is_no_bomb(tmp_path: Path) -> None:
+def test_a_gzip_file_of_ordinary_records_is_not_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl.gz"
     record = json.dumps({"code": "\n".join(f"    total_{n} = apply_tax(cart_{n}, rate)" for n in range(50))})
     path.write_bytes(gzip.compress(f"{record}\n".encode() * 30_000))
@@ -136,7 +136,7 @@ def test_a_gzip_file_of_honest_records_is_no_bomb(tmp_path: Path) -> None:
     assert sum(1 for _ in rows(path)) == 30_000
 
 
-def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parquet_file_that_would_exhaust_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.parquet"
     write_parquet(path, [{"a": "x" * 100_000, "b": number} for number in range(300)])
     assert path.stat().st_size < 50_000
@@ -148,7 +148,7 @@ def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_file_is_one_line(kind: str, tmp_path: Path) -> None:
+def test_a_broken_file_is_refused_in_one_line(kind: str, tmp_path: Path) -> None:
     name, data, words = BROKEN[kind]
     path = tmp_path / name
     path.write_bytes(data)
@@ -160,7 +160,7 @@ def test_a_broken_file_is_one_line(kind: str, tmp_path: Path) -> None:
         assert word in said
 
 
-def test_a_parquet_file_that_is_cut(tmp_path: Path) -> None:
+def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_parquet(path, [{"a": 1}] * 10)
     path.write_bytes(path.read_bytes()[:-20])
@@ -168,7 +168,7 @@ def test_a_parquet_file_that_is_cut(tmp_path: Path) -> None:
         rows(path)
 
 
-def test_columns_that_json_cannot_hold(tmp_path: Path) -> None:
+def test_parquet_values_that_json_cannot_express_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_parquet(path, [{"a": {"raw": b"x"}}])
     with pytest.raises(InputFault, match=r"row 0: field a\.raw: a value of type bytes is not JSON data"):
@@ -178,7 +178,7 @@ def test_columns_that_json_cannot_hold(tmp_path: Path) -> None:
         rows(path)
 
 
-def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="no such file"):
         open_tables([str(tmp_path / "gone.jsonl")])
     with pytest.raises(InputFault, match="is a folder"):

@@ -1,4 +1,4 @@
-"""Which shape the tasks beside predictions have."""
+"""The tasks that belong to each format of predictions."""
 
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ def task_lines(shape: str, made: SampleSet) -> dict[str, dict[str, Any]]:
     return formats.tasks(formats.predictions(shape), made.samples, made.references)
 
 
-def test_predictions_of_the_sets_own_ids_refer_to_no_task(tmp_path: Path) -> None:
+def test_predictions_with_the_sets_own_ids_need_no_tasks(tmp_path: Path) -> None:
     made = make_set(Home(tmp_path))
     assert task_lines("ctxbench", made) == task_lines("codereval", made) == {}
 
 
 @pytest.mark.parametrize("shape", ["crosscodeeval", "infercom", "projbench", "repocoder"])
-def test_every_sample_has_a_task_with_a_name_of_its_own(tmp_path: Path, shape: str) -> None:
+def test_every_sample_has_a_task_with_a_unique_id(tmp_path: Path, shape: str) -> None:
     made = make_set(Home(tmp_path))
     tasks = task_lines(shape, made)
     assert list(tasks) == [sample.id for sample in made.samples]
@@ -39,6 +39,6 @@ def test_repoeval_keeps_its_own_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", ["infercom", "repocoder"])
-def test_functions_are_no_lines(tmp_path: Path, shape: str) -> None:
+def test_function_samples_are_refused_by_line_formats(tmp_path: Path, shape: str) -> None:
     with pytest.raises(InputFault, match="function sample"):
         task_lines(shape, make_function_set(Home(tmp_path)))

@@ -36,7 +36,7 @@ def make(tmp_path: Path, sandbox: FakeSandbox | None = None, *, name: str = "set
     return build(manifests, home, name, sandbox=sandbox or in_process(), **options)  # type: ignore[arg-type]
 
 
-def test_only_what_its_tests_certify_becomes_a_sample(tmp_path: Path) -> None:
+def test_only_functions_that_their_tests_certify_become_samples(tmp_path: Path) -> None:
     said: list[str] = []
     made = make(tmp_path, report=said.append)
     assert {sample.id for sample in made.samples} == CERTIFIED
@@ -51,7 +51,7 @@ def test_only_what_its_tests_certify_becomes_a_sample(tmp_path: Path) -> None:
     assert entry["tests"]["lock"] == list(LOCK) and entry["tests"]["paths"] == ["tests"]
 
 
-def test_boxes_are_used_again_while_only_published_code_and_our_faults_run(
+def test_boxes_are_reused_while_only_references_and_mutants_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox, reuses = in_process(), list[int]()
@@ -86,12 +86,12 @@ def test_a_sample_is_the_file_around_the_body(tmp_path: Path) -> None:
         assert shown.read("shop.py") == sample.prefix + sample.suffix
 
 
-def test_building_again_gives_the_same_bytes_whatever_the_workers(tmp_path: Path) -> None:
+def test_a_set_is_the_same_for_any_number_of_workers(tmp_path: Path) -> None:
     digests = {make(tmp_path, name=f"set{workers}", workers=workers).digest for workers in (1, 2, 5)}
     assert len(digests) == 1
 
 
-def test_what_a_repository_gives_is_the_same_whatever_is_built_beside_it(tmp_path: Path) -> None:
+def test_the_samples_of_a_repository_do_not_depend_on_other_repositories(tmp_path: Path) -> None:
     first, second = (local_manifest(tmp_path, name=name) for name in ("first", "second"))
 
     def built(*manifests: RepoManifest) -> SampleSet:
@@ -105,26 +105,25 @@ def test_what_a_repository_gives_is_the_same_whatever_is_built_beside_it(tmp_pat
     assert alone.manifest["repositories"] == {"second": both.manifest["repositories"]["second"]}
 
 
-def test_fewer_samples_are_the_beginning_of_more_and_cost_less(tmp_path: Path) -> None:
+def test_fewer_samples_are_a_prefix_of_more_and_cost_less(tmp_path: Path) -> None:
     more = make(tmp_path / "more")
     sandbox = in_process()
     fewer = make(tmp_path / "fewer", sandbox, per_repo=1)
     assert fewer.samples == more.samples[:1]
     tried = fewer.manifest["repositories"]["demo"]["tried"]
-    # Four jobs for a function, two for faults, two more where its blank passes, which is tried without its value; one
-    # is begun ahead.
+    # A function takes four jobs, two for its mutants, and two more if its blank passes. One function is started ahead.
     dropped = fewer.manifest["repositories"]["demo"]["drops"].get("blank_passed", 0)
     assert len(sandbox.jobs) <= 1 + (4 + MEASURING) * (tried + 1) + 2 * dropped + JOBS
     other = make(tmp_path / "other", per_repo=1, seed=3)
     assert other.manifest["seed"] == 3
 
 
-def test_files_that_hold_tests_are_hidden_whatever_they_are_called(tmp_path: Path) -> None:
+def test_files_with_tests_are_hidden_whatever_their_names(tmp_path: Path) -> None:
     documented = 'def value():\n    """Documented, but of a test."""\n    return 7\n'
     checks = [f"checks/check_{what}.py" for what in ("broken", "skipped", "slow")]
 
     def more(job: Job) -> Outcome | None:
-        """Answer as coverage of a suite that also runs examples of docstrings."""
+        """Answer with the coverage of a suite that also runs docstring examples."""
         if not _is_cover(job):
             return None
         result = covered(TESTS, FILES["shop.py"], {})
@@ -148,7 +147,7 @@ ROOT = f"{TEST_FILE}::test_root"
 
 
 def timed(tests: dict[str, str], failed: Collection[str] = ()) -> Outcome:
-    """Return the coverage of a suite in which `test_root` runs a line that reads a clock, and some tests failed."""
+    """Return the coverage of a suite: `test_root` runs a line that reads a clock, and the `failed` tests failed."""
     result = covered(tests, FILES["shop.py"], {})
     rows = [[name, "failed" if name.partition("::")[2] in failed else said, 0.01] for name, said, _ in result["tests"]]
     lines = {"tests/clock.py": {"3": len(result["sets"])}, **result["lines"]}
@@ -168,12 +167,12 @@ def test_tests_that_read_a_clock_are_marked_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("passes", [True, False])
-def test_what_failed_under_coverage_and_reads_a_clock_runs_once_more_alone(tmp_path: Path, passes: bool) -> None:
+def test_a_failed_test_that_reads_a_clock_runs_again_alone(tmp_path: Path, passes: bool) -> None:
     home = Home(tmp_path / "home")
     runs: list[tuple[list[str], bool]] = []
 
     def busy(job: Job) -> Outcome | None:
-        """Fail two tests of the suite, one of them for its time; let that one pass when it is asked for by name."""
+        """Fail two tests of the suite. If `passes`, the test that reads a clock passes when it runs alone."""
         if not _is_cover(job):
             return None
         assert isinstance(job.action, Call)
@@ -204,7 +203,7 @@ def _is_alone(home: Home) -> bool:
         return False
 
 
-def test_a_function_that_only_slow_tests_run_is_no_function_that_none_runs(tmp_path: Path) -> None:
+def test_a_function_with_only_slow_tests_is_counted_as_too_slow(tmp_path: Path) -> None:
     def slow(job: Job) -> Outcome | None:
         if not _is_cover(job):
             return None
@@ -216,7 +215,7 @@ def test_a_function_that_only_slow_tests_run_is_no_function_that_none_runs(tmp_p
     assert entry["drops"]["too_slow"] == entry["drops"]["not_covered"] == 1 and entry["covered"] == 6
 
 
-def test_an_interrupted_build_does_nothing_twice(tmp_path: Path) -> None:
+def test_a_resumed_build_reuses_coverage_and_certificates(tmp_path: Path) -> None:
     left = 16
 
     def lose(job: Job) -> Outcome | None:
@@ -273,7 +272,7 @@ def test_a_suite_that_does_not_run_is_the_manifests_fault(tmp_path: Path, outcom
     assert not (tmp_path / "home" / "cache" / "coverage").exists(), "a failed run is not kept"
 
 
-def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> None:
+def test_an_invalid_build_is_refused_before_any_job_runs(tmp_path: Path) -> None:
     sandbox, home = in_process(), Home(tmp_path / "home")
     one = local_manifest(tmp_path)
     for manifests, said in (([one, one], "listed twice"), ([replace(one, tests=None)], "no \\[tests\\]")):
@@ -292,7 +291,7 @@ def test_what_cannot_be_built_is_said_before_anything_runs(tmp_path: Path) -> No
         ("No matching distribution found for other==1", MachineFault, "choose another version"),
     ],
 )
-def test_a_project_without_a_wheel_is_told_how_to_do_without(
+def test_a_missing_wheel_is_reported_with_the_change_to_the_manifest(
     tmp_path: Path, reason: str, fault: type[Exception], cure: str
 ) -> None:
     def lock(requirements: object, project: str) -> tuple[str, ...]:
@@ -320,7 +319,7 @@ def test_a_repository_without_a_sample_is_refused(tmp_path: Path) -> None:
         make(tmp_path, in_process(more=time_out))
 
 
-def test_verifying_finds_all_references_good_and_all_blanks_bad(tmp_path: Path) -> None:
+def test_verifying_passes_all_references_and_fails_all_blanks(tmp_path: Path) -> None:
     made, ticks, said = make(tmp_path), list[int](), list[str]()
     found = verify(Home(tmp_path / "home"), made, in_process(), workers=2, report=said.append, tick=ticks.append)
     assert (found.references_passed, found.blanks_passed, len(found.checked)) == (3, 0, 3)
@@ -328,7 +327,7 @@ def test_verifying_finds_all_references_good_and_all_blanks_bad(tmp_path: Path) 
     assert [each.id for each in found.checked] == [sample.id for sample in made.samples]
 
 
-def test_verifying_says_what_is_not_as_it_must_be(tmp_path: Path) -> None:
+def test_verifying_reports_failed_references_and_lost_boxes(tmp_path: Path) -> None:
     made, said = make(tmp_path), list[str]()
     first, second, third = (made.references[sample.id] for sample in made.samples)
     wrong = {

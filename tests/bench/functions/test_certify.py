@@ -1,4 +1,4 @@
-"""Certificates: which verdicts make a sample."""
+"""Certificates: the verdicts that certify a function."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.helpers.samples import make_sample
 
 
 class Script:
-    """Gives verdicts in turn; ``blank`` has one of its own."""
+    """Returns the reference's verdicts in turn. ``blank`` has its own verdict."""
 
     def __init__(self, reference: list[str], blank: str = "FAILED") -> None:
         self.reference, self.blank, self.asked = list(reference), blank, list[str]()
@@ -41,7 +41,7 @@ P, F, T = "PASSED", "FAILED", "TIMED_OUT"
         (["NO_TESTS"], F, "reference_has_no_tests"),
     ],
 )
-def test_certificate(reference: list[str], blank: str, result: str) -> None:
+def test_the_verdicts_determine_the_certificate(reference: list[str], blank: str, result: str) -> None:
     judging = Script(reference, blank)
     got, detail = certificate(make_sample(), "right", "blank", judging)
     assert got == result and not judging.reference, "no verdict was left over"
@@ -50,6 +50,6 @@ def test_certificate(reference: list[str], blank: str, result: str) -> None:
 
 
 @pytest.mark.parametrize(("reference", "blank"), [([P, "BROKEN"], F), ([P, P, P], "BROKEN")])
-def test_a_broken_machine_is_no_verdict(reference: list[str], blank: str) -> None:
+def test_a_broken_machine_is_a_fault_and_not_a_verdict(reference: list[str], blank: str) -> None:
     with pytest.raises(MachineFault, match="run the same command again"):
         certificate(make_sample(), "right", "blank", Script(reference, blank))

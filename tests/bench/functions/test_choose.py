@@ -1,4 +1,4 @@
-"""Which tests judge a function."""
+"""Choosing the tests that judge a function."""
 
 import pytest
 from hypothesis import given
@@ -12,12 +12,12 @@ def run(breadth: int = 1) -> TestRun:
     return TestRun(passed=True, seconds=0.1, breadth=breadth)
 
 
-def test_few_tests_are_all_taken() -> None:
+def test_few_tests_are_all_chosen() -> None:
     covering = {"b": frozenset({1}), "a": frozenset({1, 2})}
     assert choose(covering, {"a": run(), "b": run()}) == ("a", "b")
 
 
-def test_of_many_those_come_first_that_add_lines_then_the_narrowest() -> None:
+def test_tests_that_add_lines_are_chosen_before_the_narrowest() -> None:
     covering = {f"wide{number:02}": frozenset({1}) for number in range(30)}
     covering |= {f"narrow{number:02}": frozenset({1}) for number in range(MOST_TESTS)}
     covering["only"] = frozenset({1, 7})
@@ -34,7 +34,7 @@ def test_parameters_of_one_test_do_not_crowd_out_others() -> None:
     assert {f"t.py::test_{name}" for name in "bcd"} <= set(choose(covering, runs))
 
 
-def test_failed_and_slow_tests_judge_nothing() -> None:
+def test_failed_and_slow_tests_are_not_usable() -> None:
     assert usable(run())
     assert not usable(TestRun(passed=False, seconds=0.1, breadth=1))
     assert not usable(TestRun(passed=True, seconds=SLOW, breadth=1))
@@ -47,21 +47,21 @@ COVERING = st.dictionaries(
 
 @pytest.mark.slow
 @given(COVERING, st.integers(0, 5))
-def test_the_choice_is_small_covers_all_and_does_not_depend_on_order_or_time(
+def test_the_choice_is_small_and_complete_and_ignores_order_and_time(
     covering: dict[str, frozenset[int]], seed: int
 ) -> None:
     runs = {test: TestRun(True, 0.1, len(test) % 3) for test in covering}
     chosen = choose(covering, runs)
     assert list(chosen) == sorted(set(chosen)) and set(chosen) <= covering.keys()
     assert len(chosen) == min(len(covering), MOST_TESTS)
-    # Twelve lines never need more than twelve tests.
+    # Twelve lines need at most twelve tests.
     assert frozenset().union(*(covering[test] for test in chosen)) == frozenset().union(*covering.values())
     turned = dict(sorted(covering.items(), key=lambda item: hash((seed, item[0]))))
     slower = {test: TestRun(True, 0.2 + seed, run.breadth) for test, run in runs.items()}
     assert choose(turned, slower) == chosen
 
 
-def test_faults_are_noticed_by_two_tests_and_the_rest_is_filled_with_the_best() -> None:
+def test_two_tests_per_fault_are_chosen_and_the_best_fill_the_rest() -> None:
     ranked = [f"narrow{number:02}" for number in range(MOST_TESTS)]
     others = [f"wide{number}" for number in range(9)]
     failing = [frozenset({"wide1", "wide3", "wide5"}), frozenset({"narrow19"}), frozenset(ranked)]
@@ -73,7 +73,7 @@ def test_faults_are_noticed_by_two_tests_and_the_rest_is_filled_with_the_best() 
     assert strongest(["a"], ["b", "c"], [frozenset({"c"})]) == ("a", "c"), "no more than notice something"
 
 
-def test_the_widest_and_the_narrowest_come_first_then_those_of_importing_modules() -> None:
+def test_further_tests_are_the_widest_and_narrowest_then_importing_modules() -> None:
     covering = {f"t.py::test_{number}": frozenset({1}) for number in range(6)}
     runs = {test: run(number) for number, test in enumerate([*covering, "t.py::test_import"])}
     found = further_tests(covering, ["t.py::test_import", "t.py::test_1"], runs, ["t.py::test_0"])

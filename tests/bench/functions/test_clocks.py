@@ -1,4 +1,4 @@
-"""Which tests read a clock, and that those which read none come first."""
+"""Finding tests that read a clock, and preferring tests that read none."""
 
 from dataclasses import dataclass, field
 
@@ -48,7 +48,7 @@ TIMED = {
 
 
 @pytest.mark.parametrize("source", TIMED.values(), ids=TIMED)
-def test_a_test_that_is_timed_from_outside_is_found(source: str) -> None:
+def test_a_test_with_a_timeout_or_a_benchmark_is_found(source: str) -> None:
     assert 3 in clock_lines(source.encode())
 
 
@@ -71,11 +71,11 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("source", HARMLESS.values(), ids=HARMLESS)
-def test_what_reads_no_clock_is_not_found(source: str) -> None:
+def test_a_line_that_reads_no_clock_is_not_found(source: str) -> None:
     assert clock_lines(source.encode()) == frozenset()
 
 
-def test_a_test_reads_a_clock_if_it_ran_a_line_that_does_wherever_it_stands() -> None:
+def test_running_a_clock_line_in_any_file_marks_the_test() -> None:
     files = {
         "t.py": b"from help import Timer\ndef test_a():\n    with Timer(): work()\ndef test_b():\n    work()\n",
         "help.py": b"import time\nclass Timer:\n    def __enter__(self):\n        self.start = time.time()\n",
@@ -90,7 +90,7 @@ def run(*, clock: bool = False) -> TestRun:
     return TestRun(passed=True, seconds=0.1, breadth=1, clock=clock)
 
 
-def test_tests_that_read_a_clock_judge_only_what_no_other_test_runs() -> None:
+def test_tests_that_read_a_clock_judge_only_lines_without_other_tests() -> None:
     covering = {"timed": frozenset({1, 2}), "plain": frozenset({1}), "needless": frozenset({1}), "late": frozenset({3})}
     runs = {test: run(clock=test != "plain") for test in covering}
     assert set(steady(covering, runs)) == {"late", "plain", "timed"}
@@ -98,14 +98,14 @@ def test_tests_that_read_a_clock_judge_only_what_no_other_test_runs() -> None:
     assert steady(without, runs) == without
 
 
-def test_of_many_tests_those_that_read_a_clock_are_left_out_too() -> None:
+def test_tests_that_read_a_clock_are_left_out_if_others_suffice() -> None:
     covering = {f"{kind}{number:02}": frozenset({1}) for kind in ("a", "b") for number in range(MOST_TESTS)}
     runs = {test: run(clock=test.startswith("a")) for test in covering}
     assert all(test.startswith("b") for test in choose(steady(covering, runs), runs))
 
 
 class FakeJudge:
-    """Says which tests notice the blank; every other text is noticed by the test that reads a clock, and no other."""
+    """Names the tests that detect the blank. Only the test that reads a clock detects any other text."""
 
     def __init__(self, *blank: str) -> None:
         self.blank = frozenset(blank)
@@ -126,13 +126,13 @@ def draft() -> Draft:
     )
 
 
-def test_a_test_that_reads_a_clock_is_chosen_only_where_no_other_sees_an_empty_body() -> None:
+def test_clock_tests_are_chosen_only_if_no_other_detects_an_empty_body() -> None:
     assert "timed" not in choose_by_faults(draft(), FakeJudge("wide", "timed"))
     with_clock = choose_by_faults(draft(), FakeJudge("timed"))
     assert "timed" in with_clock and draft().judged_by(with_clock).clocks == ("timed",)
 
 
-def test_tests_that_read_a_clock_are_left_for_last() -> None:
+def test_tests_that_read_a_clock_are_tried_last() -> None:
     definition = ListedFunction(path="a.py", definition=Definition(), level=Level.SELF_CONTAINED, uses=())
     runs = {"timed": run(clock=True), "plain": run(), "late": run(clock=True)}
     covering = {"timed": frozenset({1}), "plain": frozenset({1}), "late": frozenset({2})}
@@ -143,7 +143,7 @@ def test_tests_that_read_a_clock_are_left_for_last() -> None:
 
 @dataclass(frozen=True)
 class Definition:
-    """A function, as far as it matters here."""
+    """The definition of a minimal function."""
 
     name: str = "f"
     signature: str = "def f():"

@@ -1,4 +1,4 @@
-"""Which files are tests."""
+"""Finding the files and folders that contain tests."""
 
 import pytest
 
@@ -17,11 +17,11 @@ from ctxbench.bench.functions.candidates import test_places as places
         (["a.py"], ()),
     ],
 )
-def test_tests_are_known_by_their_names(paths: list[str], hidden: tuple[str, ...] | None) -> None:
+def test_files_of_tests_are_recognised_by_their_names(paths: list[str], hidden: tuple[str, ...] | None) -> None:
     assert places(paths) == (hidden if hidden is not None else ("a_test.py", "conftest.py", "test_a.py"))
 
 
-def test_a_folder_of_sources_is_not_hidden_though_the_manifest_looks_for_tests_there() -> None:
+def test_a_source_folder_is_not_hidden_even_if_the_manifest_names_it() -> None:
     assert places(["toolz/a.py", "toolz/tests/b.py", "checks.py"], ["toolz", "checks.py"]) == (
         "checks.py",
         "toolz/tests/",
@@ -38,10 +38,12 @@ def test_a_folder_of_sources_is_not_hidden_though_the_manifest_looks_for_tests_t
         (["checks/check_a.py", "checks/check_b.py"], ["checks", "checks/check_b.py"], ("checks/check_b.py",)),
     ],
 )
-def test_places_that_the_manifest_names(files: list[str], named: list[str], hidden: tuple[str, ...]) -> None:
+def test_places_in_the_manifest_are_hidden_if_their_names_mark_tests(
+    files: list[str], named: list[str], hidden: tuple[str, ...]
+) -> None:
     assert places(["shop.py", *files], named) == hidden
 
 
-def test_folders_that_hold_tests_alone_are_hidden_whatever_they_are_called() -> None:
+def test_folders_with_only_tests_are_hidden_whatever_their_names() -> None:
     files = ["src/main/java/a/Cart.java", "src/spec/java/a/Fake.java", "src/test/java/a/CartTest.java"]
     assert places(files, folders=["src/spec/java", "src/test/java", "other"]) == ("src/spec/java/", "src/test/")

@@ -1,4 +1,4 @@
-"""Which Java code reads a clock: where the probes stand that tell which tests do."""
+"""Java code that reads a clock: the positions of the probes that detect it in tests."""
 
 import pytest
 
@@ -52,7 +52,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("statement", HARMLESS.values(), ids=HARMLESS)
-def test_what_reads_no_clock_gets_none(statement: str) -> None:
+def test_a_block_that_reads_no_clock_gets_no_probe(statement: str) -> None:
     assert clock_blocks(f"class A {{ void a() {{ {statement} }} }}") == ()
 
 
@@ -72,7 +72,7 @@ TIMED = {
 
 
 @pytest.mark.parametrize("source", TIMED.values(), ids=TIMED)
-def test_a_probe_stands_where_it_is_met_by_what_is_timed(source: str) -> None:
+def test_a_probe_is_placed_where_timed_code_runs(source: str) -> None:
     assert with_probes(source.format("")) == source.format("PROBE")
 
 

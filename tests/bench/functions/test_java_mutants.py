@@ -1,4 +1,4 @@
-"""Faulty versions of a Java method."""
+"""Mutants: faulty versions of a Java method."""
 
 import pytest
 
@@ -34,7 +34,7 @@ PUT = """public <T> String put(final String[] parts, int depth) throws IOExcepti
 
 
 def changes(text: str = PUT) -> set[tuple[str, str]]:
-    """Return the lines that each faulty version takes away and puts in their place."""
+    """Return the removed line and the replacing line of each mutant."""
     own = text.split("\n")
     pairs = set()
     for faulty in mutants(text, 1000):
@@ -65,7 +65,7 @@ def changes(text: str = PUT) -> set[tuple[str, str]]:
         ("final Runnable later = () -> { return; };", "final Runnable later = null;"),
     ],
 )
-def test_gross_faults_are_among_them(change: tuple[str, str]) -> None:
+def test_mutants_include_gross_faults(change: tuple[str, str]) -> None:
     assert change in changes()
 
 
@@ -80,11 +80,11 @@ def test_gross_faults_are_among_them(change: tuple[str, str]) -> None:
         "(sum + 1)",
     ],
 )
-def test_faults_inside_an_expression_are_among_them(put: str) -> None:
+def test_mutants_include_faults_inside_an_expression(put: str) -> None:
     assert any(put in text for text in mutants(PUT, 1000))
 
 
-def test_what_would_not_compile_is_not_made() -> None:
+def test_mutants_that_would_not_compile_are_not_generated() -> None:
     for text in mutants(PUT, 1000):
         assert "sum = " in text, "nothing else gives it a value"
         assert "sink.write(sum);\n        return this.text;" in text, "the exception would come of nothing"
@@ -93,7 +93,7 @@ def test_what_would_not_compile_is_not_made() -> None:
         assert not Source(f"class X {{\n{text}\n}}", JAVA).root.has_error
 
 
-def test_no_loop_loses_what_ends_it() -> None:
+def test_mutants_do_not_make_a_loop_endless() -> None:
     for text in mutants(PUT, 1000):
         assert "depth += 2" in text or "depth += (2 + 1)" in text or "while" not in text
         assert "i += 3" in text or "for (" not in text
@@ -103,22 +103,22 @@ def test_no_loop_loses_what_ends_it() -> None:
 @pytest.mark.parametrize(
     ("kind", "nothing"), [("boolean", "false"), ("long", "0"), ("int[]", "null"), ("T", "null"), ("List<T>", "null")]
 )
-def test_what_is_returned_has_the_method_s_type(kind: str, nothing: str) -> None:
+def test_a_mutant_returns_a_value_of_the_methods_type(kind: str, nothing: str) -> None:
     head = f"{kind} get(int a) {{\n    "
     assert f"{head}return {nothing};\n}}" in mutants(f"{head}return a.get();\n}}", 9)
 
 
-def test_a_call_of_itself_that_is_returned_gives_one_fault() -> None:
+def test_a_returned_recursive_call_has_one_mutant() -> None:
     assert set(mutants("T get() {\n    return get(a);\n}", 9)) == {"T get() {\n    return null;\n}"}
 
 
-def test_fewer_are_a_beginning_of_more_and_each_is_made_once() -> None:
+def test_fewer_mutants_are_a_prefix_of_more_and_all_differ() -> None:
     every = mutants(PUT, 1000)
     assert [mutants(PUT, most) for most in range(5)] == [every[:most] for most in range(5)]
     assert len(every) == len({PUT, *every}) - 1 > 25
 
 
-def test_letters_of_any_alphabet_stay() -> None:
+def test_letters_of_any_alphabet_are_preserved() -> None:
     assert set(mutants('void say() {\n    put("ж", "日");\n}', 9)) == {
         'void say() {\n    put("ж", "");\n}',
         'void say() {\n    put("", "日");\n}',
@@ -139,5 +139,5 @@ def test_letters_of_any_alphabet_stay() -> None:
         "int a() {}int b() {}",
     ],
 )
-def test_what_is_no_method_or_does_nothing_has_none(text: str) -> None:
+def test_an_invalid_or_empty_method_has_no_mutants(text: str) -> None:
     assert mutants(text, 5) == ()

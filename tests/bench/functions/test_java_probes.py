@@ -31,7 +31,7 @@ from tests.helpers.fake_sandbox import FakeSandbox
 from tests.helpers.java_shop import TREE
 
 
-def test_probes_stand_behind_braces_and_move_no_line() -> None:
+def test_probes_follow_braces_and_do_not_move_lines() -> None:
     source = "class A { // caf\u00e9\r\n  int a() { if (true) { return 1; } return 2; }\r\n}\r\n".encode("iso-8859-1")
     places = {7: Cursor(line=1, column=11), 8: Cursor(line=1, column=23)}
     assert probed(source, "iso-8859-1", places) == (
@@ -40,7 +40,7 @@ def test_probes_stand_behind_braces_and_move_no_line() -> None:
     ).encode("iso-8859-1")
 
 
-def test_numbers_run_through_all_files() -> None:
+def test_probes_are_numbered_across_all_files() -> None:
     one, two = Cursor(line=1, column=2), Cursor(line=3, column=4)
     assert numbered([("a", one), ("a", two), ("b", one)]) == {"a": {0: one, 1: two}, "b": {2: one}}
 
@@ -58,12 +58,12 @@ def test_malformed_coverage_is_refused(rows: object) -> None:
         merged(rows)
 
 
-def test_lifting_a_method_keeps_its_shape() -> None:
+def test_lifting_a_method_keeps_its_relative_indentation() -> None:
     assert lift(["    int a() {", "        return 1;", "", "    }"]) == "int a() {\n    return 1;\n\n}"
 
 
 def shop(tmp_path: Path, *deselect: str) -> tuple[Project, JavaSuite]:
-    """Return a repository with one test that waits, and its suite; nothing of it is compiled."""
+    """Return a repository with one test that waits, and its suite. Nothing is compiled."""
     tests = TestSuite(deselect=deselect)
     wait = b"package shop;\nclass WaitTest { @Test void waits() throws Exception { Thread.sleep(5); } }\n"
     tree = {**TREE, "src/test/java/shop/WaitTest.java": wait}
@@ -80,7 +80,7 @@ def deselected(job: Job) -> list[str]:
     return list(job.action.arguments["deselected"])
 
 
-def test_what_takes_too_long_can_be_deselected(tmp_path: Path) -> None:
+def test_a_suite_that_takes_too_long_suggests_deselecting_tests(tmp_path: Path) -> None:
     project, suite = shop(tmp_path, "src/test/java/shop/OldTest.java", "shop.CartTest#pays")
     sandbox = FakeSandbox(lambda job: Outcome(ended=Ended.TIMED_OUT))
     with pytest.raises(InputFault, match="take longer than 1800 s; add the test files that .* to `deselect`"):
@@ -108,20 +108,20 @@ def test_a_test_that_reads_a_clock_and_failed_runs_again_alone(first: str, tmp_p
         return Outcome(ended=Ended.EXITED, result={"tests": rows("passed" if again else first)})
 
     sandbox = FakeSandbox(answer)
-    for _ in range(2):  # what came out is kept
+    for _ in range(2):  # the outcome is cached
         ran = {test.id: test.state for test in cover(project, suite, (), sandbox, lambda line: None)}
         assert ran["shop.WaitTest#waits"] == "passed" and ran["shop.WrongTest#fails"] == "failed"
         assert list(map(deselected, sandbox.jobs)) == [
             ["shop.CartTest#sells"],
             ["shop.CartTest#sells", "shop.CartTest", "shop.WrongTest"],
         ]
-    # What cannot be read is run again.
+    # An unreadable cache file makes the suite run again.
     (stored,) = (project.home.cache / "coverage").iterdir()
     stored.write_text(json.dumps(rows(first)))
     assert cover(project, suite, (), sandbox, lambda line: None)[1].state == "passed" and len(sandbox.jobs) == 4
 
 
-def test_what_cannot_run_alone_stays_failed(tmp_path: Path) -> None:
+def test_a_test_that_cannot_run_alone_stays_failed(tmp_path: Path) -> None:
     project, suite = shop(tmp_path)
     outcomes = iter([Outcome(ended=Ended.EXITED, result={"tests": rows("failed")}), Outcome(ended=Ended.TIMED_OUT)])
     reports: list[str] = []
@@ -147,7 +147,7 @@ Failures (3):
 """
 
 
-def test_why_tests_failed_is_read_of_what_the_launcher_lists() -> None:
+def test_failure_causes_are_read_from_the_launchers_output() -> None:
     assert failure_causes(LAUNCHER) == {
         "shop.TillTest#opens": "java.lang.NoClassDefFoundError: org/slf4j/Logger",
         "shop.BillTest#adds": "org.opentest4j.AssertionFailedError: expected: <1> but was: <2>",

@@ -33,7 +33,7 @@ path = "tree"
 
 
 def repository(folder: Path, files: Mapping[str, bytes], deselect: Sequence[str] = (), **more: str) -> RepoManifest:
-    # What is read as text must be UTF-8; the other encoding is tested with the suite.
+    # Files that are read as text must be UTF-8. The other encoding is tested with the suite.
     write_tree(folder / "tree", {path: content.replace(b"\xe9", b"e") for path, content in files.items()})
     keys = "".join(f'{key} = "{value}"\n' for key, value in more.items())
     (folder / "shop.toml").write_text(f"{keys}{MANIFEST}deselect = {json.dumps(deselect)}\n")
@@ -42,7 +42,7 @@ def repository(folder: Path, files: Mapping[str, bytes], deselect: Sequence[str]
 
 @pytest.fixture(autouse=True, scope="module")
 def _judged_once() -> Iterator[None]:
-    """Let a reference pass once for its certificate: how often it must is the same in every language."""
+    """Certify a reference after one pass. The required number of passes does not depend on the language."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certify, "RUNS", 1)
         yield
@@ -53,8 +53,8 @@ def no_lock(*_: object) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-def test_a_tiny_repository_from_end_to_end(tmp_path: Path, docker_sandbox: Sandbox) -> None:
-    # The modules below are built and verified by the other back end.
+def test_a_small_repository_is_built_and_verified_end_to_end(tmp_path: Path, docker_sandbox: Sandbox) -> None:
+    # The other back end builds and verifies the modules below.
     home = Home(tmp_path / "home")
     made = build([repository(tmp_path, TREE)], home, "set", sandbox=docker_sandbox, lock=no_lock)
     assert {sample.id for sample in made.samples} == {f"shop/{PATH}::Prices.{name}" for name in ("total", "round")}
@@ -81,7 +81,7 @@ def test_a_tiny_repository_from_end_to_end(tmp_path: Path, docker_sandbox: Sandb
 
 @pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory, bubblewrap_sandbox: Sandbox) -> tuple[Home, SampleSet]:
-    """Return the samples of one module of a repository, whose tests are suites of JUnit 3 in part."""
+    """Return the samples of one module of a repository. Some of its tests are JUnit 3 suites."""
     folder = tmp_path_factory.mktemp("modules")
     files = {path: text.encode() for path, text in MODULES.items()}
     deselected = ["core/src/test/java/shop/EndTest.java", "shop.FullTest#staysFull"]
@@ -116,7 +116,7 @@ def test_tests_of_a_suite_judge_alone_or_with_their_class(module: tuple[Home, Sa
 
 
 @pytest.mark.slow
-def test_tests_that_read_a_clock_judge_only_what_no_other_test_runs(module: tuple[Home, SampleSet]) -> None:
+def test_tests_that_read_a_clock_judge_only_functions_without_other_tests(module: tuple[Home, SampleSet]) -> None:
     _, made = module
     tests = {str(sample.name): made.references[sample.id] for sample in made.samples}
     assert tests["Offer.isOpen"].tests == tests["Offer.isOpen"].clocks == ("shop.OfferTest#isOpen",)
@@ -126,7 +126,7 @@ def test_tests_that_read_a_clock_judge_only_what_no_other_test_runs(module: tupl
 
 
 @pytest.mark.slow
-def test_what_sets_a_class_or_its_objects_up_is_run_by_its_tests(module: tuple[Home, SampleSet]) -> None:
+def test_setup_code_of_a_class_or_object_is_run_by_its_tests(module: tuple[Home, SampleSet]) -> None:
     _, made = module
     tests = {str(sample.name): made.references[sample.id] for sample in made.samples}
     assert tests["Stock.full"].tests == tests["Stock.full"].clocks == ("shop.FullTest#isFull",)
@@ -134,7 +134,7 @@ def test_what_sets_a_class_or_its_objects_up_is_run_by_its_tests(module: tuple[H
 
 
 @pytest.mark.slow
-def test_a_completion_that_fails_by_clocks_only_is_judged_once_more(
+def test_a_completion_that_fails_only_clock_tests_is_judged_again(
     module: tuple[Home, SampleSet], bubblewrap_sandbox: Sandbox
 ) -> None:
     home, made = module
@@ -150,7 +150,7 @@ def test_a_completion_that_fails_by_clocks_only_is_judged_once_more(
 @pytest.mark.long
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_real_repository_gives_certified_samples(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_a_real_repository_is_built_into_certified_samples(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     home = Home(tmp_path)
     repository = manifest.load("classmate")
     made = build([repository], home, "set", sandbox=bubblewrap_sandbox, lock=no_lock, workers=2, per_repo=1)

@@ -1,4 +1,4 @@
-"""Which methods of a Java file may be asked for, where they begin and end, and what they need."""
+"""The methods of a Java file that can become samples, their positions, and the names that they need."""
 
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def read(text: str = FILE) -> Definitions:
     return definitions(Source(text, JAVA))
 
 
-def test_what_is_found_and_what_is_not() -> None:
+def test_usable_methods_are_found_and_others_counted_by_reason() -> None:
     found = read()
     assert [each.name for each in found.usable] == [
         "Things.first",
@@ -107,7 +107,7 @@ def test_what_is_found_and_what_is_not() -> None:
     assert (found.functions, found.documented) == (12, 11)
 
 
-def test_where_a_method_stands() -> None:
+def test_a_method_is_found_with_its_spans_signature_and_docstring() -> None:
     lines = FILE.split("\n")
     first, add, same = read().usable[:3]
     assert lines[first.start].startswith("    public static <T> T first") and lines[first.end - 1] == "    }"
@@ -122,18 +122,18 @@ def test_where_a_method_stands() -> None:
     assert line[same.cursor.column : same.tail.column] == " return a.length + b.length; "
 
 
-def test_blocks_are_the_body_and_those_inside() -> None:
+def test_blocks_are_the_body_and_its_inner_blocks() -> None:
     first = read().usable[0]
     assert [block.line - first.start for block in first.blocks] == [1, 3]
     assert all(FILE.split("\n")[block.line][block.column - 1] == "{" for block in first.blocks)
 
 
-def test_equal_code_is_equal_whatever_its_layout() -> None:
+def test_equal_code_is_recognised_whatever_its_layout() -> None:
     text = "class A {\n/** X. */\nint a() { return 1; }\n/** Y. */\nint b() {\n  // x\n  return 1;\n}\n}\n"
     assert list(read(text).bodies.values()) == [2]
 
 
-def test_methods_that_no_id_would_tell_apart_are_counted() -> None:
+def test_methods_that_would_share_an_id_are_dropped_and_counted() -> None:
     text = """\
 class Validate {
     /** Of a list. */
@@ -196,11 +196,11 @@ def needs(body: str) -> tuple[Level, tuple[Use, ...]]:
         (Level.FILE, "return Side.side;"),
     ],
 )
-def test_a_body_needs_its_level_and_no_more(level: Level, body: str) -> None:
+def test_the_level_of_a_method_follows_from_its_body(level: Level, body: str) -> None:
     assert needs(body)[0] is level
 
 
-def test_other_files() -> None:
+def test_names_from_other_files_are_listed_as_uses() -> None:
     assert needs("return Far.far();") == (
         Level.PROJECT,
         (Use(name="Far", module="b.Far", kind="class"), Use(name="Far.far", module="b.Far", kind="function")),
@@ -235,7 +235,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_body_that_strategies_see_elsewhere_is_no_sample(place: str, tmp_path: Path) -> None:
+def test_a_method_whose_body_is_visible_elsewhere_is_not_a_sample(place: str, tmp_path: Path) -> None:
     path, text = PLACES[place]
     texts = {"src/main/java/a/Parts.java": f"package a;\nclass Parts {{\n{COUNT}}}\n", path: text}
     manifest = RepoManifest(

@@ -1,4 +1,4 @@
-"""Certifying on a busy machine: tests that fail there judge nothing."""
+"""Certifying under load: tests that fail on a busy machine do not judge."""
 
 import threading
 from collections import Counter
@@ -22,7 +22,7 @@ TESTS = (*CLOCKS, "t.py::test_value")
 
 
 class Machine:
-    """Judges by what its tests do when it is idle, and when jobs run that are not lenient: those are the load."""
+    """Judges by the tests' outcomes when it is idle and under load. Jobs that are not lenient are the load."""
 
     def __init__(self, references: dict[str, Reference], busy: Callable[[str, int], Verdict]) -> None:
         self.references, self.busy = references, busy
@@ -97,7 +97,7 @@ def timed_fails(test: str, _: int) -> Verdict:
     return F if test == "t.py::test_timed" else P
 
 
-def test_references_are_judged_with_as_many_jobs_at_once_as_asked_for(tmp_path: Path) -> None:
+def test_references_are_judged_with_the_requested_number_of_jobs(tmp_path: Path) -> None:
     samples, references = made(3)
     machine = Machine(references, lambda *_: P)
     found = certified(machine, samples, references, tmp_path)
@@ -108,7 +108,7 @@ def test_references_are_judged_with_as_many_jobs_at_once_as_asked_for(tmp_path: 
     assert all(references[sample.id].tests == TESTS for sample in samples)
 
 
-def test_a_test_that_fails_there_is_left_out_and_the_rest_is_certified_anew(tmp_path: Path) -> None:
+def test_tests_that_fail_under_load_are_left_out_and_the_rest_recertified(tmp_path: Path) -> None:
     samples, references = made(2)
     machine = Machine(references, timed_fails)
     found = certified(machine, samples, references, tmp_path)
@@ -125,7 +125,7 @@ def test_a_test_that_fails_there_is_left_out_and_the_rest_is_certified_anew(tmp_
         assert found.samples[sample.id].tests == references[sample.id].tests
 
 
-def test_what_is_known_is_not_tried_again(tmp_path: Path) -> None:
+def test_stored_certificates_are_not_computed_again(tmp_path: Path) -> None:
     samples, references = made(2)
     first = certified(Machine(references, timed_fails), samples, references, tmp_path)
     left = dict(references)
@@ -136,14 +136,14 @@ def test_what_is_known_is_not_tried_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
-def test_no_more_are_tried_than_are_needed(tmp_path: Path, most: int) -> None:
+def test_only_as_many_samples_as_needed_are_tried(tmp_path: Path, most: int) -> None:
     samples, references = made(5)
     machine = Machine(references, lambda *_: P)
     certificates = certified(machine, samples, references, tmp_path, wanted=most)
     assert list(certificates.samples) == sorted(machine.idle) == [sample.id for sample in samples[:most]]
 
 
-def test_the_certificate_says_where_only_clocks_judge(tmp_path: Path) -> None:
+def test_the_certificate_records_if_only_clock_tests_judge(tmp_path: Path) -> None:
     samples, references = made(1)
     machine = Machine(references, lambda test, _: F if test == "t.py::test_value" else P)
     found = certified(machine, samples, references, tmp_path)
@@ -157,7 +157,7 @@ def test_the_certificate_says_where_only_clocks_judge(tmp_path: Path) -> None:
     [(lambda *_: F, ()), (lambda *_: T, ()), (timed_fails, ("t.py::test_fast", "t.py::test_value"))],
     ids=["no test passes", "it never ends in time", "what is left passes an empty body"],
 )
-def test_a_sample_without_tests_that_pass_there_is_counted_and_another_takes_its_place(
+def test_samples_that_fail_under_load_are_counted_and_the_next_tried(
     tmp_path: Path, busy: Callable[[str, int], Verdict], weak: tuple[str, ...]
 ) -> None:
     samples, references = made(3)
@@ -168,15 +168,15 @@ def test_a_sample_without_tests_that_pass_there_is_counted_and_another_takes_its
     assert sum(found.drops.values()) >= 3 and found.drops["fails_under_load"] == 3
 
 
-def test_one_time_out_is_forgiven(tmp_path: Path) -> None:
+def test_one_timeout_under_load_is_tolerated(tmp_path: Path) -> None:
     samples, references = made(1)
-    # All of the first round: the sample itself and what stands beside it.
+    # All jobs of the first round time out: the sample's own and those that only add load.
     machine = Machine(references, lambda _, times: T if times <= JOBS else P)
     assert certified(machine, samples, references, tmp_path).samples.keys() == {"demo/0"}
     assert references["demo/0"].tests == TESTS
 
 
-def test_a_broken_machine_is_no_property_of_a_test(tmp_path: Path) -> None:
+def test_a_broken_machine_is_a_machine_fault(tmp_path: Path) -> None:
     samples, references = made(1)
     with pytest.raises(MachineFault, match="run the same command again"):
         certified(Machine(references, lambda *_: B), samples, references, tmp_path)

@@ -1,4 +1,4 @@
-"""Which tests a mined function is judged by: none is dropped that a test of its suite would notice."""
+"""The tests that judge a mined function. A function is dropped only if no test of its suite detects a fault."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def price(amount, rate=2):
 PRICE = price(3)
 '''
 IDLE = {f"test_price__{number:02}": "price(1)" for number in range(32)}
-"""Tests that run the function and look at nothing."""
+"""Tests that run the function and check nothing."""
 
 
 def make(
@@ -39,13 +39,13 @@ def judges(made: SampleSet) -> set[str]:
     return {test.partition("::")[2] for test in made.references["demo/shop.py::price"].tests}
 
 
-def test_of_many_tests_the_one_that_notices_an_empty_body_is_chosen(tmp_path: Path) -> None:
+def test_the_only_test_that_detects_an_empty_body_is_chosen(tmp_path: Path) -> None:
     tests = {**IDLE, "test_price__z": "assert price(1) == 2"}
     chosen = judges(make(tmp_path, tests))
     assert len(chosen) == MOST_TESTS and "test_price__z" in chosen
 
 
-def test_tests_are_chosen_that_notice_what_the_narrowest_do_not(tmp_path: Path) -> None:
+def test_tests_that_detect_faults_missed_by_the_narrowest_are_chosen(tmp_path: Path) -> None:
     narrow = dict.fromkeys(IDLE, "assert price(1) == 2")
     deep = {"test_price__zz": "assert price([1, [2, 3]]) == 12 and price([1], 3) == 3"}
     made = make(tmp_path, {**narrow, **deep})
@@ -63,33 +63,33 @@ def test_a_function_that_only_an_import_runs_is_judged_by_the_modules_tests(tmp_
     assert (entry["documented"], entry["covered"], entry["kept"], entry["drops"]) == (1, 1, 1, {})
 
 
-def test_where_the_tests_that_run_it_pass_an_empty_body_those_of_the_importing_module_judge(tmp_path: Path) -> None:
+def test_if_covering_tests_pass_an_empty_body_importing_modules_tests_judge(tmp_path: Path) -> None:
     tests = {"test_price": "price(1)", "test_value": "assert PRICE == 6"}
     made = make(tmp_path, tests, price=TEST_FILE)
     assert judges(made) == {"test_price", "test_value"}
 
 
-def test_a_test_that_the_published_code_does_not_pass_alone_judges_nothing(tmp_path: Path) -> None:
+def test_a_test_that_the_reference_fails_alone_does_not_judge(tmp_path: Path) -> None:
     tests = {"test_price": "assert price(1) == 2", "test_price__leans": "assert price(1) == 2 and MISSING"}
     made = make(tmp_path, tests)
     assert judges(made) == {"test_price"}
 
 
-def test_many_tests_that_the_published_code_does_not_pass_keep_none_from_judging(tmp_path: Path) -> None:
-    """Such tests seem to notice every fault, and so would be chosen before all others."""
+def test_many_tests_that_the_reference_fails_do_not_displace_others(tmp_path: Path) -> None:
+    """Such tests seem to detect every fault, so they would be chosen before all others."""
     leaning = {f"test_price__{number:03}": "assert price(1) == 2 and MISSING" for number in range(100)}
     made = make(tmp_path, {**leaning, "test_price__z": "assert price(1) == 2"})
     assert judges(made) == {"test_price__z"}
 
 
-def test_what_no_test_notices_is_dropped_with_the_true_reason(tmp_path: Path) -> None:
+def test_a_function_without_a_detecting_test_is_dropped_as_blank_passed(tmp_path: Path) -> None:
     shop = SHOP + '\n\ndef other():\n    """Return one."""\n    return 1\n'
     tests = {**IDLE, "test_other": "assert other() == 1"}
     made = make(tmp_path, tests, shop=shop)
     assert made.manifest["repositories"]["demo"]["drops"] == {"blank_passed": 1}
 
 
-def test_a_second_build_takes_the_choice_and_the_figures_from_the_certificates(tmp_path: Path) -> None:
+def test_a_second_build_reuses_choice_and_counts_from_certificates(tmp_path: Path) -> None:
     tests = {**IDLE, "test_price__z": "assert price(1) == 2"}
     first = make(tmp_path, tests)
     again = in_process(tests=tests, shop=SHOP)

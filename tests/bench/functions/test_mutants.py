@@ -1,4 +1,4 @@
-"""Faulty versions of a function."""
+"""Mutants: faulty versions of a Python function."""
 
 import ast
 
@@ -22,7 +22,7 @@ RECURSE = '''def recurse(self, parts, depth=1):
 '''
 
 
-def test_each_differs_in_its_body_and_is_a_function_of_the_same_name() -> None:
+def test_each_mutant_changes_only_the_body_of_the_function() -> None:
     found = mutants(RECURSE, 100)
     assert len(found) == len(set(found)) > 8
     own = ast.dump(ast.parse(RECURSE))
@@ -37,28 +37,28 @@ def test_each_differs_in_its_body_and_is_a_function_of_the_same_name() -> None:
 @pytest.mark.parametrize(
     "holds", ["[part for part in parts]", "if not (parts and depth):", "parts or depth", "return None", "!= 'x'"]
 )
-def test_gross_faults_are_among_them(holds: str) -> None:
+def test_mutants_include_gross_faults(holds: str) -> None:
     assert any(holds in text for text in mutants(RECURSE, 100))
 
 
-def test_no_loop_loses_what_ends_it() -> None:
+def test_mutants_do_not_make_a_loop_endless() -> None:
     for text in mutants(RECURSE, 100):
         assert "while depth < 1" in text and "depth += " in text
 
 
-def test_fewer_are_a_beginning_of_more_and_kinds_take_turns() -> None:
+def test_fewer_mutants_are_a_prefix_of_more_in_a_fixed_order() -> None:
     every = mutants(RECURSE, 100)
     assert [mutants(RECURSE, most) for most in range(5)] == [every[:most] for most in range(5)]
     assert mutants(RECURSE, 100) == every
 
 
 @pytest.mark.parametrize("text", ["", "x = 1", "def f(:", 'def f():\n    """Doc."""\n    pass\n'])
-def test_what_is_no_function_or_does_nothing_has_none(text: str) -> None:
+def test_an_invalid_or_empty_function_has_no_mutants(text: str) -> None:
     assert mutants(text, 5) == ()
 
 
 class Answers:
-    """Tells of each faulty version what it is given."""
+    """Returns one given answer per mutant, in turn."""
 
     def __init__(self, *noticed: frozenset[str] | None) -> None:
         self._noticed = iter(noticed)
@@ -67,7 +67,7 @@ class Answers:
         return next(self._noticed)
 
 
-def test_a_fault_that_no_test_ran_with_does_not_count() -> None:
+def test_a_mutant_that_no_test_ran_with_does_not_count() -> None:
     sample = make_sample()
     draft = Draft(
         sample=sample,

@@ -150,12 +150,12 @@ def test_both_back_ends_mine_the_same_samples_and_agree_on_them(tmp_path: Path) 
 
 def coverage_of(home: Path) -> Covered:
     (path,) = (home / "cache" / "coverage").iterdir()
-    first, *_ = json.loads(path.read_text())  # of the whole suite; another one is of tests that ran once more
+    first, *_ = json.loads(path.read_text())  # of the whole suite; a second one is of tests that ran again
     return coverage.read_coverage(first)
 
 
 def check_coverage(one: Covered, other: Covered) -> None:
-    """Check that neither draws nor threads that are left behind nor clocks change what is known of a suite."""
+    """Check that random draws, leftover threads and clocks do not change a suite's coverage."""
     assert one.lines == other.lines
     names = [test.id.partition("::")[2] for test in one.tests]
     lines = KIT.lstrip("\n").splitlines()

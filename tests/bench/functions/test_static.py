@@ -1,4 +1,4 @@
-"""Which functions of a Python file may be asked for, where they begin and end, and what they need."""
+"""The functions of a Python file that can become samples, their positions, and the names that they need."""
 
 from pathlib import Path
 from textwrap import dedent, indent
@@ -76,7 +76,7 @@ def read(text: str) -> Definitions:
     return definitions(dedent(text).lstrip("\n"), tree)
 
 
-def test_functions_and_methods_are_found_where_they_stand() -> None:
+def test_functions_and_methods_are_found_with_their_positions() -> None:
     found = read(SHOP)
     lines = SHOP.split("\n")
     assert [each.name for each in found.usable] == ["price", "Cart.Line.total", "Cart.pay", "quick"]
@@ -100,7 +100,7 @@ def test_functions_and_methods_are_found_where_they_stand() -> None:
     assert lines[quick.end - 1].strip() == "return inner"
 
 
-def test_a_static_method_has_no_object() -> None:
+def test_a_static_method_has_no_self_parameter() -> None:
     (found,) = read(
         '''
         class A:
@@ -131,13 +131,13 @@ def test_a_static_method_has_no_object() -> None:
         ),
     ],
 )
-def test_a_function_that_cannot_be_asked_for_is_counted(body: str, reason: str) -> None:
+def test_an_unusable_function_is_counted_with_its_reason(body: str, reason: str) -> None:
     found = read(body)
     assert found.usable == () and dict(found.drops) == {reason: 1}
 
 
 @pytest.mark.parametrize("body", ["raise ValueError", "return None", "yield", "pass; return 1", "x: int = 1"])
-def test_a_short_body_is_a_body(body: str) -> None:
+def test_a_function_with_a_short_body_is_usable(body: str) -> None:
     assert len(read(f'def f():\n    """Do."""\n    {body}').usable) == 1
 
 
@@ -164,7 +164,7 @@ def test_equal_code_is_recognised_whatever_its_layout_and_place() -> None:
     assert found.bodies[usable.code] == 2
 
 
-def test_a_function_is_found_by_its_line_documented_or_not() -> None:
+def test_a_function_is_found_by_its_line_with_or_without_a_docstring() -> None:
     text = dedent(
         '''
         @staticmethod
@@ -275,7 +275,7 @@ def level_of(tmp_path: Path, body: str, *, method: bool = False) -> tuple[Level,
         ("return yaml.load(x)", Level.PROJECT),
     ],
 )
-def test_levels_of_functions(tmp_path: Path, body: str, level: Level) -> None:
+def test_the_level_of_a_function_follows_from_its_body(tmp_path: Path, body: str, level: Level) -> None:
     assert level_of(tmp_path, body)[0] is level
 
 
@@ -291,7 +291,7 @@ def test_levels_of_functions(tmp_path: Path, body: str, level: Level) -> None:
         ("return self.put(Store())", Level.PROJECT),
     ],
 )
-def test_levels_of_methods(tmp_path: Path, body: str, level: Level) -> None:
+def test_the_level_of_a_method_follows_from_its_body(tmp_path: Path, body: str, level: Level) -> None:
     assert level_of(tmp_path, body, method=True)[0] is level
 
 
@@ -304,16 +304,14 @@ def test_uses_are_the_projects_names_that_the_body_reads(tmp_path: Path) -> None
     )
 
 
-def test_signature_and_decorators_are_given_and_need_nothing(tmp_path: Path) -> None:
+def test_signature_and_decorators_do_not_raise_the_level(tmp_path: Path) -> None:
     text = HEAD + '\n@load_all\ndef asked(x: Store = LIMIT) -> Store:\n    """Do."""\n    return x\n'
     found = read_functions(project(tmp_path, {**FILES, "shop/pay.py": text}))
     assert [(each.level, each.uses) for each in found.functions] == [(Level.SELF_CONTAINED, ())]
 
 
 @pytest.mark.parametrize(("place", "names"), [("tests/old.py", ["join", "first"]), ("old.py", ["first"])])
-def test_a_body_that_stands_in_a_file_of_another_python_is_elsewhere(
-    tmp_path: Path, place: str, names: list[str]
-) -> None:
+def test_a_copy_of_a_body_in_a_python_2_file_is_detected(tmp_path: Path, place: str, names: list[str]) -> None:
     text = 'def join(items, by):\n    """Join."""\n    items = list(items)\n    return by.join(items)\n'
     apart = 'def first(items):\n    """Find."""\n    return items[0]\n'
     old = text.replace("    ", "\t") + 'print "two"\n'
@@ -322,7 +320,7 @@ def test_a_body_that_stands_in_a_file_of_another_python_is_elsewhere(
     assert found.drops["body_elsewhere"] == 2 - len(names)
 
 
-def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+def test_left_out_functions_and_files_are_counted(tmp_path: Path) -> None:
     same = 'def {}(x):\n    """Do."""\n    return [x, x]\n'
     found = read_functions(
         project(
@@ -347,7 +345,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     }
 
 
-def test_what_a_function_that_others_chose_needs(tmp_path: Path) -> None:
+def test_uses_are_found_for_a_function_at_a_given_place(tmp_path: Path) -> None:
     text = HEAD + "\n\ndef bare(x):\n    return rules.round_up(load_all(x))\n"
     made = project(tmp_path, {**FILES, "shop/pay.py": text})
     start = made.snapshot.texts["shop/pay.py"].partition("def bare")[0].count("\n")

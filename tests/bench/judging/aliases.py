@@ -1,4 +1,4 @@
-"""Bodies of a function that reach what others own by other names for it."""
+"""Function bodies that reach objects of other code through aliases."""
 
 ALIASES = (
     "import re\nre.sub('a', lambda m: m.string, 'b').format(given)",

@@ -1,4 +1,4 @@
-"""Bodies of a function that reach beyond it, thought of by somebody who did not look at the allow-list."""
+"""Function bodies that reach beyond the function. Their author did not look at the allow-list."""
 
 VALUES = (
     "for given.total in [1]: pass",
@@ -306,7 +306,7 @@ CONTAINERS = (
     "import table as list",
     "from shop import table as sorted\nsorted(given).append(1)",
 )
-"""Second half: builtins, patterns, containers with what others own."""
+"""Second half: builtins, patterns, containers of objects that others own."""
 METHOD = (
     "self.__class__.pay = print",
     "self.__dict__['pay'] = 1",

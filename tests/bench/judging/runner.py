@@ -1,4 +1,4 @@
-"""Runs the guest runner without a box, in a process of its own: for trusted code only."""
+"""Runs the guest runner in its own process without a box. Use it only for trusted code."""
 
 import functools
 import json
@@ -43,11 +43,11 @@ for line in sys.stdin:
 
 @functools.cache
 def _server() -> subprocess.Popen[str]:
-    """Start what imports pytest once and forks a process for each call, as the guest does in a box; it ends with us."""
+    """Start a process that imports pytest once and forks for each call, as the guest does. It ends with the tests."""
     return subprocess.Popen(
         [sys.executable, "-s", "-P", "-B", "-c", _SERVER, str(Path(guest.__file__).parent)],
         text=True,
-        # The plugins that our own tests need are in no box, and take longer to import than most tests here to run.
+        # Boxes lack the plugins of ctxbench's own tests. Importing them takes longer than most tests here.
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         cwd=tempfile.gettempdir(),
         stdin=subprocess.PIPE,
@@ -56,12 +56,12 @@ def _server() -> subprocess.Popen[str]:
 
 
 def run_tests(folder: Path, files: Mapping[str, bytes], arguments: Mapping[str, Any]) -> Any:
-    """Write files to `folder` and return what `run_tests` makes of them."""
+    """Write files to `folder` and return the result of `run_tests`."""
     return call("run_tests", folder, files, arguments)
 
 
 def call(function: str, folder: Path, files: Mapping[str, bytes], arguments: Mapping[str, Any]) -> Any:
-    """Write files to `folder` and return what a function of the guest runner makes of them."""
+    """Write files to `folder` and return the result of a function of the guest runner."""
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)

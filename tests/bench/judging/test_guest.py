@@ -1,4 +1,4 @@
-"""The guest runner on trusted code; what untrusted code may try is in tests/sandbox/forgeries."""
+"""The guest runner on trusted code. Attacks by untrusted code are in tests/sandbox/forgeries."""
 
 import marshal
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def judged(
     tests: tuple[str, ...] = shop.TESTS["total"],
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Judgement:
-    """Judge a function of the shop, beside which more files may lie, in a folder below this one."""
+    """Judge a function of the shop in a folder below `folder`. `files` are added to the shop."""
     suite = PythonSuite(SUITE, (), "", shop.TREE | dict(files))
     reference = Reference(id="shop/total", target=shop.TARGETS["total"], tests=tests)
     job = suite.job(shop.sample(), reference, text, "secret")
@@ -39,12 +39,12 @@ def judged(
     return suite.judge(reference, Outcome(ended=Ended.EXITED, exit_code=0, result=result), "secret")
 
 
-def test_a_right_function_passes_every_kind_of_test(tmp_path: Path) -> None:
+def test_a_correct_function_passes_every_kind_of_test(tmp_path: Path) -> None:
     found = judged(tmp_path, shop.TARGETS["total"])
     assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 6)
 
 
-def test_a_wrong_function_fails_with_the_tests_own_words(tmp_path: Path) -> None:
+def test_a_wrong_function_fails_with_the_tests_message(tmp_path: Path) -> None:
     found = judged(tmp_path, shop.TARGETS["total"].replace("sum(", "max("))
     assert found.verdict is Verdict.FAILED
     assert found.reason.startswith(
@@ -52,7 +52,7 @@ def test_a_wrong_function_fails_with_the_tests_own_words(tmp_path: Path) -> None
     )
 
 
-def test_a_text_that_is_no_python_breaks_the_import(tmp_path: Path) -> None:
+def test_a_text_that_is_not_python_breaks_the_import(tmp_path: Path) -> None:
     found = judged(tmp_path, "def total(prices, rate=0.0) return 1")
     assert (
         found.reason.startswith("import or collection broke: tests/test_prices.py: ") and "SyntaxError" in found.reason
@@ -64,7 +64,7 @@ def test_only_the_expected_tests_are_run(tmp_path: Path) -> None:
     assert (found.verdict, found.tests_run) == (Verdict.PASSED, 1)
 
 
-def test_a_test_that_is_not_there_fails(tmp_path: Path) -> None:
+def test_an_expected_test_that_does_not_exist_fails(tmp_path: Path) -> None:
     found = judged(
         tmp_path,
         shop.TARGETS["total"],
@@ -76,7 +76,7 @@ def test_a_test_that_is_not_there_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_settings_of_the_repository_hold_but_not_its_options(tmp_path: Path) -> None:
+def test_the_repositorys_options_and_warning_filters_do_not_fail_a_test(tmp_path: Path) -> None:
     settings = "[pytest]\naddopts = --numprocesses=4 --cov\nfilterwarnings = error\nxfail_strict = true\n"
     warns = shop.TARGETS["total"].replace(
         "    if rate", "    import warnings\n    warnings.warn('old', DeprecationWarning)\n    if rate"
@@ -152,7 +152,7 @@ def test_teardown(broken): assert total([1]) == 1
         ("test_teardown", "failed in teardown: OSError: left"),
     ],
 )
-def test_every_kind_of_test_and_how_it_may_end(tmp_path: Path, test: str, wanted: str) -> None:
+def test_each_kind_of_test_is_judged_by_its_outcome(tmp_path: Path, test: str, wanted: str) -> None:
     files = {"tests/test_kinds.py": KINDS.encode()}
     found = judged(tmp_path, shop.TARGETS["total"], tests=(f"tests/test_kinds.py::{test}",), files=files)
     assert found.verdict is (Verdict.FAILED if wanted else Verdict.PASSED), found
@@ -183,24 +183,24 @@ LYING = """
 @pytest.mark.parametrize(
     ("body", "verdict"), [(LOUD, Verdict.PASSED), (FORGIVING, Verdict.FAILED), (LYING, Verdict.FAILED)]
 )
-def test_no_warning_is_kept_and_none_forges_a_verdict(tmp_path: Path, body: str, verdict: Verdict) -> None:
+def test_warnings_do_not_change_or_forge_a_verdict(tmp_path: Path, body: str, verdict: Verdict) -> None:
     text = shop.TARGETS["total"].replace("\n    if rate", f"{body}    if rate")
     assert judged(tmp_path, text).verdict is verdict
 
 
 @pytest.mark.slow
-def test_what_loops_is_ended_by_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_loop_runs_out_of_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "CPU_SECONDS", 1)
     found = judged(tmp_path, "def total(prices, rate=0.0):\n    while True: pass\n")
     assert (found.verdict, found.reason) == (Verdict.TIMED_OUT, "ran out of processor time")
 
 
-def test_files_that_a_test_writes_beside_the_repositorys_are_no_matter(tmp_path: Path) -> None:
+def test_a_test_may_write_new_files(tmp_path: Path) -> None:
     writes = shop.TARGETS["total"].replace("    if rate", "    open('new.txt', 'w').close()\n    if rate")
     assert judged(tmp_path, writes).verdict is Verdict.PASSED
 
 
-def test_a_file_that_is_written_to_is_noticed_even_when_it_is_put_back(tmp_path: Path) -> None:
+def test_a_file_write_is_detected_even_if_the_text_is_restored(tmp_path: Path) -> None:
     writes = shop.TARGETS["total"].replace(
         "    if rate",
         "    text = open('tests/conftest.py').read()\n    open('tests/conftest.py', 'w').write(text)\n    if rate",
@@ -238,7 +238,7 @@ def test_fails(number): assert total([number]) == number < 1000
 
 
 @pytest.mark.slow
-def test_examples_hang_on_no_clock_and_on_no_constant_of_the_completion(tmp_path: Path) -> None:
+def test_hypothesis_examples_do_not_depend_on_clocks_or_constants(tmp_path: Path) -> None:
     names = ("test_draws", "test_drawn", "test_slow", "TestMachine::runTest", "test_fails")
     tests = tuple(f"tests/test_properties.py::{name}" for name in names)
     files = {"tests/test_properties.py": PROPERTIES.encode()}
@@ -247,14 +247,14 @@ def test_examples_hang_on_no_clock_and_on_no_constant_of_the_completion(tmp_path
     for text in (completion, completion.replace("    if rate", "    what = 987654, 'constant'\n    if rate")):
         folder = tmp_path / str(len(drawn))
         judgement = judged(folder, text, tests=tests, files=files)
-        # The trace function of Hypothesis's explanations would be taken for tampering.
+        # The trace function of Hypothesis's explanations would count as tampering.
         assert (judgement.verdict, judgement.failed) == (Verdict.FAILED, tests[-1:])
         drawn.append((folder / "tree" / "drawn").read_text())
     assert drawn[0] == drawn[1]
     assert drawn[0].count("|") == 100
 
 
-def test_the_library_is_the_package_and_nothing_else() -> None:
+def test_the_library_contains_only_the_guest_package() -> None:
     assert set(guest.library()) == {f"ctxbench_pytest/{name}.py" for name in _NAMES}
 
 
@@ -262,7 +262,7 @@ _NAMES = ("__init__", "child", "covering", "integrity", "options", "parent")
 
 
 @pytest.mark.slow
-def test_bytecode_holds_the_rewritten_tests_and_what_they_import_for_their_text_only(tmp_path: Path) -> None:
+def test_bytecode_of_tests_and_imports_is_used_only_for_its_own_text(tmp_path: Path) -> None:
     suite = PythonSuite(SUITE, (), "", shop.TREE)
     job = suite.compiling(shop.TESTS["total"])
     assert isinstance(job.action, Call) and job.action.function == guest.COMPILE
@@ -271,7 +271,7 @@ def test_bytecode_holds_the_rewritten_tests_and_what_they_import_for_their_text_
     stems = {path.rpartition("/")[2].partition(".")[0]: path for path in compiled}
     assert {"test_prices", "conftest", "prices"} <= set(stems)
     assert "-pytest-" in stems["test_prices"] and "-pytest-" not in stems["prices"]
-    # Bytecode is taken where its text is the file's, and only there: the function can be wrong, or right, in its file.
+    # Bytecode is used only for its own text: emptied tests pass a wrong function until the test file's text changes.
     emptied = {path: held[:16] + marshal.dumps(_emptied(marshal.loads(held[16:]))) for path, held in compiled.items()}
     wrong = shop.TARGETS["total"].replace("sum(", "max(")
     for number, (files, tests, verdict) in enumerate(
@@ -290,7 +290,7 @@ def test_bytecode_holds_the_rewritten_tests_and_what_they_import_for_their_text_
 
 
 def _emptied(code: CodeType) -> CodeType:
-    """Return code whose functions called ``test_...`` do nothing, as are those within."""
+    """Return the code with every function called ``test_...`` emptied, at any depth."""
     if code.co_name.startswith("test_"):
         nothing = (lambda: None).__code__
         return code.replace(co_code=nothing.co_code, co_consts=(None,), co_exceptiontable=b"")
@@ -300,7 +300,7 @@ def _emptied(code: CodeType) -> CodeType:
 
 
 def failing(folder: Path, text: str, tests: tuple[str, ...] = shop.TESTS["total"]) -> frozenset[str] | None:
-    """Return which tests notice a faulty total of the shop."""
+    """Return the tests that detect a faulty `total` of the shop."""
     suite, reference = PythonSuite(SUITE, (), "", shop.TREE), replace(shop.reference("total"), tests=tests)
     job = suite.trial(shop.sample(), reference, text, "s")
     assert isinstance(job.action, Call)
@@ -311,7 +311,7 @@ def failing(folder: Path, text: str, tests: tuple[str, ...] = shop.TESTS["total"
 
 
 @pytest.mark.slow
-def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
+def test_the_tests_that_detect_a_fault_are_named(tmp_path: Path) -> None:
     tests = shop.TESTS["total"]
     assert failing(tmp_path / "right", shop.TARGETS["total"]) == frozenset()
     assert failing(tmp_path / "wrong", "def total(prices, rate=0.0):\n    return None\n") == set(tests)
@@ -319,9 +319,7 @@ def test_which_tests_notice_a_fault_is_known_of_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_time_of_all_tests_together_makes_none_notice_a_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_total_time_of_all_tests_does_not_detect_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "TRIAL_SECONDS", 1)
     slow = "    import time\n    end = time.process_time() + 0.6\n    while time.process_time() < end: pass\n"
     signature, _, body = shop.TARGETS["total"].partition("\n")
@@ -331,7 +329,7 @@ def test_the_time_of_all_tests_together_makes_none_notice_a_fault(
 
 
 @pytest.mark.slow
-def test_a_test_that_waits_for_ever_notices_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_that_waits_forever_detects_the_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "IDLE_SECONDS", 1)
     signature = shop.TARGETS["total"].partition("\n")[0]
     waits = f"{signature}\n    import threading\n    threading.Event().wait()\n"

@@ -1,4 +1,4 @@
-"""From javac's messages to what a person is told: errors, and what a pom needs."""
+"""Reading javac's messages as errors, and a pom as dependencies."""
 
 from ctxbench.bench.judging.java import build as java_build
 from ctxbench.bench.judging.java.layout import Dependency, Poms
@@ -49,6 +49,6 @@ def test_errors_are_read_with_file_line_and_symbol() -> None:
     assert java_build.summary(errors[4:]) == "1 error: src/main/java/shop/Tills.java:5: ';' expected"
 
 
-def test_a_pom_says_what_only_tests_need() -> None:
+def test_dependencies_of_tests_are_read_from_a_pom() -> None:
     mockito = Dependency(artifact="mockito-core", test=True, of_tests=False)
     assert list(DEPENDENCIES) == [mockito]

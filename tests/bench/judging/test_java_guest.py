@@ -17,7 +17,7 @@ XML = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def test_the_library_holds_python_java_and_the_policy() -> None:
+def test_the_library_contains_python_java_and_the_policy() -> None:
     names = set(java_guest.library())
     assert {f"ctxbench_java/{name}" for name in ("__init__.py", "Canary.java", "Probe.java", "judge.policy")} <= names
 
@@ -44,7 +44,7 @@ def test_reports_are_read_and_the_worst_invocation_counts(tmp_path: Path) -> Non
         ("adds(int[])[1]", "A#adds(int[])[*]"),
     ],
 )
-def test_ids(name: str, wanted: str) -> None:
+def test_ids_are_built_from_report_names(name: str, wanted: str) -> None:
     assert judging.test_id("A", name) == wanted
 
 
@@ -72,7 +72,7 @@ def test_classes_of_other_files_are_foreign(tmp_path: Path) -> None:
     assert judging.unexpected_class(tmp_path, ["shop/Prices", "shop/PricesTest"]) == ""
 
 
-def test_jars_are_equal_for_equal_folders_and_lose_entries(tmp_path: Path) -> None:
+def test_jars_of_equal_folders_are_equal_and_entries_can_be_removed(tmp_path: Path) -> None:
     (tmp_path / "classes/a").mkdir(parents=True)
     for name in ("A", "B"):
         (tmp_path / f"classes/a/{name}.class").write_text(name)

@@ -23,14 +23,14 @@ def verdict(result: Any, ended: Ended = Ended.EXITED, **more: Any) -> tuple[Verd
     return found.verdict, found.reason
 
 
-def test_all_passed_and_the_canary_failed() -> None:
+def test_passed_tests_and_a_failed_canary_are_a_pass() -> None:
     found = judge(TESTS, Outcome(ended=Ended.EXITED, exit_code=0, result=GOOD, seconds=2.0, peak_bytes=7), SECRET)
     assert (found.verdict, found.reason, found.tests_run) == (Verdict.PASSED, "", 2)
     assert (found.seconds, found.peak_bytes) == (2.0, 7)
 
 
 @pytest.mark.parametrize("state", [["failed", "x: 1"], ["skipped", "later"], None])
-def test_a_test_that_did_not_pass(state: list[str] | None) -> None:
+def test_a_test_that_did_not_pass_fails_the_completion(state: list[str] | None) -> None:
     tests = {TESTS[0]: ["passed", ""]} | ({TESTS[1]: state} if state else {})
     got, reason = verdict(GOOD | {"tests": tests})
     assert got is Verdict.FAILED
@@ -38,7 +38,7 @@ def test_a_test_that_did_not_pass(state: list[str] | None) -> None:
 
 
 def failed(**more: Any) -> tuple[str, ...]:
-    """Return which tests are said to be all that speaks against a completion of which the second test failed."""
+    """Return the failed tests that a judgement names. By default only the second test failed."""
     tests = {TESTS[0]: ["passed", ""], TESTS[1]: ["failed", "org.opentest4j.AssertionFailedError: too slow"]}
     code = more.pop("exit_code", 0)
     return judge(
@@ -46,7 +46,7 @@ def failed(**more: Any) -> tuple[str, ...]:
     ).failed
 
 
-def test_tests_that_failed_are_named_where_nothing_else_speaks_against_the_completion() -> None:
+def test_failed_tests_are_named_if_nothing_else_is_wrong() -> None:
     assert failed() == (TESTS[1],)
     assert failed(tests={TESTS[0]: ["skipped", "busy"]}) == TESTS
     assert judge(TESTS, Outcome(ended=Ended.EXITED, exit_code=0, result=GOOD), SECRET).failed == ()
@@ -55,7 +55,7 @@ def test_tests_that_failed_are_named_where_nothing_else_speaks_against_the_compl
 @pytest.mark.parametrize(
     "change", [{"exit": 0}, {"exit": -9}, {"exit_code": 3}, {"canary": None}, {"foreign": "a/X"}, {"tests": {}}]
 )
-def test_no_test_is_named_where_something_else_speaks_against_it(change: dict[str, Any]) -> None:
+def test_no_failed_test_is_named_if_something_else_is_wrong(change: dict[str, Any]) -> None:
     assert failed(**change) == ()
 
 
@@ -71,17 +71,17 @@ def test_no_test_is_named_where_something_else_speaks_against_it(change: dict[st
         {"tests": [["a"]]},
     ],
 )
-def test_what_speaks_against_a_pass(change: dict[str, Any]) -> None:
+def test_signs_of_tampering_prevent_a_pass(change: dict[str, Any]) -> None:
     got, reason = verdict(GOOD | change)
     assert (got, reason.partition(":")[0]) == (Verdict.FAILED, TAMPERED)
 
 
-def test_the_job_must_have_ended_well_itself() -> None:
+def test_a_good_result_of_a_failed_job_is_tampering() -> None:
     got, reason = verdict(GOOD, exit_code=3)
     assert (got, reason.partition(":")[0]) == (Verdict.FAILED, TAMPERED)
 
 
-def test_code_that_does_not_compile() -> None:
+def test_code_that_does_not_compile_fails_with_its_error() -> None:
     said = "src/A.java:3: error: ';' expected\n  int x\n"
     report = {"compiled": False, "messages": said, "exit": 1}
     assert verdict(report) == (Verdict.FAILED, "does not compile: ';' expected")
@@ -98,14 +98,14 @@ def test_code_that_does_not_compile() -> None:
         (1, "There is not enough memory", "javac printed: There is not enough memory (exit status 1)"),
     ],
 )
-def test_a_compiler_that_came_to_no_end_says_nothing_of_the_code(status: int, said: str, reason: str) -> None:
+def test_a_compiler_that_crashed_is_an_early_end(status: int, said: str, reason: str) -> None:
     report = {"compiled": False, "messages": said, "exit": status, "overtime": False}
     assert verdict(report) == (Verdict.FAILED, f"ended early: {reason}")
     if status < 0:
         assert verdict(report, out_of_memory=True) == (Verdict.FAILED, "ended early: out of memory")
 
 
-def test_a_compiler_that_the_machine_gives_no_memory_is_no_wrong_answer() -> None:
+def test_a_compiler_without_memory_is_a_broken_machine() -> None:
     said = "Error occurred during initialization of VM\nCould not reserve enough space for object heap\n"
     assert verdict({"compiled": False, "messages": said, "exit": 1})[0] is Verdict.BROKEN
     quoted = f"src/A.java:3: error: ';' expected\n{said}"
@@ -113,7 +113,7 @@ def test_a_compiler_that_the_machine_gives_no_memory_is_no_wrong_answer() -> Non
     assert verdict(GOOD | {"messages": said, "exit": 1, "canary": None, "tests": {}})[0] is Verdict.FAILED
 
 
-def test_which_tests_notice_a_fault() -> None:
+def test_tests_that_did_not_pass_detect_the_fault() -> None:
     tests = {TESTS[0]: ["passed", ""], TESTS[1]: ["failed", "x: 1"]}
     for result, noticed in [
         (GOOD, set()),
@@ -133,16 +133,16 @@ def test_which_tests_notice_a_fault() -> None:
         None,
     ],
 )
-def test_a_fault_that_no_test_ran_with_is_noticed_by_none(result: Any) -> None:
+def test_detecting_tests_are_unknown_if_no_test_ran(result: Any) -> None:
     assert failing(TESTS, Outcome(ended=Ended.EXITED, exit_code=0, result=result)) is None
 
 
-def test_time_outs() -> None:
+def test_exceeded_time_limits_are_timeouts() -> None:
     assert verdict(None, Ended.TIMED_OUT)[0] is Verdict.TIMED_OUT
     assert verdict(GOOD | {"overtime": True})[0] is Verdict.TIMED_OUT
 
 
-def test_ends_without_a_report() -> None:
+def test_a_run_without_a_report_ended_early() -> None:
     for result in (None, "text", {"compiled": True, "exit": 0, "tests": {}, "canary": None, "messages": ""}):
         got, reason = verdict(result)
         assert (got, reason.partition(":")[0]) == (Verdict.FAILED, "ended early")
@@ -151,9 +151,9 @@ def test_ends_without_a_report() -> None:
     assert verdict(gone, out_of_memory=True) == (Verdict.FAILED, "ended early: out of memory")
 
 
-def test_no_tests() -> None:
+def test_a_result_without_tests_has_the_verdict_no_tests() -> None:
     assert verdict(GOOD | {"tests": {}})[0] is Verdict.NO_TESTS
 
 
-def test_a_box_without_java_is_no_wrong_answer() -> None:
+def test_a_box_without_java_is_a_broken_machine() -> None:
     assert verdict({"unusable": "no javac"}) == (Verdict.BROKEN, "no javac")

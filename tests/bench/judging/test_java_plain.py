@@ -1,4 +1,4 @@
-"""The reader of Java completions: what is remarked on, and what is plain."""
+"""The reader of Java completions: which code is flagged, and which is plain."""
 
 import pytest
 
@@ -40,7 +40,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("body", HOSTILE)
-def test_what_can_reach_beyond_the_method_is_remarked_on(body: str) -> None:
+def test_code_that_can_reach_beyond_the_method_is_flagged(body: str) -> None:
     assert found(body)
 
 
@@ -54,11 +54,11 @@ def test_what_can_reach_beyond_the_method_is_remarked_on(body: str) -> None:
         'if (prices == null) { throw new IllegalArgumentException("\\u00e9"); } return RATE;',
     ],
 )
-def test_what_methods_usually_do_is_plain(body: str) -> None:
+def test_ordinary_method_code_is_not_flagged(body: str) -> None:
     assert found(body) == []
 
 
-def test_what_the_reference_uses_is_allowed() -> None:
+def test_names_that_the_reference_uses_are_allowed() -> None:
     assert found("prices.clear(); return 0;", reference="prices.clear(); return 1;") == []
     assert found("System.gc(); prices.clear(); return 0;", reference="prices.clear(); return 1;") == [
         "uses System",
@@ -74,5 +74,5 @@ def test_a_remark_has_its_line() -> None:
 
 
 @pytest.mark.parametrize("name", JAVA_FORGERIES)
-def test_every_forgery_is_remarked_on(name: str) -> None:
+def test_every_forgery_that_ends_is_flagged(name: str) -> None:
     assert bool(found(JAVA_FORGERIES[name][0])) is (not name.endswith("without end")), "these fail by themselves"

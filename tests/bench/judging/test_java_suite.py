@@ -33,9 +33,9 @@ from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_san
 __all__ = ["bubblewrap_sandbox", "docker_sandbox", "real_sandbox"]
 TESTS = TestSuite()
 ONE_BACK_END = pytest.mark.parametrize("real_sandbox", ["docker"], indirect=True)
-"""For what does not depend on the back end; all the rest runs in both."""
+"""For tests that do not depend on the back end. All others run in both."""
 REUSE = 20
-"""Jobs in one box, also of forgeries: what one leaves there must not help the next."""
+"""Jobs per box, including forgeries: leftovers of one job must not help the next."""
 
 
 def silent(_: str) -> None:
@@ -74,7 +74,7 @@ def test_layouts_come_from_the_pom_and_the_manifest() -> None:
         layout(TESTS, {"A.java": b""})
 
 
-def test_a_module_brings_the_modules_that_it_needs() -> None:
+def test_the_layout_of_a_module_includes_the_modules_that_it_needs() -> None:
     tree = {path: text.encode() for path, text in MODULES.items()}
     found = layout(TESTS, tree, "core")
     assert found == layout(TESTS, tree, "core/src/main/java/shop")
@@ -87,7 +87,7 @@ def test_a_module_brings_the_modules_that_it_needs() -> None:
         layout(TESTS, tree, "units")
 
 
-def test_the_tests_of_a_module_can_be_needed_too() -> None:
+def test_a_module_may_need_the_tests_of_another_module() -> None:
     needs = "<dependency><artifactId>units</artifactId><type>test-jar</type></dependency>"
     tree = {path: text.encode() for path, text in MODULES.items()}
     tree["core/pom.xml"] = f"<project><dependencies>{needs}</dependencies></project>".encode()
@@ -96,26 +96,26 @@ def test_the_tests_of_a_module_can_be_needed_too() -> None:
     assert (found.main, found.test) == (("core/src/main/java",), ("core/src/test/java", "units/src/test/java"))
 
 
-def test_folders_can_be_named_by_the_pom() -> None:
+def test_the_pom_may_name_the_source_folders() -> None:
     named = "<sourceDirectory>${basedir}/code</sourceDirectory><testSourceDirectory>checks</testSourceDirectory>"
     tree = {"pom.xml": f"<project><build>{named}</build></project>".encode()}
     found = layout(TESTS, tree | {"code/A.java": b"", "checks/B.java": b"", "broken/pom.xml": b"<project"})
     assert (found.main, found.test) == (("code",), ("checks",))
 
 
-def test_properties_that_name_themselves_end() -> None:
+def test_properties_that_refer_to_each_other_are_ignored() -> None:
     pom = b"<project><properties><a>${b}</a><b>${a}</b><maven.compiler.release>${a}</maven.compiler.release>"
     tree = TREE | {"pom.xml": pom + b"</properties></project>"}
     assert layout(TESTS, tree).release == "8"
 
 
-def test_without_a_sandbox_only_the_cache_serves(tmp_path: Path) -> None:
+def test_without_a_sandbox_an_uncached_build_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MachineFault, match="name a sandbox"):
         built(TESTS, layout(TESTS, TREE), TREE, Home(tmp_path), None, silent)
 
 
 @pytest.mark.slow
-def test_what_does_not_compile_is_told_and_kept_whole(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_compile_errors_are_summarised_and_logged_in_full(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     path = "src/main/java/shop/Many.java"
     imports = "".join(f"import org.nowhere.part{number}.Thing;\n" for number in range(300))
     tree = TREE | {path: f"package shop;\n{imports}class Many {{ }}\n".encode()}
@@ -129,7 +129,7 @@ def test_what_does_not_compile_is_told_and_kept_whole(tmp_path: Path, bubblewrap
 
 
 @pytest.mark.slow
-def test_kotlin_beside_java_is_told(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
+def test_a_name_declared_in_kotlin_is_explained_in_the_error(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     kotlin = {"src/main/kotlin/shop/Tax.kt": b"package shop\n\nclass Tax(val rate: Double)\n"}
     tree = TREE | kotlin | {"src/main/java/shop/Till.java": b"package shop;\nclass Till { Tax tax; }\n"}
     with pytest.raises(InputFault, match="for names declared in Kotlin or another module, choose") as f:
@@ -139,7 +139,7 @@ def test_kotlin_beside_java_is_told(tmp_path: Path, bubblewrap_sandbox: Sandbox)
 
 @pytest.mark.slow
 class TestVerdicts:
-    def test_the_box_holds_no_answer(self, shop: Shop) -> None:
+    def test_the_box_does_not_contain_the_answer(self, shop: Shop) -> None:
         assert PATH not in shop.suite.environment.tree
         assert shop.suite.build.dropped == ("src/test/java/shop/BrokenTest.java",)
         assert "BrokenTest.java:2: error: cannot find symbol" in shop.suite.build.messages
@@ -156,8 +156,8 @@ class TestVerdicts:
             assert found.verdict is Verdict.FAILED
             assert "tests did not pass" in found.reason
 
-    def test_the_repository_and_the_jdk_are_read_and_hold_nothing_of_ours(self, shop: Shop) -> None:
-        """Tests may list the folder that they run in, as those of a library that filters files do."""
+    def test_tests_can_read_the_repository_and_jdk_without_ctxbenchs_files(self, shop: Shop) -> None:
+        """Tests may list their working folder, as the tests of a library that filters files do."""
         judgement = shop.judge(total(LISTS))
         assert (judgement.verdict, judgement.reason) == (Verdict.PASSED, "")
 
@@ -171,20 +171,20 @@ class TestVerdicts:
              Verdict.FAILED, "ended early"),
         ],
     )  # fmt: skip
-    def test_what_goes_wrong(self, shop: Shop, body: str, verdict: Verdict, reason: str) -> None:
+    def test_faulty_code_fails_with_its_reason(self, shop: Shop, body: str, verdict: Verdict, reason: str) -> None:
         found = shop.judge(total(body))
         assert found.verdict is verdict
         assert reason in found.reason
 
-    # The guest's own limit knows nothing of the box around it.
+    # The guest's own limit does not depend on the back end.
     @ONE_BACK_END
     def test_an_endless_loop_runs_out_of_processor_time(self, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(java, "PROCESSOR_SECONDS", 4)
-        # A busy machine takes minutes of the clock to give it the processor time.
+        # On a busy machine, minutes may pass before the loop has used this processor time.
         found = shop.judge(total("while (true) { }"), seconds=600.0)
         assert (found.verdict, found.reason) == (Verdict.TIMED_OUT, "ran out of processor time")
 
-    def test_tests_that_do_not_exist(self, shop: Shop) -> None:
+    def test_tests_that_do_not_exist_never_pass(self, shop: Shop) -> None:
         gone = Reference(id=TOTAL.id, target="", tests=("shop.PricesTest#gone",))
         found = shop.judge(TOTAL_REFERENCE.target, TOTAL, gone)
         assert found.verdict in (Verdict.NO_TESTS, Verdict.FAILED)
@@ -193,7 +193,7 @@ class TestVerdicts:
         both = Reference(id=TOTAL.id, target="", tests=("shop.PricesTest#adds", "shop.PricesTest#fails"))
         assert shop.judge(TOTAL_REFERENCE.target, TOTAL, both).verdict is Verdict.FAILED
 
-    def test_a_fault_that_does_not_compile_is_noticed_by_no_test(self, shop: Shop) -> None:
+    def test_a_fault_that_does_not_compile_is_not_detected_by_tests(self, shop: Shop) -> None:
         for text, noticed in [(total("return 0;"), set(TOTAL_REFERENCE.tests)), (total("return null;"), None)]:
             outcome = shop.pool.run(shop.suite.trial(TOTAL, TOTAL_REFERENCE, text, "secret"))
             assert shop.suite.failing(TOTAL_REFERENCE, outcome) == noticed
@@ -269,7 +269,7 @@ REFUSED = {
     "a loader": ("new java.net.URLClassLoader(new java.net.URL[0]); return 0;", "access denied"),
     **JAVA_FORGERIES,
 }
-"""What Java's own policy, compiler and launcher refuse, in any box."""
+"""Code that Java's policy, compiler or launcher refuses in any box."""
 
 
 @pytest.mark.long
@@ -283,7 +283,7 @@ def test_forgeries_fail(shop: Shop, name: str) -> None:
 @pytest.mark.slow
 @ONE_BACK_END
 @pytest.mark.parametrize("name", REFUSED)
-def test_forgeries_inside_java_fail(shop: Shop, name: str) -> None:
+def test_forgeries_that_java_itself_refuses_fail(shop: Shop, name: str) -> None:
     assert_fails(shop, *REFUSED[name])
 
 
@@ -307,7 +307,7 @@ def test_a_class_that_hides_another_is_tampering(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_the_original_classes_are_gone(shop: Shop) -> None:
+def test_the_original_classes_are_removed_from_the_box(shop: Shop) -> None:
     body = """\
 java.io.InputStream in = Prices.class.getResourceAsStream("/.ctxbench/main.jar");
 try {

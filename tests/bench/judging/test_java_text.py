@@ -15,24 +15,24 @@ def put(text: str, name: str = "Prices.total", source: bytes = TREE[PATH], encod
     return java_text.splice(source, encoding, TOTAL.span, name, text)
 
 
-def test_the_reference_gives_the_file_back() -> None:
+def test_the_reference_restores_the_file() -> None:
     assert put(TOTAL_REFERENCE.target) == TREE[PATH]
 
 
-def test_indentation_javadoc_and_annotations_of_the_text_do_not_matter() -> None:
+def test_indentation_javadoc_and_annotations_of_the_text_are_ignored() -> None:
     lines = PRICES.split("\n")
     assert put("\n".join(lines[8:25])) == TREE[PATH]
     moved = "\n\n".join(["/** Mine. */", '\t@Deprecated @SuppressWarnings("x")', TOTAL_REFERENCE.target, ""])
     assert put(moved) == TREE[PATH]
 
 
-def test_line_ends_and_bytes_outside_stay() -> None:
+def test_line_ends_and_bytes_outside_the_method_are_preserved() -> None:
     source = TREE[PATH].replace(b"\n", b"\r\n")
     assert put(TOTAL_REFERENCE.target, source=source) == source
     assert put(TOTAL_REFERENCE.target, encoding="utf-8") == TREE[PATH]
 
 
-def test_helpers_beside_the_method_stay() -> None:
+def test_helper_methods_in_the_text_are_kept() -> None:
     changed = put(TOTAL_REFERENCE.target + "\n\nprivate static int more() {\n    return 1;\n}\n").decode("iso-8859-1")
     assert "    private static int more() {\n        return 1;\n    }\n" in changed
 
@@ -47,12 +47,12 @@ def test_helpers_beside_the_method_stay() -> None:
         "} class OldTest { double total() { return 1; }",
     ],
 )
-def test_what_is_no_method_is_refused(text: str) -> None:
+def test_a_text_that_is_not_one_method_is_refused(text: str) -> None:
     with pytest.raises(InputFault, match="whole method"):
         put(text)
 
 
-def test_a_text_that_the_encoding_cannot_hold_is_refused() -> None:
+def test_a_text_that_the_encoding_cannot_express_is_refused() -> None:
     with pytest.raises(InputFault, match="encoding"):
         put(TOTAL_REFERENCE.target.replace("double sum = 0", 'String s = "\u20ac"; double sum = 0'))
 
@@ -76,16 +76,16 @@ def test_a_span_outside_the_file_is_refused() -> None:
         ("    long size() {", "    long size() { return 0; }\n"),
     ],
 )
-def test_blanks_return_what_compiles(head: str, wanted: str) -> None:
+def test_blanks_return_a_value_that_compiles(head: str, wanted: str) -> None:
     assert java_text.blank(head) == wanted
 
 
-def test_a_blank_needs_a_head() -> None:
+def test_a_blank_needs_the_head_of_a_method() -> None:
     with pytest.raises(InputFault, match="head of a method"):
         java_text.blank("int x = 3;")
 
 
-def test_a_blank_goes_in_where_the_method_was() -> None:
+def test_a_blank_replaces_the_method() -> None:
     assert ROUND.span is not None
     blank = java_text.blank("\n".join(ROUND.prefix.split("\n")[ROUND.span[0] :]))
     changed = java_text.splice(TREE[PATH], "iso-8859-1", ROUND.span, "Prices.round", blank).decode("iso-8859-1")
@@ -111,7 +111,7 @@ BLOCKS = [
 
 
 def value(text: str) -> str:
-    """Return the text block of a text as Java has it: without the indentation of its least indented line."""
+    """Return the value of a text block in Java: without the indentation of its least indented line."""
     lines = text.partition('"""\n')[2].partition('"""')[0].split("\n")
     blank = {line for line in lines[:-1] if not line.strip(" \t")}
     least = min(len(line) - len(line.lstrip(" \t")) for line in lines if line not in blank)
@@ -119,7 +119,7 @@ def value(text: str) -> str:
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_text_blocks_keep_their_value_wherever_a_method_is_put(block: str) -> None:
+def test_text_blocks_keep_their_value_at_any_indentation(block: str) -> None:
     method = usage(block)
     file = f"class C {{\n{method}\n}}\n"
     span = (1, 1 + method.count("\n") + 1)
@@ -132,12 +132,12 @@ def test_text_blocks_keep_their_value_wherever_a_method_is_put(block: str) -> No
     assert not lifted.startswith(" ") and lifted.endswith("\n}")
 
 
-def test_a_text_block_stays_in_line_with_the_code_where_it_can() -> None:
+def test_a_text_block_is_shifted_with_the_code_if_possible() -> None:
     method = usage(BLOCKS[2])
     assert "\n".join(java_text.shift(method.split("\n"), "")) == usage(BLOCKS[2].replace("\n    ", "\n")[4:], "")
 
 
-def test_lines_that_stand_right_are_not_moved() -> None:
+def test_lines_with_the_right_indentation_are_not_moved() -> None:
     lines = ["    int one() {", "//  old();", "        return 1;", "    }"]
     assert java_text.shift(lines, "    ") == lines
 
@@ -149,7 +149,7 @@ MAIN = """public static void main(String[] arguments) throws Exception {
 
 
 @pytest.mark.slow
-def test_values_are_what_java_says_they_are(tmp_path: Path) -> None:
+def test_text_block_values_are_equal_to_javas(tmp_path: Path) -> None:
     if shutil.which("java") is None:
         missing("java is not there: install openjdk-17-jdk-headless")
     numbered = [f"usage{number}()" for number in range(len(BLOCKS))]

@@ -38,7 +38,7 @@ def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
     home = Home(tmp_path / "home")
     root = write_tree(home.repos / "shop" / "1", shop.TREE)
     tests = entry(SUITE, LOCK, "shop==1", root) | changes
-    # Judges compare no snapshot: they take the checkout as it is.
+    # A judge uses the checkout as it is and does not compare snapshots.
     repository = {"language": "python", "checkout": "shop/1", "snapshot": "none", "tests": tests}
     manifest = {"repositories": {"shop": repository}}
     untested = replace(shop.sample(), id="shop/untested")
@@ -47,7 +47,7 @@ def make(tmp_path: Path, **changes: Any) -> tuple[Home, SampleSet]:
 
 
 class Boxes(FakeSandbox):
-    """Answers the jobs that judge, and has some bytecode; safe to use from many threads if `judging` is."""
+    """Answers judging jobs and supplies bytecode. It is thread-safe if `judging` is."""
 
     def __init__(self, judging: Callable[[Job], Outcome], bytecode: Mapping[str, bytes] = MappingProxyType({})) -> None:
         super().__init__(self._answer)
@@ -71,7 +71,7 @@ RIGHT = TOTAL.replace("sum(prices)", "sum([*prices])")
 
 
 def passing(job: Job) -> Outcome:
-    """Answer as a box in which the tests pass, if the text is the reference."""
+    """Answer as a box would: the tests pass if the text is the reference."""
     assert isinstance(job.action, Call)
     said = job.action.arguments
     drawn = [type(told.CANARIES[0])(**each) for each in said["canaries"]]
@@ -102,7 +102,7 @@ def test_the_reference_passes_and_the_blank_fails(tmp_path: Path) -> None:
     assert fake.opened == 0
 
 
-def test_every_job_has_a_secret_of_its_own(tmp_path: Path) -> None:
+def test_every_job_has_its_own_secret(tmp_path: Path) -> None:
     with judging(tmp_path) as (judge, fake):
         for _ in range(3):
             judge.judge(shop.sample(), TOTAL)
@@ -110,7 +110,7 @@ def test_every_job_has_a_secret_of_its_own(tmp_path: Path) -> None:
     assert len(nonces) == 3
 
 
-def test_an_outcome_of_another_job_is_tampered_with(tmp_path: Path) -> None:
+def test_an_outcome_of_another_job_is_tampering(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     kept: list[Outcome] = []
 
@@ -126,14 +126,14 @@ def test_an_outcome_of_another_job_is_tampered_with(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"), [("I am sorry.", "defines no function 'total'"), (TOTAL + "#" * MOST_CHARACTERS, "")]
 )
-def test_a_text_that_cannot_be_put_in_or_has_no_end_fails_without_a_box(tmp_path: Path, text: str, reason: str) -> None:
+def test_an_unusable_or_oversized_text_fails_without_a_box(tmp_path: Path, text: str, reason: str) -> None:
     with judging(tmp_path) as (judge, fake):
         found = judge.judge(shop.sample(), text)
     assert found.verdict is Verdict.FAILED and reason in found.reason
     assert fake.judged == []
 
 
-def test_a_judge_that_was_left_opens_no_box(tmp_path: Path) -> None:
+def test_a_closed_judge_opens_no_box(tmp_path: Path) -> None:
     with judging(tmp_path) as (judge, fake):
         pass
     with pytest.raises(MachineFault, match="closed"):
@@ -141,7 +141,7 @@ def test_a_judge_that_was_left_opens_no_box(tmp_path: Path) -> None:
     assert fake.opened == 0
 
 
-def test_a_sample_without_tests_is_no_tests(tmp_path: Path) -> None:
+def test_a_sample_without_tests_has_the_verdict_no_tests(tmp_path: Path) -> None:
     with judging(tmp_path) as (judge, _):
         assert judge.judge(replace(shop.sample(), id="shop/untested"), TOTAL).verdict is Verdict.NO_TESTS
 
@@ -162,9 +162,7 @@ def test_a_lost_box_is_broken_and_the_next_job_is_tried(tmp_path: Path) -> None:
         assert judge.judge(shop.sample(), TOTAL).verdict is Verdict.PASSED
 
 
-def test_a_box_is_used_again_only_where_the_judge_is_told_that_no_completion_is_a_models(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_boxes_are_reused_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, made = make(tmp_path)
     fake = Boxes(passing)
     settings: list[dict[str, Any]] = []
@@ -178,7 +176,7 @@ def test_a_box_is_used_again_only_where_the_judge_is_told_that_no_completion_is_
 
 
 @pytest.mark.parametrize("step", ["prepare", "open"])
-def test_a_machine_without_boxes_is_a_machine_fault_of_one_line(
+def test_an_unavailable_sandbox_is_a_machine_fault_in_one_line(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = SandboxUnavailable("no engine answers", where="docker", cure="start it")
@@ -188,7 +186,7 @@ def test_a_machine_without_boxes_is_a_machine_fault_of_one_line(
     assert str(caught.value) == "docker: no engine answers; start it"
 
 
-def test_the_image_depends_on_what_a_job_finds(tmp_path: Path) -> None:
+def test_the_image_depends_on_the_lock_and_not_on_the_width(tmp_path: Path) -> None:
     home, made = make(tmp_path / "a")
     other_home, other = make(tmp_path / "b", lock=["attrs==2", "pytest==9.2.0"])
     with (
@@ -215,13 +213,13 @@ def test_many_threads_share_one_pool(tmp_path: Path) -> None:
         assert fake.opened == 1 and len(fake.judged) == 8
 
 
-def test_what_a_manifest_says_makes_the_same_suite_again(tmp_path: Path) -> None:
+def test_a_suite_is_restored_from_the_sets_manifest(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     wanted = PythonSuite(SUITE, LOCK, "shop==1", shop.TREE)
     assert suite_of(home, made, "shop").environment == wanted.environment
 
 
-def test_what_is_missing_is_said_with_its_cure(tmp_path: Path) -> None:
+def test_missing_tests_and_checkouts_are_reported_with_a_cure(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     with pytest.raises(InputFault, match="has no tests for 'other'; .*--kind function"):
         suite_of(home, made, "other")
@@ -232,7 +230,7 @@ def test_what_is_missing_is_said_with_its_cure(tmp_path: Path) -> None:
         suite_of(Home(tmp_path / "nowhere"), made, "shop")
 
 
-def test_an_imported_set_that_cannot_be_judged_says_what_to_do(tmp_path: Path) -> None:
+def test_an_imported_set_without_tests_is_refused_with_a_cure(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     for source, cure in (("codereval", "import the set again with --rebuild"), ("repoeval", "--kind function")):
         manifest = {"imported_from": source, "repositories": {"shop": {"language": "python"}}}
@@ -240,13 +238,13 @@ def test_an_imported_set_that_cannot_be_judged_says_what_to_do(tmp_path: Path) -
             suite_of(home, replace(made, manifest=manifest), "shop")
 
 
-def test_a_manifest_with_other_types_is_refused(tmp_path: Path) -> None:
+def test_a_manifest_with_wrong_types_is_refused(tmp_path: Path) -> None:
     home, made = make(tmp_path, lock="pytest")
     with pytest.raises(InputFault, match="lock is not a list of strings; build the set again"):
         suite_of(home, made, "shop")
 
 
-def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: Path) -> None:
+def test_added_tests_are_read_from_the_sets_own_copy(tmp_path: Path) -> None:
     folder = tmp_path / "ours"
     (folder / "__pycache__").mkdir(parents=True)
     (folder / "__pycache__" / "x.pyc").write_bytes(b"x")
@@ -269,7 +267,7 @@ def test_tests_of_ours_are_laid_over_the_tree_from_the_sets_own_copy(tmp_path: P
         laid({"ctxbench_tests/a.py": b""}, {"b.py": ""})
 
 
-def test_a_tree_leaves_out_links_and_compiled_files_and_has_an_end(
+def test_a_tree_omits_links_and_compiled_files_and_has_a_size_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for path in ("a.py", "b/c.py", "b/c.pyc", "__pycache__/a.pyc", ".git/config"):
@@ -284,12 +282,12 @@ def test_a_tree_leaves_out_links_and_compiled_files_and_has_an_end(
         read_tree(tmp_path)
 
 
-def test_a_job_that_ended_by_the_clock_says_so(tmp_path: Path) -> None:
+def test_a_job_that_ran_out_of_time_is_a_timeout(tmp_path: Path) -> None:
     with judging(tmp_path, lambda job: Outcome(ended=Ended.TIMED_OUT)) as (judge, _):
         assert judge.judge(shop.sample(), TOTAL).verdict is Verdict.TIMED_OUT
 
 
-def test_what_is_not_plain_stands_beside_the_verdict_but_of_the_reference(tmp_path: Path) -> None:
+def test_flags_are_added_to_the_verdict_and_do_not_change_it(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     reached = RIGHT + "\n\nimport gc\n"
 
@@ -307,7 +305,7 @@ def test_what_is_not_plain_stands_beside_the_verdict_but_of_the_reference(tmp_pa
         assert (failed.verdict, failed.flags) == (Verdict.FAILED, ("line 8: imports gc",))
 
 
-def test_verdicts_of_another_version_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_the_judge_has_another_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with judging(tmp_path) as (judge, _):
         now = judge.image(shop.sample())
     monkeypatch.setattr("ctxbench.bench.judging.judge.VERSION", 1)
@@ -316,7 +314,7 @@ def test_verdicts_of_another_version_are_kept_apart(tmp_path: Path, monkeypatch:
 
 
 class Busy:
-    """Answers as a box in which some tests fail the first times, and notes how many jobs run at once."""
+    """Answers as a box in which some tests fail the first times. Records how many jobs run at once."""
 
     def __init__(self, *failing: tuple[int, ...]) -> None:
         self.failing, self.lock = list(failing), threading.Lock()
@@ -363,7 +361,7 @@ def timed(tmp_path: Path, *clocks: int) -> tuple[Home, SampleSet]:
         ((0, 1), [], Verdict.PASSED, False),
     ],
 )
-def test_what_failed_only_by_tests_that_read_a_clock_is_judged_once_more(
+def test_a_completion_that_fails_only_clock_tests_is_judged_again(
     tmp_path: Path, clocks: tuple[int, ...], failing: list[tuple[int, ...]], verdict: Verdict, twice: bool
 ) -> None:
     home, made = timed(tmp_path, *clocks)
@@ -375,7 +373,7 @@ def test_what_failed_only_by_tests_that_read_a_clock_is_judged_once_more(
     assert not twice or found.earlier.startswith("FAILED: ")
 
 
-def test_what_a_test_that_reads_a_clock_notices_it_must_notice_alone_too(tmp_path: Path) -> None:
+def test_a_clock_test_must_detect_a_fault_alone_too(tmp_path: Path) -> None:
     home, made = timed(tmp_path, 0, 1)
     reference, tests = made.references[shop.sample().id], shop.reference().tests
     busy = Busy((0, 1, 2), (1,))
@@ -386,7 +384,7 @@ def test_what_a_test_that_reads_a_clock_notices_it_must_notice_alone_too(tmp_pat
 
 
 @pytest.mark.parametrize("ended", [Ended.TIMED_OUT, Ended.KILLED])
-def test_a_trial_that_a_busy_machine_may_have_ended_is_done_once_more(tmp_path: Path, ended: Ended) -> None:
+def test_a_trial_that_a_busy_machine_may_have_ended_is_repeated(tmp_path: Path, ended: Ended) -> None:
     home, made = make(tmp_path)
     reference, busy, ends = shop.reference(), Busy((0,)), [ended, ended, ended]
 
@@ -398,14 +396,14 @@ def test_a_trial_that_a_busy_machine_may_have_ended_is_done_once_more(tmp_path: 
         assert judge.failing(shop.sample(), reference, RIGHT) == {reference.tests[0]}
 
 
-def test_a_judge_that_is_not_to_be_lenient_judges_once(tmp_path: Path) -> None:
+def test_a_judge_that_is_not_lenient_judges_once(tmp_path: Path) -> None:
     home, made = timed(tmp_path, 0, 1)
     with Judge(home, made, Boxes(Busy((0,))), width=1) as judge:
         found = judge.judge(shop.sample(), RIGHT, lenient=False)
     assert found.verdict is Verdict.FAILED and found.failed == shop.reference().tests[:1]
 
 
-def test_the_second_time_no_other_job_of_the_home_runs(tmp_path: Path) -> None:
+def test_a_second_judgement_runs_alone_in_the_home(tmp_path: Path) -> None:
     home, made = timed(tmp_path, 0, 1)
     busy = Busy((0,))
     with (
@@ -424,7 +422,7 @@ def test_the_second_time_no_other_job_of_the_home_runs(tmp_path: Path) -> None:
     assert busy.beside == [1, 2, 1]
 
 
-def test_jobs_are_given_the_bytecode_but_of_the_file_that_they_change(tmp_path: Path) -> None:
+def test_jobs_get_the_bytecode_except_of_the_file_that_they_change(tmp_path: Path) -> None:
     home, made = make(tmp_path)
     tests, target = "tests/__pycache__/test_prices.cpython-311-pytest-9.2.0.pyc", "shop/__pycache__/prices.311.pyc"
     assert shop.PATH == "shop/prices.py"

@@ -15,18 +15,18 @@ def judged(said: object, **changes: Any) -> Judgement:
     return judge(TESTS, CANARIES, NONCE, outcome(said, **changes))
 
 
-def test_all_passed_and_every_canary_failed_is_a_pass() -> None:
+def test_passed_tests_and_failed_canaries_are_a_pass() -> None:
     found = judged(result(), output="x")
     wanted = Judgement(verdict=Verdict.PASSED, tests_run=3, output="x", seconds=0.5, peak_bytes=7)
     assert found == wanted
 
 
-def test_a_subtest_is_another_call() -> None:
+def test_a_subtest_counts_as_another_call() -> None:
     said = bent(lambda all_: all_.insert(3, phases(0)[1]))
     assert judged(result(said)).verdict is Verdict.PASSED
 
 
-def test_what_could_not_be_seen_to_run_may_pass() -> None:
+def test_a_test_without_run_information_may_pass() -> None:
     said = bent(lambda all_: all_.__setitem__(2, phases(0, ran=None)[1]))
     assert judged(result(said)).verdict is Verdict.PASSED
 
@@ -40,12 +40,12 @@ def test_what_could_not_be_seen_to_run_may_pass() -> None:
         ({"ended": Ended.KILLED, "signal": 9, "out_of_memory": True}, Verdict.FAILED, "out of memory"),
     ],
 )
-def test_jobs_that_did_not_end_by_themselves(changes: dict[str, Any], verdict: Verdict, reason: str) -> None:
+def test_a_job_that_was_stopped_has_its_reason(changes: dict[str, Any], verdict: Verdict, reason: str) -> None:
     found = judged(result(), **changes)
     assert (found.verdict, found.reason, found.tests_run) == (verdict, reason, 0)
 
 
-def test_no_result_is_an_early_end() -> None:
+def test_a_missing_result_is_an_early_end() -> None:
     assert judged(None, exit_code=3).reason == "ended early: no result was written (exit status 3)"
 
 
@@ -62,7 +62,7 @@ def test_the_first_failing_test_is_named_with_its_message() -> None:
 
 
 @pytest.mark.parametrize("outcome_", ["skipped", "xfail", "failed"])
-def test_nothing_but_passed_counts(outcome_: str) -> None:
+def test_only_passed_tests_count(outcome_: str) -> None:
     said = bent(lambda all_: all_.__setitem__(slice(1, 4), phases(0, outcome_)))
     assert failed(result(said)).startswith("1 of 3 tests did not pass: t.py::test_a: ")
 
@@ -72,18 +72,18 @@ def test_a_broken_teardown_is_a_failure() -> None:
     assert failed(result(said)).endswith("t.py::test_a: failed in teardown: OSError: x")
 
 
-def test_a_broken_setup_has_no_call() -> None:
+def test_a_broken_setup_is_a_failure() -> None:
     said = bent(lambda all_: all_.__setitem__(slice(1, 3), [["phase", 0, "setup", "failed", True, None, "OSError: x"]]))
     assert failed(result(said)).endswith("t.py::test_a: failed in setup: OSError: x")
 
 
-def test_one_test_that_was_not_run() -> None:
+def test_a_test_that_was_not_run_is_named() -> None:
     said = bent(lambda all_: all_.__delitem__(slice(1, 4)))
     assert failed(result(said)) == "1 of 3 tests did not pass: t.py::test_a: not run"
 
 
 @pytest.mark.parametrize("gone", [slice(2, 4), slice(3, 4)])
-def test_a_test_without_its_last_phases_is_no_pass(gone: slice) -> None:
+def test_a_test_without_its_last_phases_does_not_pass(gone: slice) -> None:
     said = bent(lambda all_: all_.__delitem__(gone))
     assert failed(result(said)).endswith("t.py::test_a: not finished")
 
@@ -96,13 +96,13 @@ def test_broken_imports_are_the_completions_failure() -> None:
 
 
 @pytest.mark.parametrize("status", [4, 5])
-def test_tests_that_were_not_found_are_no_tests(status: int) -> None:
+def test_tests_that_were_not_found_have_the_verdict_no_tests(status: int) -> None:
     said = [["collected", []], ["loaded", False], ["end", status]]
     found = judged(result(said, exit=status))
     assert (found.verdict, found.reason) == (Verdict.NO_TESTS, "none of the expected tests was found")
 
 
-def test_an_early_end_says_how() -> None:
+def test_an_early_end_has_its_reason() -> None:
     said = events()[:5]
     assert failed(result(said, exit=0)) == "ended early: exit status 0 before all tests were done"
     assert failed(result(said, exit=None, signal=11)) == "killed by signal 11"
@@ -111,7 +111,7 @@ def test_an_early_end_says_how() -> None:
     assert (late.verdict, late.reason) == (Verdict.TIMED_OUT, "ran out of processor time")
 
 
-def test_half_a_line_is_what_a_kill_leaves() -> None:
+def test_an_incomplete_line_after_a_kill_is_not_tampering() -> None:
     half = result(events()[:3], exit=None, signal=9)
     assert failed({**half, "events": half["events"][:-9]}) == "killed by signal 9"
 
@@ -156,18 +156,18 @@ CANARY = 1 + 3 * len(TESTS)
         (result(bent(lambda all_: all_.__delitem__(0))), ""),
     ],
 )
-def test_what_cannot_be_without_lying(said: object, reason: str) -> None:
+def test_an_impossible_result_is_tampering(said: object, reason: str) -> None:
     found = failed(said)
     assert reason in found
     if reason:
         assert found.startswith(TAMPERED)
 
 
-def test_the_callers_own_exit_status_counts() -> None:
+def test_a_failed_exit_status_of_the_caller_is_tampering() -> None:
     assert failed(result(), exit_code=1).startswith(TAMPERED)
 
 
-def test_tests_that_do_not_import_the_file_prove_nothing() -> None:
+def test_tests_that_do_not_import_the_changed_file_fail() -> None:
     said = bent(lambda all_: all_.__setitem__(-2, ["loaded", False]))
     assert failed(result(said)) == "the tests did not import the changed file"
     assert failed(result(bent(lambda all_: all_.__delitem__(-2)))) == "the tests did not import the changed file"
@@ -210,7 +210,7 @@ def test_tests_that_do_not_import_the_file_prove_nothing() -> None:
         result([["loaded", 1]]),
     ],
 )
-def test_what_the_runner_never_writes_is_tampered_with(said: object) -> None:
+def test_a_malformed_result_is_tampering(said: object) -> None:
     assert failed(said).startswith(TAMPERED)
 
 
@@ -224,7 +224,7 @@ def test_the_outcome_survives_json() -> None:
     assert judge(TESTS, CANARIES, NONCE, Outcome(ended=Ended.EXITED, exit_code=0, result=again)).verdict == "PASSED"
 
 
-def test_the_time_of_all_tests_together_is_no_notice_of_the_test_that_it_ends() -> None:
+def test_the_total_time_limit_of_all_tests_does_not_detect_a_fault() -> None:
     said = [["collected", [0, 1, 2]], *phases(0, "failed"), *phases(1)[:2]]
     for number, noticing in ((signal.SIGKILL, {TESTS[0], TESTS[1]}), (signal.SIGXCPU, {TESTS[0]})):
         assert failing(TESTS, outcome(result(said, exit=None, signal=int(number)))) == noticing
@@ -233,13 +233,13 @@ def test_the_time_of_all_tests_together_is_no_notice_of_the_test_that_it_ends() 
 NAMED = ("tests/test_x.py::test_merge_with[a-b]", "tests/test_x.py::TestY::test_mergeTwo")
 
 
-def test_a_secret_gives_the_same_canaries_again_and_another_gives_others() -> None:
+def test_canaries_are_equal_only_for_equal_secrets() -> None:
     assert canaries("a", NAMED) == canaries("a", NAMED) != canaries("b", NAMED)
     assert nonce("a") == nonce("a") != nonce("b")
     assert "a" * 8 not in nonce("a" * 8)
 
 
-def test_one_stands_last_and_one_is_a_method() -> None:
+def test_one_canary_is_last_and_one_is_a_method() -> None:
     for secret in "abcdefgh":
         drawn = canaries(secret, NAMED)
         assert [each.unittest for each in drawn] == [False, True, False]
@@ -248,7 +248,7 @@ def test_one_stands_last_and_one_is_a_method() -> None:
         assert len({each.name for each in drawn}) == 3
 
 
-def test_names_are_made_of_the_tests_own_words() -> None:
+def test_canary_names_use_the_tests_own_words() -> None:
     words = {"test", "merge", "with", "mergetwo"}
     for secret in "abcdefgh":
         for each in canaries(secret, NAMED):

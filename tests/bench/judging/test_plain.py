@@ -1,4 +1,4 @@
-"""The reader of completions: what is remarked on, and what is plain."""
+"""The reader of Python completions: which code is flagged, and which is plain."""
 
 import textwrap
 
@@ -47,11 +47,11 @@ TREE = {
 }
 REPOSITORY = RepositoryWords.of(TREE)
 UNREAD = "printed success"
-"""The only forgery that nothing is remarked on: it prints what pytest prints, and fails."""
+"""The only forgery that is not flagged: it prints what pytest prints, and fails."""
 
 
 def found(body: str, after: str = "", *, method: bool = False, reference: str = "") -> list[str]:
-    """Return what is not plain in a function, or method, with some body."""
+    """Return the flags of a function, or method, with the given body."""
     inner = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     signature = "def pay(self, given, rate=0):" if method else "def total(given, rate=0.0, **more):"
     text = f"{signature}\n{inner}\n\n\n{textwrap.dedent(after)}"
@@ -197,7 +197,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("body", [*HOSTILE, *VALUES, *CONTAINERS, *ALIASES])
-def test_what_can_reach_beyond_the_function_is_remarked_on(body: str) -> None:
+def test_code_that_can_reach_beyond_the_function_is_flagged(body: str) -> None:
     assert found(body)
 
 
@@ -220,7 +220,7 @@ def test_what_can_reach_beyond_the_function_is_remarked_on(body: str) -> None:
         "if True:\n    def near(left): return 1",
     ],
 )
-def test_what_stands_beside_the_function_may_hide_and_do_nothing(after: str) -> None:
+def test_code_beside_the_function_that_hides_names_or_acts_is_flagged(after: str) -> None:
     assert found("return 1", after)
 
 
@@ -247,30 +247,30 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("body", METHOD)
-def test_what_a_method_can_do_beyond_its_object_is_remarked_on(body: str) -> None:
+def test_code_that_can_reach_beyond_a_methods_object_is_flagged(body: str) -> None:
     assert found(body, method=True)
 
 
 @pytest.mark.parametrize("body", PLAIN)
-def test_what_functions_usually_do_is_plain(body: str) -> None:
+def test_ordinary_function_code_is_not_flagged(body: str) -> None:
     assert found(body) == []
 
 
-def test_a_method_may_change_its_object_and_helpers_may_be_brought() -> None:
+def test_a_method_may_change_its_object_and_helpers_may_be_added() -> None:
     assert found("self.total += rate\nself.items.append(given)\nreturn self.items", method=True) == []
     assert found("return _helper(given)", "def _helper(one):\n    return one\n\n_MOST = 3\n") == []
     assert found("given.total = 1", method=True) == ["changes an object that it did not create: given.total"]
     assert found("self = given\nself.total = 1", method=True)
 
 
-def test_what_the_reference_uses_is_allowed_and_nothing_else() -> None:
+def test_only_code_that_the_reference_uses_is_allowed() -> None:
     uses = "given.append(1)\nreturn open(given).read()"
     assert found(uses) == ["changes an object that it did not create: given.append", "uses open"]
     assert found(uses, reference=uses) == []
     assert found(f"eval('1')\n{uses}", reference=uses) == ["uses eval"]
 
 
-def test_each_reason_has_its_first_line_and_what_is_no_python_is_remarked_on() -> None:
+def test_each_reason_has_its_first_line_and_invalid_python_is_flagged() -> None:
     text = "def total(given):\n\n    import gc\n    return gc\n    import gc\n"
     found = remarks(REPOSITORY, FILE, "total", text)
     assert str(found[0]) == "line 3: imports gc" and len({one.reason for one in found}) == len(found)
@@ -280,13 +280,13 @@ def test_each_reason_has_its_first_line_and_what_is_no_python_is_remarked_on() -
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
-def test_every_forgery_is_remarked_on(forgery: Forgery) -> None:
+def test_every_forgery_but_one_is_flagged(forgery: Forgery) -> None:
     repository, source = RepositoryWords.of(shop.TREE), shop.TREE[shop.PATH]
     told = remarks(repository, source, forgery.target, forgery.text, shop.TARGETS[forgery.target])
     assert bool(told) is (forgery.name != UNREAD)
 
 
-def test_most_right_completions_are_plain() -> None:
+def test_most_correct_completions_are_not_flagged() -> None:
     repository, source = RepositoryWords.of(shop.TREE), shop.TREE[shop.PATH]
     plain = [
         honest.name

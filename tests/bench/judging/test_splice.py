@@ -44,19 +44,19 @@ def test_only_the_body_changes(text: str, body: str) -> None:
 
 
 @pytest.mark.parametrize("margin", ["", "  ", "    ", "\t", "            "])
-def test_a_text_at_any_indentation_lands_at_the_files(margin: str) -> None:
+def test_a_text_at_any_indentation_gets_the_files_indentation(margin: str) -> None:
     text = textwrap.indent("def total(self):\n    if self:\n        return 3\n    return 4\n", margin)
     wanted = "    def total(self):\n        if self:\n            return 3\n        return 4\n"
     assert put(text) == FILE.replace("    def total(self):\n        return 1\n", wanted)
 
 
-def test_decorators_go_also_where_the_text_is_no_python() -> None:
+def test_decorators_are_removed_even_if_the_text_is_not_python() -> None:
     assert put("@property\ndef total(self) return 3") == FILE.replace(
         "    def total(self):\n        return 1\n", "    def total(self) return 3\n"
     )
 
 
-def test_decorators_of_what_stands_beside_the_function_stay() -> None:
+def test_decorators_of_helper_functions_are_kept() -> None:
     text = "def total(self):\n    return 3\n\n@staticmethod\ndef helper():\n    return 4\n"
     assert "    @staticmethod\n    def helper():\n        return 4\n" in put(text)
 
@@ -77,7 +77,7 @@ def test_a_file_without_a_last_newline_stays_without_one() -> None:
     assert put("def f():\n    return 2\n", file=file, span=(0, 2), name="f") == "def f():\n    return 2"
 
 
-def test_characters_that_end_lines_elsewhere_do_not_here() -> None:
+def test_form_feeds_and_unicode_separators_do_not_end_lines() -> None:
     file = 'X = "a\x0cb\u2028c"\ndef f():\n    return 1\n'
     assert put("def f():\n    return 2\n", file=file, span=(1, 3), name="f") == file.replace("return 1", "return 2")
 
@@ -92,7 +92,7 @@ def test_a_byte_order_mark_and_the_encoding_are_kept() -> None:
         splice(latin, (2, 4), "f", "def f():\n    return '→'\n")
 
 
-def test_bytes_that_are_no_text_stay_what_they_are() -> None:
+def test_bytes_that_are_not_text_are_preserved() -> None:
     file = b"# \xff\ndef f():\n    return 1\n"
     assert splice(file, (1, 3), "f", "def f():\n    return 2\n") == file.replace(b"return 1", b"return 2")
 
@@ -105,7 +105,7 @@ def test_a_text_without_the_function_is_refused(text: str) -> None:
         put(text)
 
 
-def test_half_a_character_is_refused() -> None:
+def test_a_lone_surrogate_is_refused() -> None:
     with pytest.raises(InputFault, match="cannot be written"):
         put("def total(self):\n    return '\ud800'\n")
 
@@ -115,14 +115,14 @@ def test_a_span_outside_the_file_is_refused() -> None:
         put("def total(self): pass", span=(90, 91))
 
 
-def test_asynchronous_functions_are_functions() -> None:
+def test_decorators_of_asynchronous_functions_are_removed() -> None:
     assert without_decorators("@x\nasync  def total(self):\n    pass", "total") == [
         "async  def total(self):",
         "    pass",
     ]
 
 
-def test_text_inside_strings_does_not_move_but_docstrings_do() -> None:
+def test_shifting_moves_docstrings_but_not_other_strings() -> None:
     text = 'def f():\n    """One.\n\n    Two.\n    """\n    x = (\n        """\nhere\n"""\n    )\n    return x\n'
     moved = shift(text.splitlines(), "    ")
     assert moved[3] == "        Two." and moved[7:9] == ["here", '"""']
@@ -139,7 +139,7 @@ MODULES = [inspect, textwrap, ast]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_every_function_of_real_files_comes_back_as_it_was(module: object) -> None:
+def test_functions_of_real_files_are_lifted_and_spliced_unchanged(module: object) -> None:
     path = Path(inspect.getfile(module))  # type: ignore[arg-type]
     raw = path.read_bytes()
     lines = raw.decode().split("\n")
@@ -156,7 +156,7 @@ def test_every_function_of_real_files_comes_back_as_it_was(module: object) -> No
     after=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n")), max_size=4),
     text=st.text(st.characters(exclude_categories=["Cs"])),
 )
-def test_whatever_stands_around_is_untouched(before: list[str], after: list[str], text: str) -> None:
+def test_the_text_around_the_function_is_unchanged(before: list[str], after: list[str], text: str) -> None:
     head = "".join(f"# {line}\n" for line in ["-*- coding: utf-8 -*-", *before])
     tail = "".join(f"# {line}\n" for line in after)
     file = head + "def f():\n    return 1\n" + tail

@@ -20,7 +20,7 @@ def test_a_suite_gets_pytest_and_coverage_unless_it_names_them() -> None:
     assert requirements(TestSuite(requirements=("pytest-mock",)))[0] == "pytest>=9,<10"
 
 
-def test_what_stands_in_the_box() -> None:
+def test_the_box_contains_requirements_library_and_tree() -> None:
     suite = PythonSuite(TestSuite(pythonpath="src"), ("pytest==9.2.0",), "shop==1.0", shop.TREE)
     box = suite.environment
     assert (box.name, box.requirements, box.project, box.path) == (
@@ -45,7 +45,7 @@ def test_a_job_changes_the_target_and_carries_new_canaries_for_each_secret() -> 
     assert "a" not in (action.arguments["nonce"], *action.arguments["canaries"])
 
 
-def test_a_text_of_no_function_is_refused() -> None:
+def test_a_text_or_sample_without_a_function_is_refused() -> None:
     suite = PythonSuite(TestSuite(), (), "", shop.TREE)
     with pytest.raises(InputFault, match="defines no function 'total'"):
         suite.job(shop.sample(), shop.reference(), "return 1", "s")
@@ -78,7 +78,7 @@ def test_a_blank_ends_in_pass(prefix: str, wanted: str) -> None:
     compile(splice(BODY.encode(), (1, 4), "A.f", text), "x", "exec")
 
 
-def test_the_whole_suite_is_the_repositorys_tests_and_ours() -> None:
+def test_the_whole_suite_includes_the_repositorys_and_added_tests() -> None:
     suite = PythonSuite(TestSuite(), (), "", shop.TREE)
 
     def paths(tests: TestSuite) -> object:
@@ -129,6 +129,6 @@ def test_coverage_is_read_back_by_line_from_zero() -> None:
         {"broken": [1]},
     ],
 )
-def test_what_the_guest_does_not_write_is_refused(changes: dict[str, object]) -> None:
+def test_malformed_coverage_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(Malformed):
         coverage.read_coverage(covered(**changes))

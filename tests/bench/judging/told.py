@@ -1,4 +1,4 @@
-"""Results as the guest runner writes them, to be bent by tests."""
+"""Results in the guest runner's format, which tests can modify."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ Event = list[Any]
 
 
 def phases(test: int, outcome: str = "passed", message: str = "", *, ran: bool | None = True) -> list[Event]:
-    """Return the events of one test whose call ended so."""
+    """Return the events of one test whose call had the given outcome."""
     return [
         ["phase", test, "setup", "passed", False, None, ""],
         ["phase", test, "call", outcome, outcome != "passed", ran, message],
@@ -24,12 +24,12 @@ def phases(test: int, outcome: str = "passed", message: str = "", *, ran: bool |
 
 
 def canary(number: int, canary: Canary) -> list[Event]:
-    """Return the events of a canary that failed as it must."""
+    """Return the events of a canary that failed as expected."""
     return phases(-number, "failed", f"AssertionError: assert {canary.left} == {canary.right}")
 
 
 def events(tests: Sequence[str] = TESTS, drawn: Sequence[Canary] = CANARIES) -> list[Event]:
-    """Return the events of a run in which all went well."""
+    """Return the events of a run without faults."""
     found: list[Event] = [["collected", list(range(len(tests)))]]
     for test in range(len(tests)):
         found += phases(test)
@@ -50,7 +50,7 @@ def outcome(said: object, **changes: Any) -> Outcome:
 
 
 def bent(change: Callable[[list[Event]], object]) -> list[Event]:
-    """Return the events of a good run after a change in place."""
+    """Return the events of a run without faults, after a change in place."""
     said = events()
     change(said)
     return said

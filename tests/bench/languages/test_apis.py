@@ -1,4 +1,4 @@
-"""Usage examples: the worked examples of the specification, and what the released code would have made of them."""
+"""Usage examples: the specification's worked examples, and the results of the released code for them."""
 
 from textwrap import dedent
 
@@ -58,7 +58,7 @@ PYTHON = {
     "HTTPCartStore.total": "http_cart_store.total()",
     "HTTPCartStore.parse": "http_cart_store.parse(text, strict) · http_cart_store.parse()"
     " · HTTPCartStore.parse(text, strict) · HTTPCartStore.parse()",
-    # A function in a method belongs to its class, one in a function is like a top-level one.
+    # A function in a method belongs to the class. A function in a function is like a top-level one.
     "HTTPCartStore.inner": "http_cart_store.inner(part) · http_cart_store.inner()",
     "InvoiceLine.render": "invoice_line.render(parts, opts) · invoice_line.render()",
     "outer": "outer() · price_rules.outer()",
@@ -118,7 +118,7 @@ JAVA_QUIRKS = {
     "Cart.Builder.withOwner": f"{OWNER} · cart.Builder builder = builder.withOwner(owner)",
     "Cart.Shelf.stockedAt": "shelf.stockedAt() · java.util.Date java.util.Date = shelf.stockedAt()"
     " · cart.shelf.stockedAt() · cart.java.util.Date java.util.Date = shelf.stockedAt()",
-    # It reads no name of a generic type that is qualified.
+    # The release does not read the name of a qualified generic type.
     "State.next": "state.next()",
 }
 
@@ -131,16 +131,16 @@ def made(text: str, path: str, language: Language, *, quirks: bool) -> dict[str,
 
 
 @pytest.mark.parametrize(("quirks", "expected"), [(False, PYTHON), (True, PYTHON_QUIRKS)], ids=["paper", "release"])
-def test_python(quirks: bool, expected: dict[str, str]) -> None:
+def test_python_usages_follow_the_paper_or_the_release(quirks: bool, expected: dict[str, str]) -> None:
     assert made(RULES, "shop/price_rules.py", PYTHON_LANGUAGE, quirks=quirks) == expected
 
 
 @pytest.mark.parametrize(("quirks", "expected"), [(False, JAVA), (True, JAVA_QUIRKS)], ids=["paper", "release"])
-def test_java(quirks: bool, expected: dict[str, str]) -> None:
+def test_java_usages_follow_the_paper_or_the_release(quirks: bool, expected: dict[str, str]) -> None:
     assert made(CART, "com/acme/shop/Cart.java", JAVA_LANGUAGE, quirks=quirks) == expected
 
 
-def test_java_method_without_a_type_has_none() -> None:
+def test_a_java_method_without_a_type_has_no_usages() -> None:
     [function] = JAVA_LANGUAGE.outline("void lost() { }\n").functions
     assert tuple(JAVA_LANGUAGE.apis.usages(function, "Lost.java", quirks=False)) == ()
 
@@ -161,5 +161,5 @@ def test_java_method_without_a_type_has_none() -> None:
         ("T", "T"),
     ],
 )
-def test_class_type(returns: str, expected: str) -> None:
+def test_the_class_name_is_read_from_a_return_type(returns: str, expected: str) -> None:
     assert class_type(returns) == expected

@@ -1,4 +1,4 @@
-"""Every way a Java file can name something of its own project."""
+"""Every way in which a Java file can name a part of its own project."""
 
 from textwrap import dedent
 
@@ -78,7 +78,7 @@ CASES = {
     ),
     "interface constant": ("import static com.acme.shop.Store.*;", "f(SIZE);", ["SIZE com.acme.shop.Store variable"]),
     "in a lambda": (SHOP_CART, "f(x -> Cart.of(x));", ["Cart.of com.acme.shop.Cart function"]),
-    # What is no use of an import of the project.
+    # Not a use of an import from the project.
     "outside": ("import java.util.List;", "List<String> x;", []),
     "unknown type of a known package": ("import com.acme.shop.Gone;", "Gone g;", []),
     "same name from outside": ("import org.other.Cart;\nimport com.acme.shop.*;", "Cart c;", []),
@@ -137,18 +137,18 @@ def test_names_are_resolved(imports: str, body: str, expected: list[str]) -> Non
         ("f(Cart::\nof);", ["Cart"]),
     ],
 )
-def test_what_stands_on_the_next_line_is_not_near(body: str, near: list[str]) -> None:
+def test_a_name_on_the_next_line_is_not_near(body: str, near: list[str]) -> None:
     [load] = uses(SHOP_CART, body)
     assert [use.name for use in load.near] == near
     assert len(load.uses) == 2
 
 
-def test_the_same_package_needs_no_import() -> None:
+def test_names_of_the_same_package_are_not_uses_of_an_import() -> None:
     assert precise_uses("", "Cart c;", package="com.acme.shop") == []
     assert precise_uses("import com.acme.tax.*;", "Cart c;", package="com.acme.shop") == []
 
 
-def test_lines_that_are_no_targets() -> None:
+def test_lines_that_cannot_be_targets_have_a_reason() -> None:
     text = dedent(
         '''
         package a;
@@ -194,5 +194,5 @@ def test_lines_that_are_no_targets() -> None:
         ("cut(/* {", "cut(    "),
     ],
 )
-def test_only_code_stays(text: str, hidden: str) -> None:
+def test_strings_and_comments_are_hidden(text: str, hidden: str) -> None:
     assert hide(text) == hidden

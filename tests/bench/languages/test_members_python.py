@@ -1,4 +1,4 @@
-"""Which names of a Python project code reads, and which of them are made up."""
+"""The names of a Python project that code reads, and which of them are made up."""
 
 import textwrap
 
@@ -76,7 +76,7 @@ def shop() -> ProjectNames:
 
 
 def read(shop: ProjectNames, line: str, *, head: str = "def run(x):", path: str = "shop/pay.py") -> dict[str, bool]:
-    """Return name -> known of one line in a function (or method) of a file with the usual imports."""
+    """Return name -> known for one line in a function (or method) of a file with the usual imports."""
     indent = " " * (len(head) - len(head.lstrip()) + 4) if "\n" not in head else " " * 8
     code = f"{IMPORTS}\n{head}\n{indent}{line}\n"
     start = (code.count("\n") - 1, 0)
@@ -107,7 +107,7 @@ METHOD = "class Pay(Cart):\n    def go(self):"
         ("import shop._speedups, shop.wire_pb2", {}),
     ],
 )
-def test_what_is_judged(shop: ProjectNames, line: str, found: dict[str, bool]) -> None:
+def test_names_of_the_project_are_known_or_made_up(shop: ProjectNames, line: str, found: dict[str, bool]) -> None:
     assert read(shop, line) == found
 
 
@@ -124,7 +124,7 @@ def test_what_is_judged(shop: ProjectNames, line: str, found: dict[str, bool]) -
         "undefined.gone",
     ],
 )
-def test_what_cannot_be_told_is_never_called_made_up(shop: ProjectNames, line: str) -> None:
+def test_an_uncertain_name_is_never_called_made_up(shop: ProjectNames, line: str) -> None:
     assert all(read(shop, line).values())
 
 
@@ -144,11 +144,11 @@ def test_a_local_name_hides_an_import(shop: ProjectNames, head: str) -> None:
         ("(lambda: self.nothing)()", {"self.nothing": False}),
     ],
 )
-def test_members_of_self(shop: ProjectNames, line: str, found: dict[str, bool]) -> None:
+def test_members_of_self_are_known_or_made_up(shop: ProjectNames, line: str, found: dict[str, bool]) -> None:
     assert read(shop, line, head=METHOD) == found
 
 
-def test_a_base_class_may_count_on_what_is_below_it(shop: ProjectNames) -> None:
+def test_a_base_class_may_use_members_of_its_subclasses(shop: ProjectNames) -> None:
     head = "class Shape:\n    def area(self):"
     assert read(shop, "self.width + self.depth", head=head, path="shop/mix.py") == {
         "self.width": True, "self.depth": False,
@@ -156,17 +156,17 @@ def test_a_base_class_may_count_on_what_is_below_it(shop: ProjectNames) -> None:
     assert read(shop, "self.name", head="class LogMixin:\n    def log(self):", path="shop/mix.py") == {}
 
 
-def test_what_code_assigns_itself_is_known(shop: ProjectNames) -> None:
+def test_a_member_that_the_code_assigns_is_known(shop: ProjectNames) -> None:
     code = "class Pay:\n    def go(self):\n        self.late = 1\n        return self.late\n"
     assert [(one.name, one.known) for one in shop.readings("shop/pay.py", code)][-1] == ("self.late", True)
 
 
-def test_places_are_those_of_the_code(shop: ProjectNames) -> None:
+def test_the_position_of_a_name_is_that_in_the_code(shop: ProjectNames) -> None:
     [one] = shop.readings("shop/pay.py", f"{IMPORTS}\ny = 'ü', tax.gone\n", start=(9, 0))
     assert (one.line, one.column, one.known) == (9, 9, False)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="abself.tx()[]{}:,='\"\n\\ #@ü", max_size=60))
-def test_any_text_is_read(shop: ProjectNames, text: str) -> None:
+def test_any_text_is_read_without_an_error(shop: ProjectNames, text: str) -> None:
     shop.readings("shop/pay.py", f"{IMPORTS}class Pay:\n    def go(self):\n        {text}")

@@ -58,7 +58,7 @@ SHOP = """
 MAP = "Map<K, List<T>>"
 
 
-def test_names_types_and_what_methods_stand_in() -> None:
+def test_methods_are_listed_with_their_types_and_enclosing_methods() -> None:
     found = read(SHOP)
     assert [(each.qualified, each.inside, each.constructor, each.has_body) for each in found.functions] == [
         ("Cart.Cart", "", True, True),
@@ -80,7 +80,7 @@ def test_names_types_and_what_methods_stand_in() -> None:
     ]
 
 
-def test_a_method_in_full() -> None:
+def test_a_method_is_read_with_all_its_parts() -> None:
     group = read(SHOP).functions[1]
     assert (group.lines, group.head, group.body) == ((10, 24), 17, (20, 24))
     assert group.decorators == ("@Override", '@Named("{")')
@@ -99,7 +99,7 @@ def test_a_method_in_full() -> None:
     )
 
 
-def test_types_in_full() -> None:
+def test_a_type_is_read_with_its_lines_and_header() -> None:
     cart = read(SHOP).types[0]
     assert (cart.lines, cart.head) == ((3, 41), 4)
     assert cart.header == (
@@ -107,7 +107,7 @@ def test_types_in_full() -> None:
     )
 
 
-def test_a_method_without_a_body() -> None:
+def test_a_method_without_a_body_has_a_header_and_no_lines() -> None:
     method = read(SHOP).functions[2]
     assert (method.header, method.body) == ("abstract void open(Cart this, int depth)", (26, 26))
     assert [each.name for each in method.parameters] == ["depth"]
@@ -136,7 +136,7 @@ def test_a_records_compact_constructor_has_its_parameters() -> None:
         ("/***/\n", 1, ""),
     ],
 )
-def test_attached_comments(above: str, start: int, docstring: str) -> None:
+def test_attached_comments_belong_to_the_method(above: str, start: int, docstring: str) -> None:
     [method] = JAVA.outline(f"class A {{\n{above}void f() {{ }}\n}}\n").functions
     assert (method.lines[0], method.docstring) == (start, docstring)
 
@@ -152,12 +152,12 @@ def test_attached_comments(above: str, start: int, docstring: str) -> None:
         ("void f() {\n}", (2, 3)),
     ],
 )
-def test_bodies(text: str, body: tuple[int, int]) -> None:
+def test_the_lines_of_a_body_are_found(text: str, body: tuple[int, int]) -> None:
     [method] = JAVA.outline(f"class A {{\n{text}\n}}\n").functions
     assert method.body == body
 
 
-def test_what_is_cut_at_the_cursor_takes_nothing_with_it() -> None:
+def test_code_cut_at_the_cursor_does_not_hide_other_methods() -> None:
     found = read(
         """
         class Cart {
@@ -185,7 +185,7 @@ def test_what_is_cut_at_the_cursor_takes_nothing_with_it() -> None:
         "int f() {\nrun(() -> {\nif (x) { y(); }\nelse {",
     ],
 )
-def test_open_braces_of_values_and_expressions(last: str) -> None:
+def test_open_braces_of_values_do_not_hide_earlier_methods(last: str) -> None:
     found = read(f"class Cart {{\nvoid add(Item item) {{ }}\n{last}")
     assert found.broken
     assert [each.qualified for each in found.functions][:1] == ["Cart.add"]
@@ -209,5 +209,5 @@ def test_every_cut_keeps_the_methods_before_it() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n", "class", "class {", "void f(", "} }", "/*", '"""', "\x00", "void größe() { }"]
 )
-def test_no_text_is_too_odd(text: str) -> None:
+def test_any_text_has_an_outline(text: str) -> None:
     assert all(each.name for each in JAVA.outline(text).functions)

@@ -64,7 +64,7 @@ SHOP = '''
 '''
 
 
-def test_names_classes_and_what_functions_stand_in() -> None:
+def test_functions_are_listed_with_their_classes_and_enclosing_functions() -> None:
     found = read(SHOP)
     assert [(each.qualified, each.inside) for each in found.functions] == [
         ("load", ""),
@@ -78,7 +78,7 @@ def test_names_classes_and_what_functions_stand_in() -> None:
     assert not found.broken
 
 
-def test_a_function_in_full() -> None:
+def test_a_function_is_read_with_all_its_parts() -> None:
     load = read(SHOP).functions[0]
     assert (load.lines, load.head, load.body) == ((5, 19), 10, (11, 19))
     assert load.decorators == ("@cached(\n    size=3,\n)",)
@@ -98,13 +98,13 @@ def test_a_function_in_full() -> None:
     assert (load.constructor, load.has_body, load.throws) == (False, True, "")
 
 
-def test_bare_parameters() -> None:
+def test_a_bare_star_and_a_tuple_parameter_are_tolerated() -> None:
     function = only("def f(*, a, (b, c)=0, *args, **kw): ...\n")
     assert [each.name for each in function.parameters if each.name.isidentifier()] == ["a", "args", "kw"]
     assert [each.starred for each in function.parameters][-2:] == [True, True]
 
 
-def test_types() -> None:
+def test_a_class_is_read_with_its_lines_and_header() -> None:
     cart, local, inner = read(SHOP).types
     assert (cart.name, cart.header, cart.kind) == ("Cart", "class Cart(\n    Base,\n)", "class")
     assert (cart.lines, cart.head) == ((26, 43), 26)
@@ -112,17 +112,17 @@ def test_types() -> None:
     assert (inner.lines, inner.head) == ((38, 43), 39)
 
 
-def test_constructors_are_of_classes() -> None:
+def test_only_a_method_can_be_a_constructor() -> None:
     assert [each.name for each in read(SHOP).functions if each.constructor] == ["__init__"]
     assert not only("def __init__(self): ...\n").constructor
 
 
-def test_a_body_on_the_line_of_its_head() -> None:
+def test_a_body_may_be_on_the_line_of_its_head() -> None:
     later = read(SHOP).functions[1]
     assert (later.lines, later.body) == ((21, 22), (21, 22))
 
 
-def test_a_function_whose_body_is_missing() -> None:
+def test_a_function_without_a_body_is_listed() -> None:
     found = read("class A:\n    def f(self):\n\n    def g(self):\n        return 1\n")
     assert [(each.qualified, each.has_body, each.body) for each in found.functions] == [
         ("A.f", False, (2, 2)),
@@ -144,7 +144,7 @@ def test_a_function_whose_body_is_missing() -> None:
         ("if x:\n    pass\n    # inside\n", 3),
     ],
 )
-def test_attached_comments(above: str, start: int) -> None:
+def test_attached_comments_belong_to_the_function(above: str, start: int) -> None:
     assert only(f"{above}def f(): ...\n").lines[0] == start
 
 
@@ -159,7 +159,7 @@ def test_attached_comments(above: str, start: int) -> None:
         ("# not its own\n    # nor this\n", 2),
     ],
 )
-def test_comments_at_the_end(below: str, end: int) -> None:
+def test_only_indented_comments_at_the_end_belong_to_the_function(below: str, end: int) -> None:
     assert only(f"def f():\n    pass\n{below}").lines[1] == end
 
 
@@ -181,11 +181,11 @@ def test_comments_at_the_end(below: str, end: int) -> None:
         ("1", ""),
     ],
 )
-def test_docstrings(literal: str, expected: str) -> None:
+def test_docstrings_are_read_by_pythons_rules(literal: str, expected: str) -> None:
     assert only(f"def f():\n    {literal}\n    return 1\n").docstring == expected
 
 
-def test_what_is_cut_at_the_cursor_takes_nothing_with_it() -> None:
+def test_code_cut_at_the_cursor_does_not_hide_other_functions() -> None:
     found = read(
         """
         class Cart:
@@ -202,7 +202,7 @@ def test_what_is_cut_at_the_cursor_takes_nothing_with_it() -> None:
     assert [(each.qualified, each.lines) for each in found.functions] == [("Cart.add", (1, 3)), ("Cart.total", (4, 8))]
 
 
-def test_a_header_that_is_cut_goes_with_its_decorators() -> None:
+def test_an_incomplete_header_is_left_out_with_its_decorators() -> None:
     found = read(
         """
         class Cart:
@@ -237,5 +237,5 @@ def test_every_cut_keeps_the_functions_before_it() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n", "def", "def (", "class", "class :\n  def f(", "@x", ")(", "'''", "\x00", "é = 'ü'"]
 )
-def test_no_text_is_too_odd(text: str) -> None:
+def test_any_text_has_an_outline(text: str) -> None:
     assert all(each.name for each in PYTHON.outline(text).functions)

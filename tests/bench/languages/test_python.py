@@ -1,4 +1,4 @@
-"""Every way a Python file can name something of its own repository."""
+"""Resolution of the names that a Python file uses from its own repository."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def uses(files: dict[str, str], path: str) -> tuple[InternalLoad, ...]:
 
 
 def first_uses(files: dict[str, str], path: str) -> list[str]:
-    """Return line, name, module and kind of each binding, the first use only of each load."""
+    """Return the line, name, module and kind of each load's first use."""
     first = [(load.line, load.uses[0]) for load in uses(files, path)]
     return [f"{line} {use.name} {use.module} {use.kind}" for line, use in first]
 
@@ -90,7 +90,7 @@ CASES = {
     ),
     "value of a type alias": ("from shop.cart import Cart\ntype A[T] = Cart\n", ["1 Cart shop.cart class"]),
     "type alias of a module": ("from shop.types import *\nx: Money = 1\n", ["1 Money shop.types variable"]),
-    # What is no use of the repository's own API.
+    # These texts do not use the repository's own API.
     "standard library": ("import os\nos.path\n", []),
     "unknown package": ("from numpy import array\narray([1])\n", []),
     "passed on from outside": ("from shop.rules import join\njoin('a')\n", []),
@@ -150,11 +150,11 @@ RELATIVE = {
 
 
 @pytest.mark.parametrize(("path", "text", "expected"), RELATIVE.values(), ids=RELATIVE)
-def test_relative_imports(path: str, text: str, expected: str) -> None:
+def test_relative_imports_are_resolved(path: str, text: str, expected: str) -> None:
     assert first_uses({**SHOP, path: text}, path) == [f"1 {expected}"]
 
 
-def test_dots_beyond_the_repository_are_outside() -> None:
+def test_relative_imports_beyond_the_repository_are_ignored() -> None:
     assert first_uses({**SHOP, "shop/app.py": "from ....cart import Cart\nCart()\n"}, "shop/app.py") == []
 
 
@@ -179,7 +179,7 @@ ROOTS = {
 
 
 @pytest.mark.parametrize(("files", "path", "module"), ROOTS.values(), ids=ROOTS)
-def test_roots(files: dict[str, str], path: str, module: str) -> None:
+def test_modules_are_found_under_every_source_root(files: dict[str, str], path: str, module: str) -> None:
     [only] = first_uses({**files, path: f"from {module} import A\nA\n"}, path)
     assert only.split()[1::2] == ["A", "variable"]
 
@@ -202,7 +202,7 @@ SHADOWS = {
 
 
 @pytest.mark.parametrize(("files", "path", "text"), SHADOWS.values(), ids=SHADOWS)
-def test_foreign_modules_are_not_taken_for_our_own(files: dict[str, str], path: str, text: str) -> None:
+def test_foreign_modules_are_not_resolved_to_repository_files(files: dict[str, str], path: str, text: str) -> None:
     assert first_uses({**files, path: text}, path) == []
 
 
@@ -215,7 +215,7 @@ def test_foreign_modules_are_not_taken_for_our_own(files: dict[str, str], path: 
         ("import shop.cart\nx = (shop.cart\n.total(1))\n", ["shop.cart"], ["shop.cart", "shop.cart.total"]),
     ],
 )
-def test_what_stands_on_the_next_line_is_not_near(text: str, near: list[str], uses_: list[str]) -> None:
+def test_uses_on_the_next_line_are_not_near(text: str, near: list[str], uses_: list[str]) -> None:
     [load] = uses({**SHOP, "app.py": text}, "app.py")
     assert [use.name for use in load.near] == near
     assert [use.name for use in load.uses] == uses_
@@ -230,11 +230,11 @@ def test_what_stands_on_the_next_line_is_not_near(text: str, near: list[str], us
     ],
     ids=["name", "module", "passed on by another file"],
 )
-def test_a_file_that_imports_itself_uses_no_other(text: str) -> None:
+def test_a_file_that_imports_itself_has_no_internal_uses(text: str) -> None:
     assert first_uses({**SHOP, "shop/own.py": text, "shop/gate.py": "from shop.own import Mine\n"}, "shop/own.py") == []
 
 
-def test_deleting_a_name_reads_nothing() -> None:
+def test_deleting_a_name_is_not_a_use() -> None:
     text = "from shop import cart, total\ndel total, (cart)\ndel cart[total]\n"
     assert first_uses({**SHOP, "app.py": text}, "app.py") == [
         "2 cart shop.cart module",
@@ -261,14 +261,14 @@ def test_every_import_of_the_name_is_listed() -> None:
         ("import rules as RATE", "from shop import rules as RATE"),
     ],
 )
-def test_the_other_import_of_a_fallback_is_listed_wherever_it_comes_from(first: str, second: str) -> None:
+def test_both_imports_of_a_fallback_are_listed(first: str, second: str) -> None:
     other = "def f():\n    from json import loads as RATE\n    import RATE\n"
     text = f"try:\n    {first}\nexcept ImportError:\n    {second}\nRATE\n{other}"
     [load] = uses({**SHOP, "app.py": text}, "app.py")
     assert load.statements == ((1, 2), (3, 4))
 
 
-def test_circles_of_imports_end() -> None:
+def test_resolving_cyclic_imports_terminates() -> None:
     files = {"a/__init__.py": "from .b import *\nfrom .b import x\n", "a/b.py": "from . import *\nfrom a import x\n"}
     assert len(first_uses({**files, "app.py": "from a import x\nx\n"}, "app.py")) <= 1
 
@@ -278,12 +278,12 @@ def test_columns_count_characters() -> None:
     assert load.column == len("y = 'é€𝄞' + ")
 
 
-def test_a_thousand_terms_are_no_problem() -> None:
+def test_an_expression_of_3000_terms_is_analysed() -> None:
     text = "from shop.cart import RATE\nx = " + " + ".join(["RATE"] * 3000) + "\n"
     assert len(uses({**SHOP, "app.py": text}, "app.py")) == 3000
 
 
-def test_lines_that_are_no_targets() -> None:
+def test_lines_that_cannot_be_targets_are_barred_with_a_reason() -> None:
     text = dedent(
         '''
         from shop.cart import Cart, RATE, total
@@ -310,7 +310,7 @@ def test_lines_that_are_no_targets() -> None:
     }
 
 
-def test_a_repository_with_an_init_of_its_own_is_read() -> None:
+def test_a_repository_with_init_py_in_its_root_is_resolved() -> None:
     files = {**SHOP, "__init__.py": "", "setup.py": "", "app.py": "from shop.cart import RATE\nx = RATE\n"}
     assert first_uses(files, "app.py") == ["1 RATE shop.cart variable"]
     assert first_uses(files, "shop/facade.py") == []

@@ -1,4 +1,4 @@
-"""Whole builds over small repositories: bytes, workers, hygiene, counts."""
+"""Sample sets built from small repositories: bytes, skipped files, counts and protocols."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def kept(home: Home, name: str, made: BuiltSamples, read: Snapshot) -> SampleSet
     return sets.save(home, name, made.samples, made.references, about)
 
 
-def test_samples_are_what_they_say(tmp_path: Path) -> None:
+def test_samples_agree_with_their_files(tmp_path: Path) -> None:
     read = repository(tmp_path)
     made = build_samples([read], per_repo=1000, seed=0)
     assert {sample.subkind for sample in made.samples} == {SINGLE_LINE, NEXT_LINE}
@@ -68,7 +68,7 @@ def test_samples_are_what_they_say(tmp_path: Path) -> None:
     assert sum(bool(sample.masked) for sample in made.samples) == 5, "the first use in each file"
 
 
-def test_equal_seeds_give_equal_bytes(tmp_path: Path) -> None:
+def test_equal_seeds_write_equal_bytes(tmp_path: Path) -> None:
     read = repository(tmp_path / "repo")
     homes = [Home(tmp_path / number) for number in ("1", "2")]
     made = [kept(home, "set", build_samples([read], per_repo=10, seed=3), read) for home in homes]
@@ -77,14 +77,14 @@ def test_equal_seeds_give_equal_bytes(tmp_path: Path) -> None:
         assert len({(home.samples / "set" / file).read_bytes() for home in homes}) == 1
 
 
-def test_fewer_samples_are_a_beginning_of_more(tmp_path: Path) -> None:
+def test_a_smaller_set_is_a_prefix_of_a_larger_one(tmp_path: Path) -> None:
     read = repository(tmp_path)
     ids = {n: [sample.id for sample in build_samples([read], per_repo=n, seed=0).samples] for n in (5, 20)}
     assert ids[20][:5] == ids[5]
     assert len({sample.split("#")[0] for sample in ids[5]}) == 5, "spread over files"
 
 
-def test_hygiene_is_counted(tmp_path: Path) -> None:
+def test_skipped_files_are_counted_by_reason(tmp_path: Path) -> None:
     outside = write_tree(tmp_path / "outside", {"secret.py": user(99)})
     root = tmp_path / "repo"
     (root / "shop").mkdir(parents=True)
@@ -112,7 +112,7 @@ def test_hygiene_is_counted(tmp_path: Path) -> None:
     assert not any("99" in text for text in read.texts.values()), "a link out of the repository was read"
 
 
-def test_what_a_file_declares_is_how_it_is_read(tmp_path: Path) -> None:
+def test_files_are_read_in_their_declared_encoding(tmp_path: Path) -> None:
     cookie = "# -*- coding: latin-1 -*-\n"
     read = repository(
         tmp_path,
@@ -144,7 +144,7 @@ JAVA_POMS = {
 
 
 @pytest.mark.parametrize(("text", "latin"), JAVA_POMS.values(), ids=JAVA_POMS)
-def test_java_is_read_as_the_pom_declares(tmp_path: Path, text: str, latin: int) -> None:
+def test_java_is_read_in_the_encoding_that_the_pom_declares(tmp_path: Path, text: str, latin: int) -> None:
     uses = "package a;\nimport a.tax.Rules;\nclass {} {{ void f() {{ int {} = Rules.apply(1, 2); }} }}\n"
     files: dict[str, str | bytes] = {
         "pom.xml": POM.format(""),
@@ -160,7 +160,7 @@ def test_java_is_read_as_the_pom_declares(tmp_path: Path, text: str, latin: int)
     assert read.undecoded == (frozenset() if latin else {"core/src/a/App.java"})
 
 
-def test_a_set_that_was_built_when_all_was_read_as_utf_8_still_finds_its_files(tmp_path: Path) -> None:
+def test_a_set_without_recorded_encodings_still_finds_its_files(tmp_path: Path) -> None:
     home = Home(tmp_path)
     root = write_tree(
         home.repos / "demo" / "1",
@@ -177,7 +177,7 @@ def test_a_set_that_was_built_when_all_was_read_as_utf_8_still_finds_its_files(t
     assert load("demo", root, PYTHON).digest != load("demo", root, PYTHON, declared=False).digest
 
 
-def test_every_line_of_use_is_accounted_for(tmp_path: Path) -> None:
+def test_every_candidate_line_is_counted(tmp_path: Path) -> None:
     read = repository(tmp_path, **{"shop/again.py": user(0) + "\n\n@total\ndef f(): ...\n"})
     counts = build_samples([read], per_repo=7, seed=0).counts["demo"]
     assert counts["kept"] == 7
@@ -187,7 +187,7 @@ def test_every_line_of_use_is_accounted_for(tmp_path: Path) -> None:
     assert counts["candidates"] == counts["usable"] + late
 
 
-def test_faults(tmp_path: Path) -> None:
+def test_invalid_builds_are_faults(tmp_path: Path) -> None:
     read = repository(tmp_path / "a")
     with pytest.raises(InputFault, match="name each repository once"):
         build_samples([read, read], per_repo=1, seed=0)
@@ -198,7 +198,7 @@ def test_faults(tmp_path: Path) -> None:
         build_samples([lonely], per_repo=1, seed=0)
 
 
-def test_excluded_paths_give_no_samples_but_count_for_leaks(tmp_path: Path) -> None:
+def test_excluded_paths_have_no_samples_but_count_as_leaks(tmp_path: Path) -> None:
     read = repository(tmp_path, **{"vendor/copy.py": user(0)})
     made = build_samples([read], per_repo=1000, seed=0, excluded={"demo": lambda path: path.startswith("vendor/")})
     assert not {sample.path for sample in made.samples} & {"vendor/copy.py", "shop/user_0.py"}
@@ -228,7 +228,7 @@ def projbench(read: Snapshot, *, seed: int = 0, options: str = "", per_repo: int
     return build_samples([read], per_repo=per_repo, seed=seed, protocol=read_protocol(f"projbench{options}"))
 
 
-def test_projbench_takes_every_line_of_use_whose_rest_no_other_file_has(tmp_path: Path) -> None:
+def test_projbench_takes_every_use_whose_target_is_in_no_other_file(tmp_path: Path) -> None:
     shared = "from shop.cart import Cart, total\nshared = total(Cart(2))\nprint 'old'\nold = total(3)\n"
     read = make_snapshot(tmp_path, {**API, "shop/uses.py": EVERY_USE, "shop/old.py": shared})
     lines: set[tuple[str, int]] = set()
@@ -241,7 +241,7 @@ def test_projbench_takes_every_line_of_use_whose_rest_no_other_file_has(tmp_path
             assert line[sample.cursor.column :] == reference.target and "total" in reference.target
             elsewhere = [text for path, text in read.texts.items() if path != sample.path]
             assert not any(reference.target.strip() in text for text in elsewhere), reference
-    # All of line 4 is `total`, and line 12 stands in the other file.
+    # Line 4 consists of `total` alone, and line 12 is also in the other file.
     assert lines == {("shop/old.py", 3), *(("shop/uses.py", line) for line in (2, 3, 5, 7, 9, 11))}
     with pytest.raises(
         InputFault, match="syntax_error 1, decorator 1, few_tokens 1, header 1, in_string 2, verbatim 3"
@@ -257,7 +257,7 @@ def test_projbench_draws_lines_and_not_files(tmp_path: Path) -> None:
     assert set(large) > {1}, "files do not take turns"
 
 
-def test_what_is_reached_through_an_alias_can_be_a_first_use(tmp_path: Path) -> None:
+def test_a_member_of_an_aliased_module_can_be_a_first_use(tmp_path: Path) -> None:
     text = "from shop import cart as pz\na = pz.total(1)\nb = pz.Cart(1)\nc = pz.Cart(2)\n"
     read = make_snapshot(tmp_path, {**API, "shop/uses.py": text})
     masked = {}
@@ -280,8 +280,8 @@ def released(shared: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("row", ["ours", "released"])
-def test_the_one_released_record_can_be_drawn(row: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Its cursor stands inside a string, and its import is masked though its file reads `pz` before."""
+def test_the_released_record_can_be_drawn(row: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The record's cursor is inside a string. Its import is masked although an earlier line uses `pz`."""
     text, target = RELEASED if row == "ours" else released(request.getfixturevalue("shared"))
     chk = "class ArraySpec: ...\nclass StructureMismatchError(Exception): ...\ndef check_structure(): ...\nANY = 1\n"
     package = {"penzai/__init__.py": "", "penzai/pz.py": "from penzai import chk\n", "penzai/chk.py": chk}
@@ -298,7 +298,7 @@ def test_the_one_released_record_can_be_drawn(row: str, tmp_path: Path, request:
 @pytest.mark.parametrize(
     ("package", "options"), [(click, ""), (ctxbench.sandbox, "(cursor=value)")], ids=["click", "sandbox"]
 )
-def test_projbench_leaves_no_reference_in_another_file(package: ModuleType, options: str) -> None:
+def test_no_other_file_contains_a_projbench_reference(package: ModuleType, options: str) -> None:
     [folder] = package.__path__
     read = load("demo", Path(folder).parent, PYTHON, Path(folder).name)
     made = projbench(read, options=options)
@@ -308,7 +308,7 @@ def test_projbench_leaves_no_reference_in_another_file(package: ModuleType, opti
         assert not [path for path, text in read.texts.items() if path != sample.path and target in text], sample.id
 
 
-def test_a_protocol_is_read_and_kept_in_the_account(tmp_path: Path) -> None:
+def test_a_protocol_is_parsed_and_stored_in_the_manifest(tmp_path: Path) -> None:
     for spec in ("ctxbench", "projbench", "projbench(first_use=member)", "projbench(cursor=value, first_use=member)"):
         assert str(read_protocol(spec)) == spec
     assert read_protocol("ctxbench") == OURS and read_protocol("projbench").per_repo == 200

@@ -1,4 +1,4 @@
-"""Which lines become candidates, and what is masked for them."""
+"""Which lines become candidates, and which imports are masked for them."""
 
 from pathlib import Path
 
@@ -77,16 +77,16 @@ DROPS = {
 
 
 @pytest.mark.parametrize(("text", "expected"), DROPS.values(), ids=DROPS)
-def test_lines_that_are_no_candidates_are_counted(tmp_path: Path, text: str, expected: dict[str, int]) -> None:
+def test_lines_that_cannot_be_candidates_are_counted(tmp_path: Path, text: str, expected: dict[str, int]) -> None:
     found, drops = of(tmp_path, text)
     assert (found, drops) == ([], expected)
 
 
-def test_a_candidate_uses_what_stands_on_its_own_line(tmp_path: Path) -> None:
+def test_a_candidate_lists_only_the_uses_on_its_line(tmp_path: Path) -> None:
     [made, _], _ = of(tmp_path, "from shop import cart\nvalue = [1, 2, cart\n    .total(1), cart.RATE, cart.Cart()]\n")
     assert [use.name for use in made.uses] == ["cart"]
 
 
-def test_a_cursor_goes_before_a_name_in_a_string_too(tmp_path: Path) -> None:
+def test_a_cursor_can_precede_a_name_in_an_f_string(tmp_path: Path) -> None:
     [line], _ = of(tmp_path, "from shop.cart import total\nvalue = f'{total(1)}' + str(total(2))\n")
     assert line.masked == ((0, 1),) and line.text[line.column :].startswith("total(1)")

@@ -1,4 +1,4 @@
-"""Cursors, leak filters and the seeded choice."""
+"""Cursors, leak filters and seeded draws."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ def candidate(text: str = "value = price(cart, 1)", *, path: str = "a.py", line:
     )
 
 
-def test_both_kinds_come_half_and_half() -> None:
+def test_both_kinds_of_cuts_are_equally_frequent() -> None:
     made = [cut(candidate(line=line), repo="demo", seed=0) for line in range(1000)]
     single = [each for each in made if each.subkind == SINGLE_LINE]
     assert 450 < len(single) < 550
@@ -54,13 +54,13 @@ def leaves(text: str) -> tuple[Span, ...]:
 
 
 @pytest.mark.parametrize(("text", "name", "target"), VALUES.values(), ids=VALUES)
-def test_a_cursor_may_stand_before_the_value_alone(text: str, name: str, target: str) -> None:
+def test_a_value_cursor_is_placed_before_the_value(text: str, name: str, target: str) -> None:
     line = replace(candidate(text), tokens=leaves(text), column=text.index(name))
     made = [cut(line, repo="demo", seed=seed, protocol=VALUE) for seed in range(20)]
     assert {(each.subkind, each.target) for each in made} == {(SINGLE_LINE, target), (NEXT_LINE, text)}
 
 
-def test_cursors_of_the_released_records_stand_before_values(shared: Path) -> None:
+def test_cursors_of_the_released_records_are_before_values(shared: Path) -> None:
     released = (shared / "projbench" / "released_first24.jsonl").read_text(encoding="utf-8").splitlines()
     records = [record for record in map(json.loads, released) if record["metadata"]["col_no"] > 0]
     for record in records:
@@ -72,7 +72,7 @@ def test_cursors_of_the_released_records_stand_before_values(shared: Path) -> No
     assert len(records) == 12
 
 
-def test_a_cut_depends_on_seed_repository_and_place_only() -> None:
+def test_a_cut_depends_only_on_seed_repository_and_position() -> None:
     lines = [candidate(line=line) for line in range(50)]
     made = [cut(each, repo="demo", seed=1) for each in lines]
     assert made == [cut(each, repo="demo", seed=1) for each in lines]
@@ -80,7 +80,7 @@ def test_a_cut_depends_on_seed_repository_and_place_only() -> None:
     assert made != [cut(each, repo="other", seed=1) for each in lines]
 
 
-def test_drawn_by_text_a_line_keeps_its_turn_where_others_move_it_or_join_it() -> None:
+def test_draws_by_text_keep_their_order_when_lines_are_added() -> None:
     protocol = read_protocol("ctxbench(draw=text)")
 
     def drawn(new: int) -> list[tuple[str, str, int]]:
@@ -91,7 +91,7 @@ def test_drawn_by_text_a_line_keeps_its_turn_where_others_move_it_or_join_it() -
         return [(line_cut.candidate.path, line_cut.candidate.text, line_cut.column) for line_cut in order]
 
     before, after = drawn(0), drawn(1)
-    # Files take turns, so that lines of one file alone keep their order among each other.
+    # Files take turns, so only lines of the same file keep their relative order.
     for path in "abc":
         assert [line for line in after if line[0] == path and line in before] == [
             line for line in before if line[0] == path
@@ -112,7 +112,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("text", "subkind", "column", "other", "expected"), FAULTS.values(), ids=FAULTS)
-def test_leaks_and_empty_targets(text: str, subkind: str, column: int, other: str, expected: str) -> None:
+def test_leaks_and_empty_targets_are_detected(text: str, subkind: str, column: int, other: str, expected: str) -> None:
     tokens = tuple(span for span in candidate().tokens if span[1] <= len(text))
     line = replace(candidate(text), path="a", line=0, tokens=tokens)
     made = Cut(candidate=line, subkind=subkind, column=column, target=text[column:])
@@ -129,13 +129,13 @@ def test_leaks_and_empty_targets(text: str, subkind: str, column: int, other: st
         ("value = price(cart, 1)", "price (cart, 1)", ""),
     ],
 )
-def test_projbench_looks_for_what_is_to_be_written_in_other_files(own: str, other: str, expected: str) -> None:
+def test_projbench_searches_other_files_for_the_target(own: str, other: str, expected: str) -> None:
     line = candidate()
     made = Cut(candidate=line, subkind=SINGLE_LINE, column=8, target=line.text[8:])
     assert fault(made, VerbatimIndex({"a.py": own, "b.py": other}), read_protocol("projbench")) == expected
 
 
-def test_rests_of_lines_that_recur_are_known_but_for_short_ones() -> None:
+def test_repeated_line_ends_are_indexed_unless_they_are_short() -> None:
     index = VerbatimIndex({"a": "a = Cart()\nb = Cart()\nvalue = price(cart, 1)\nreturn price(cart, 1)\n"})
     assert index.rest_repeated("price(cart, 1)")
     assert not index.rest_repeated("value = price(cart, 1)")

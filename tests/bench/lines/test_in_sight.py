@@ -1,4 +1,4 @@
-"""Tiny repositories that show the answer of one line in another place: it gives no sample, and is counted."""
+"""Lines whose answer is visible elsewhere in a repository are dropped and counted."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -76,7 +76,7 @@ def paths(made: BuiltSamples) -> set[str]:
 
 
 @pytest.mark.parametrize(("language", "extra"), LINES.values(), ids=LINES)
-def test_a_line_that_stands_elsewhere_gives_no_sample(
+def test_a_line_with_a_copy_in_another_file_is_dropped(
     tmp_path: Path, language: Language, extra: dict[str, str]
 ) -> None:
     target = next(path for path in (PY if language == PYTHON else JAVA_FILES) if path.endswith(("pay.py", "Pay.java")))
@@ -104,7 +104,7 @@ IMPORTS = {
 
 
 @pytest.mark.parametrize(("language", "before", "after"), IMPORTS.values(), ids=IMPORTS)
-def test_a_masked_import_that_the_file_still_says_gives_no_sample(
+def test_a_line_whose_masked_import_is_still_visible_is_dropped(
     tmp_path: Path, language: Language, before: str, after: str
 ) -> None:
     path = "shop/pay.py" if language == PYTHON else f"{JAVA_ROOT}/Pay.java"
@@ -116,7 +116,7 @@ def test_a_masked_import_that_the_file_still_says_gives_no_sample(
     assert path not in paths(made) and made.counts["demo"]["drops"]["import_in_sight"] == 1
 
 
-def test_another_name_of_the_module_says_nothing(tmp_path: Path) -> None:
+def test_importing_another_name_of_the_module_drops_no_line(tmp_path: Path) -> None:
     extra = {"shop/pay.py": "from shop.tax import other\nimport shopping\n" + PY["shop/pay.py"]}
     assert "shop/pay.py" in paths(built(tmp_path, PYTHON, extra))
 
@@ -130,12 +130,12 @@ def test_another_name_of_the_module_says_nothing(tmp_path: Path) -> None:
         "overdue = apply_tax(cart.total, rate=0.2)",
     ],
 )
-def test_other_code_of_much_the_same_words_is_no_copy(tmp_path: Path, line: str) -> None:
+def test_similar_code_does_not_count_as_a_copy(tmp_path: Path, line: str) -> None:
     extra = {"shop/like.py": f"def like(cart):\n    {line}\n"}
     assert "shop/pay.py" in paths(built(tmp_path, PYTHON, extra))
 
 
-def test_what_builds_leave_is_not_read_but_packages_of_that_name_are(tmp_path: Path) -> None:
+def test_build_outputs_are_ignored_but_packages_named_build_are_read(tmp_path: Path) -> None:
     copies = {f"{folder}/pay.py": "x = 1\n" for folder in ("build/lib/shop", "dist/shop-1", "build/lib.linux/shop")}
     root = write_tree(tmp_path / "made", {**PY, **copies, "setup.py": ""})
     assert set(load("demo", root, PYTHON).files) == {*PY, "setup.py"}

@@ -1,4 +1,4 @@
-"""What is made of whole repositories is told once, with the time it took, and changes nothing."""
+"""Units and indices of whole repositories: each is reported once with its seconds, and reports change no result."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def telling() -> tuple[Told, Retrieval]:
         ("summary", "jaccard", ["units summary", "summaries of summary", "index jaccard of summary"]),
     ],
 )
-def test_each_stage_is_told_once_a_repository(unit: str, ranker: str, stages: list[str]) -> None:
+def test_each_stage_is_reported_once_per_repository(unit: str, ranker: str, stages: list[str]) -> None:
     told, retrieval = telling()
     first, second = (pay_view(retrieval=retrieval, id=str(number)) for number in range(2))
     hits = [view.search("load the cart", unit=unit, ranker=ranker) for view in (first, second, first)]
@@ -39,7 +39,7 @@ def test_each_stage_is_told_once_a_repository(unit: str, ranker: str, stages: li
     assert hits == [plain] * 3 and plain
 
 
-def test_other_rankers_need_other_indices_of_the_same_units() -> None:
+def test_rankers_build_separate_indices_of_the_same_units() -> None:
     told, retrieval = telling()
     for ranker in ("bm25", "jaccard", "bm25"):
         pay_view(retrieval=retrieval).search("cart", unit="chunk(lines=2)", ranker=ranker)
@@ -50,7 +50,7 @@ def test_other_rankers_need_other_indices_of_the_same_units() -> None:
     ]
 
 
-def test_windows_are_told_where_they_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_building_windows_is_reported_once_per_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "_INDICES", SharedCache(8))
     told, retrieval = telling()
     for size in (20, 20, 6):
@@ -59,7 +59,7 @@ def test_windows_are_told_where_they_are_built(monkeypatch: pytest.MonkeyPatch) 
     assert pay_view().similar_windows("load(user)", size=20, stride=3), "nobody needs to be told"
 
 
-def test_other_hidden_files_are_another_construction() -> None:
+def test_other_hidden_files_need_new_units_and_indices() -> None:
     told, retrieval = telling()
     for hidden in ((), ("shop/store.py",)):
         pay_view(retrieval=retrieval, hidden=hidden).search("cart", ranker="bm25")
@@ -73,13 +73,13 @@ def search(count: int) -> None:
     assert view.search("function_7", ranker="hashed", top=1)
 
 
-def test_many_texts_are_remarked_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_encoding_many_texts_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with progress("lc.x", 1):
         search(1100)
     assert "hashed: 1100 of 1100 texts encoded; the vectors are kept for later runs" in capsys.readouterr().err
 
 
-def test_few_texts_and_no_command_line_are_silent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_encoding_is_silent_for_few_texts_or_without_a_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     with progress("lc.x", 1):
         search(20)
     search(1100)

@@ -1,4 +1,4 @@
-"""Nothing that a search returns depends on what the view hides: two snapshots that differ only there give the same."""
+"""Search results do not depend on hidden text: snapshots that differ only in hidden text have equal results."""
 
 import itertools
 from typing import Any
@@ -66,7 +66,7 @@ JAVA = {
 
 def _lines(language: Language, most: int = 9) -> st.SearchStrategy[str]:
     pool = (PYTHON if language == PYTHON_LANGUAGE else JAVA)["lines"]
-    # The words of hidden text must also be words of what is shown, or nothing could be told from their counts.
+    # Hidden and shown text share words. Otherwise a leak through word counts would not show.
     return st.lists(st.sampled_from([*pool, PLANTED]), max_size=most).map(
         lambda lines: "".join(f"{x}\n" for x in lines)
     )
@@ -74,7 +74,7 @@ def _lines(language: Language, most: int = 9) -> st.SearchStrategy[str]:
 
 @st.composite
 def _cases(draw: st.DrawFn) -> tuple[Any, list[dict[str, str]], tuple[tuple[int, int], ...], str]:
-    """Draw a query, two snapshots that differ in what it must not see, what is masked, and a text to look for."""
+    """Draw a sample, two snapshots that differ only in hidden text, the masked lines, and a text to search for."""
     language = draw(st.sampled_from(languages.every()))
     lines, suffix = _lines(language), None
     before, masked = draw(lines), draw(st.sampled_from([(), ((0, 1),)]))
@@ -128,9 +128,9 @@ def _found(view: View, text: str) -> list[Any]:
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(_cases())
-def test_two_snapshots_that_differ_only_where_the_view_does_not_look_are_searched_alike(case: Any) -> None:
+def test_snapshots_that_differ_only_in_hidden_text_have_equal_hits(case: Any) -> None:
     sample, snapshots, masked, text = case
-    retrieval = Retrieval()  # one for both: what is kept of the one must not reach the other
+    retrieval = Retrieval()  # shared by both: data cached from one must not reach the other
     one, other = (_view(sample, texts, masked, retrieval) for texts in snapshots)
     assert one.read(sample.path) == other.read(sample.path)
     for looked_for in (text, "gamma alpha beta", PLANTED):
@@ -185,7 +185,7 @@ class Shop {{
 
 @pytest.mark.parametrize("language", languages.every())
 @pytest.mark.parametrize("kind", list(Kind))
-def test_an_answer_is_found_by_no_unit_and_no_ranker(language: Language, kind: Kind) -> None:
+def test_no_unit_and_no_ranker_finds_the_answer(language: Language, kind: Kind) -> None:
     whole, place = (
         (PYTHON_WHOLE, "    total = ") if language == PYTHON_LANGUAGE else (JAVA_WHOLE, "        int total = ")
     )

@@ -1,4 +1,4 @@
-"""The rankers beside their definitions, written as plainly as can be."""
+"""The rankers compared with plain implementations of their definitions."""
 
 import math
 from typing import Any
@@ -19,7 +19,7 @@ from tests.helpers.threads import together
 
 
 def _bm25(query: str, texts: list[str]) -> list[float]:
-    """Okapi BM25 as the textbooks write it, k1 = 1.5 and b = 0.75."""
+    """Compute textbook Okapi BM25 with k1 = 1.5 and b = 0.75."""
     documents = [words(text) for text in texts]
     mean = sum(map(len, documents)) / len(documents) or 1.0
     scores = []
@@ -55,7 +55,7 @@ def _unit(place: tuple[str, int], keys: list[str]) -> Unit:
     shared=_UNITS, own=st.dictionaries(st.integers(0, 5), st.lists(_TEXT, min_size=1), max_size=3), query=_TEXT,
     top=st.integers(1, 6), which=st.sampled_from(["bm25", "jaccard"]),
 )  # fmt: skip
-def test_a_search_is_as_if_both_corpora_had_been_one_from_the_start(
+def test_a_search_in_two_corpora_equals_a_search_in_their_union(
     shared: dict[tuple[str, int], list[str]], own: dict[int, list[str]], query: str, top: int, which: str
 ) -> None:
     plain, ranker = (_bm25, BM25()) if which == "bm25" else (_jaccard, Jaccard())
@@ -79,7 +79,7 @@ def test_a_search_is_as_if_both_corpora_had_been_one_from_the_start(
     for (place, _), score in zip(rows, scores, strict=True):
         best[place] = max(score, best.get(place, 0.0))
     places, expected = [(hit.place.path, hit.place.start) for hit in hits], _ranked(best)[:top]
-    # Scores that differ in the last digit alone may change places: the plain loop adds in another order.
+    # The plain loop adds in another order, so places may swap if their scores differ only in the last digit.
     assert places == expected or [best[place] for place in places] == pytest.approx(
         [best[place] for place in expected], rel=1e-12
     )
@@ -91,11 +91,11 @@ def test_a_search_is_as_if_both_corpora_had_been_one_from_the_start(
 
 
 def _ranked(best: dict[tuple[str, int], float]) -> list[tuple[str, int]]:
-    """Best first, ties by place; scores that differ in a last digit only are ties."""
+    """Sort places by score, then by position. Scores that differ only in their last digits are ties."""
     return sorted(best, key=lambda place: (-round(best[place], 9), place))
 
 
-def test_similarity_is_the_definition_over_the_candidates() -> None:
+def test_similarity_follows_its_definition_over_the_candidates() -> None:
     texts = ["load cart", "", "loadCart(user)", "tax rate"]
     assert similarity("load the cart", texts, BM25()) == pytest.approx(_bm25("load the cart", texts))
     assert similarity("load the cart", texts, Jaccard()) == pytest.approx(_jaccard("load the cart", texts))
@@ -103,7 +103,7 @@ def test_similarity_is_the_definition_over_the_candidates() -> None:
     assert similarity("x", [], BM25()) == ()
 
 
-def test_rlcoders_words_stand_between_blanks_and_a_querys_keep_their_case() -> None:
+def test_rlcoder_splits_words_at_spaces_and_keeps_the_case_of_queries() -> None:
     texts = ["Load cart(user)", "load CART(user)", "tax"]
     scores = similarity("load Cart(user) cart(user)", texts, BM25(split="spaces"))
     assert scores[0] == scores[1] > scores[2] == 0
@@ -113,8 +113,8 @@ def test_rlcoders_words_stand_between_blanks_and_a_querys_keep_their_case() -> N
     assert min(similarity("user", texts[:2], BM25())) > 0
 
 
-def test_a_word_in_every_text_still_weighs_something() -> None:
-    """Okapi's own weight would be negative, and a text without the word would come first."""
+def test_a_word_in_every_text_has_a_positive_weight() -> None:
+    """Okapi's original weight would be negative here, so a text without the word would come first."""
     assert min(similarity("cart", ["cart", "cart", "cart tax"], BM25())) > 0
 
 
@@ -122,8 +122,8 @@ def _dense() -> Dense:
     return Dense(get("hashed"), "hashed", Vectors(None))
 
 
-def test_cosines_do_not_depend_on_what_is_left_out() -> None:
-    """Bit by bit: the fast product differs in the last digits with the number of rows; what is shown must not."""
+def test_cosines_do_not_depend_on_hidden_units() -> None:
+    """Scores are equal in every bit. The last digits of the fast product vary with the number of rows."""
     texts = [f"def f{i}(a{i % 7}, b): return load_cart(a{i % 5}) + {i % 3}" for i in range(67)]
     units = [Unit(place=Place(path="x.py", start=i, end=i + 1), text=text) for i, text in enumerate(texts)]
     empty = Corpus([])
@@ -137,7 +137,7 @@ def test_cosines_do_not_depend_on_what_is_left_out() -> None:
     assert alone == tuple(hit.score for hit in found[0])
 
 
-def test_the_best_by_exact_score_are_found_whatever_the_fast_product_says() -> None:
+def test_the_best_exact_scores_are_found_despite_an_inexact_product() -> None:
     class Rough(Dense):
         def scores(self, *given: Any) -> Any:
             exact = super().scores(*given)
@@ -153,7 +153,7 @@ def test_the_best_by_exact_score_are_found_whatever_the_fast_product_says() -> N
     assert [hit.place.start for hit in exact[:5]] == [0, 40, 80, 120, 160]  # equal texts: ties by line
 
 
-def test_an_index_is_made_once_however_many_threads_ask() -> None:
+def test_threads_build_an_index_once() -> None:
     made: list[int] = []
 
     class Counting(BM25):

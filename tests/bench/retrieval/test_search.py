@@ -1,4 +1,4 @@
-"""Searches of a view: what is a candidate, and what of the target file is none."""
+"""Searches of a view: which units are candidates, and which parts of the target file are not."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ RANKERS = ("bm25", "jaccard", "hashed")
 
 
 def pay_view(texts: dict[str, str] | None = None, retrieval: Retrieval | None = None, **changes: Any) -> View:
-    """Return the view at the start of a function, of the shop if no files are given."""
+    """Return a view whose cursor is at the start of a function. By default the files are the shop's."""
     fields = {"prefix": BEFORE, "cursor": Cursor(line=11, column=0), **changes}
     hidden = fields.pop("hidden", ())
     query = make_sample(**fields).query()
@@ -63,14 +63,14 @@ LINE_FUNCTIONS = {"Cart.add", "load", "quote", "test_pay"}
 
 @pytest.mark.parametrize("ranker", RANKERS)
 @pytest.mark.parametrize("unit", ["function", "usage", "summary"])
-def test_functions_that_the_cursor_has_passed_are_candidates(unit: str, ranker: str) -> None:
+def test_functions_before_the_cursor_are_candidates(unit: str, ranker: str) -> None:
     hits = pay_view().search("pay total refund money", unit=unit, ranker=ranker, top=99)
     assert _names(hits) == LINE_FUNCTIONS
     assert all(hit.place.end <= 6 for hit in hits if hit.place.path == TARGET)
 
 
-def test_a_function_before_the_cursor_is_none_while_it_may_go_on() -> None:
-    """The cursor stands behind ``quote``; whether its next line is still ``quote``'s only the answer tells."""
+def test_a_function_that_may_continue_at_the_cursor_is_not_a_candidate() -> None:
+    """The cursor is after ``quote``. Only the answer reveals whether the next line still belongs to ``quote``."""
     cursor, prefix = Cursor(line=6, column=0), "\n".join(BEFORE.split("\n")[:6]) + "\n"
     assert "quote" not in _names(pay_view(cursor=cursor, prefix=prefix).search("x", ranker="hashed", top=99))
     cursor, prefix = Cursor(line=8, column=4), "\n".join(BEFORE.split("\n")[:8]) + "\ndef "
@@ -87,13 +87,13 @@ FUNCTION = {
 
 @pytest.mark.parametrize("ranker", RANKERS)
 @pytest.mark.parametrize("unit", ["function", "usage", "summary"])
-def test_of_a_function_sample_all_functions_but_the_target_are_candidates(unit: str, ranker: str) -> None:
+def test_function_samples_have_all_functions_but_the_target_as_candidates(unit: str, ranker: str) -> None:
     view = pay_view(**FUNCTION)
     hits = view.search("pay total refund money", unit=unit, ranker=ranker, top=99)
     assert _names(hits) == LINE_FUNCTIONS | {"refund"}
     lines = view.read(TARGET).split("\n")
     [refund] = [hit for hit in hits if hit.name == "refund"]
-    assert lines[refund.place.start].startswith("def refund")  # the place is that of the file as it is shown
+    assert lines[refund.place.start].startswith("def refund")  # the place refers to the file as the view shows it
 
 
 def test_a_target_without_docstring_does_not_swallow_the_next_function() -> None:
@@ -110,7 +110,7 @@ def test_a_target_without_docstring_does_not_swallow_the_next_function() -> None
     assert (hit.name, hit.text, hit.place.start) == ("refund", suffix.rstrip(), 1)
 
 
-def test_the_method_and_what_is_around_it_are_absent_in_java() -> None:
+def test_a_java_target_method_and_its_class_are_not_candidates() -> None:
     prefix = "class Cart {\n    int size() { return 1; }\n\n    /** Adds. */\n    void add(int item) {"
     suffix = "}\n\n    void clear() {\n        size();\n    }\n}\n"
     texts = {"Cart.java": prefix + "\n        items.add(item);\n    " + suffix, "A.java": "class A { void a() {} }\n"}
@@ -128,7 +128,7 @@ def test_the_method_and_what_is_around_it_are_absent_in_java() -> None:
 
 @pytest.mark.parametrize("unit", ["chunk(lines=2)", "mini-block(lines=3)", "words(count=4)"])
 @pytest.mark.parametrize("ranker", RANKERS)
-def test_stretches_of_the_target_file_end_before_the_shown_context(unit: str, ranker: str) -> None:
+def test_chunks_of_the_target_file_end_before_the_shown_context(unit: str, ranker: str) -> None:
     assert all(hit.place.path != TARGET for hit in pay_view().search(BEFORE, unit=unit, ranker=ranker, top=99))
     hits = pay_view(context_start=7).search(BEFORE, unit=unit, ranker=ranker, top=99)
     here = [hit for hit in hits if hit.place.path == TARGET]
@@ -136,7 +136,7 @@ def test_stretches_of_the_target_file_end_before_the_shown_context(unit: str, ra
     assert {hit.place.path for hit in hits} == set(TEXTS)
 
 
-def test_hidden_files_have_no_units_and_count_for_nothing() -> None:
+def test_hidden_files_have_no_units_and_do_not_affect_scores() -> None:
     with_tests = pay_view(hidden=("tests/",))
     texts = {path: text for path, text in TEXTS.items() if not path.startswith("tests/")}
     for ranker in RANKERS:
@@ -146,20 +146,20 @@ def test_hidden_files_have_no_units_and_count_for_nothing() -> None:
     assert "test_pay" in _names(pay_view().search("assert", ranker="bm25"))
 
 
-def test_of_another_version_of_the_file_only_the_stored_prefix_is_cut() -> None:
+def test_only_the_stored_prefix_of_a_changed_file_is_searched() -> None:
     view = pay_view({**TEXTS, TARGET: "# newer\n" + BEFORE + AFTER}, context_start=7)
     assert {hit.name for hit in view.search("x", ranker="hashed", top=99) if hit.place.path == TARGET} == {"quote"}
     assert all(hit.place.path != TARGET for hit in view.search("x", unit="chunk(lines=1)", ranker="hashed", top=99))
 
 
-def test_a_target_outside_the_snapshot_stands_where_its_path_does() -> None:
+def test_hits_of_a_target_outside_the_snapshot_are_ordered_by_path() -> None:
     texts = {"a.py": "def f(): return 1\n", "z.py": "def f(): return 1\n"}
     view = pay_view(texts, path="m.py", prefix="def f(): return 1\n\nx = ", cursor=Cursor(line=2, column=4))
     for ranker in RANKERS:
         assert [hit.place.path for hit in view.search("f", ranker=ranker)] == ["a.py", "m.py", "z.py"]
 
 
-def test_the_key_that_was_most_like_the_query_is_named() -> None:
+def test_a_hit_names_the_key_most_similar_to_the_query() -> None:
     [hit] = pay_view().search("store.load(user)", unit="usage", ranker="jaccard", top=1)
     assert (hit.name, hit.matched, hit.score) == ("load", "store.load(user)", 1.0)
     assert hit.text == "def load(user)"
@@ -169,7 +169,7 @@ def test_the_key_that_was_most_like_the_query_is_named() -> None:
     assert hit.matched == "" and hit.text == TEXTS["shop/store.py"].rstrip()
 
 
-def test_a_list_is_filled_up_and_a_blank_text_finds_nothing() -> None:
+def test_hits_fill_the_list_and_a_blank_query_finds_nothing() -> None:
     hits = pay_view().search("cart", ranker="bm25", top=99)
     assert len(hits) == 4 and hits[-1].score == 0
     for ranker in RANKERS:
@@ -181,12 +181,12 @@ def test_a_list_is_filled_up_and_a_blank_text_finds_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["\ud800 cart", "\0", "a" * 100_000])
 @pytest.mark.parametrize("ranker", RANKERS)
-def test_any_text_can_be_looked_for(text: str, ranker: str) -> None:
+def test_any_text_can_be_searched_for(text: str, ranker: str) -> None:
     assert len(pay_view().search(text, ranker=ranker)) in (0, 4)
     assert len(pay_view().similarity(text, ["cart", text], ranker=ranker)) == 2
 
 
-def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
+def test_summaries_are_requested_once_per_snapshot_for_visible_functions() -> None:
     asked: list[str] = []
 
     def summarise(language: Language, units: Any) -> list[str]:
@@ -197,8 +197,8 @@ def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
     for _ in range(2):
         hits = pay_view(retrieval=retrieval).search("does quote", unit="summary", ranker="jaccard", top=99)
     assert hits[0].matched == "does quote"
-    assert {hit.name: hit.matched for hit in hits}["load"]  # without a summary still found, by something of its own
-    assert len(asked) == 6 + 1  # the functions of the snapshot, and the one that the view may find in the target file
+    assert {hit.name: hit.matched for hit in hits}["load"]  # without a summary, another key still matches
+    assert len(asked) == 6 + 1  # the functions of the snapshot, and the only candidate in the target file
 
 
 @pytest.mark.parametrize(
@@ -215,13 +215,13 @@ def test_summaries_are_asked_for_once_a_snapshot_and_of_what_is_shown() -> None:
         ({"top": True}, InputFault, "whole number from 1"),
     ],
 )
-def test_what_cannot_be_searched_is_one_line(arguments: dict[str, Any], kind: type[InputFault], words: str) -> None:
+def test_invalid_arguments_are_one_line_faults(arguments: dict[str, Any], kind: type[InputFault], words: str) -> None:
     with pytest.raises(kind) as caught:
         pay_view().search("x", **{"ranker": "bm25", **arguments})
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_closed_retrieval_encodes_no_further() -> None:
+def test_a_closed_retrieval_encodes_no_more_texts() -> None:
     retrieval = Retrieval()
     retrieval.close()
     with pytest.raises(MachineFault, match="texts encoded"):
@@ -229,7 +229,7 @@ def test_a_closed_retrieval_encodes_no_further() -> None:
     assert pay_view(retrieval=retrieval).search("cart", ranker="bm25")
 
 
-def test_windows_are_compared_by_the_tokens_that_retrieval_is_given() -> None:
+def test_windows_are_compared_with_the_tokenizer_of_the_retrieval() -> None:
     ours, others = (
         pay_view(retrieval=retrieval) for retrieval in (Retrieval(), Retrieval(tokens=lambda text: text.split("_")))
     )

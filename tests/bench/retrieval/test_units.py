@@ -71,7 +71,7 @@ def _named(text: str, language: Language) -> dict[str, tuple[int, int]]:
     return {unit.name: (unit.place.start, unit.place.end) for unit in units("a", text, language, "function")}
 
 
-def test_functions_of_a_python_file() -> None:
+def test_functions_of_a_python_file_are_units() -> None:
     assert _named(PYTHON, PYTHON_LANGUAGE) == {
         "rate": (5, 12),
         "Cart.__init__": (15, 17),
@@ -82,7 +82,7 @@ def test_functions_of_a_python_file() -> None:
     assert first.text == "\n".join(PYTHON.split("\n")[5:12]) and first.text.startswith("    @cached\n")
 
 
-def test_functions_of_a_java_file() -> None:
+def test_functions_of_a_java_file_are_units() -> None:
     assert _named(JAVA, JAVA_LANGUAGE) == {
         "Store.empty": (5, 9),
         "Store.Base.Base": (11, 14),
@@ -90,7 +90,7 @@ def test_functions_of_a_java_file() -> None:
     }
 
 
-def test_chunks_are_filled_lines_in_a_row() -> None:
+def test_chunks_are_consecutive_nonblank_lines() -> None:
     text = "a\n\nb\n  \nc\nd\ne\n\n"
     found = units("f.py", text, PYTHON_LANGUAGE, "chunk(lines=2)")
     assert [(unit.text, unit.place.start, unit.place.end) for unit in found] == [
@@ -102,7 +102,7 @@ def test_chunks_are_filled_lines_in_a_row() -> None:
     assert [unit.place.end for unit in units("f.py", long, PYTHON_LANGUAGE, "chunk")] == [10, 20, 25]
 
 
-def test_mini_blocks_are_pieces_joined_while_they_are_small() -> None:
+def test_mini_blocks_join_small_adjacent_blocks() -> None:
     text = "a\nb\n\nc\n\nd\n\n\ne\nf\ng\n"
     found = units("f.py", text, PYTHON_LANGUAGE, "mini-block(lines=4)")
     assert [(unit.text, unit.place.start, unit.place.end) for unit in found] == [
@@ -113,7 +113,7 @@ def test_mini_blocks_are_pieces_joined_while_they_are_small() -> None:
     assert [unit.text for unit in found] == ["a\nb\nc", "d", "e\nf\ng"]
 
 
-def test_a_piece_that_is_too_long_for_a_mini_block_is_cut() -> None:
+def test_a_block_that_is_too_long_for_a_mini_block_is_split() -> None:
     found = units("f.py", "".join(f"x{i}\n" for i in range(32)), PYTHON_LANGUAGE, "mini-block")
     assert [(unit.place.start, unit.place.end) for unit in found] == [(0, 15), (15, 30), (30, 32)]
 
@@ -123,7 +123,7 @@ def test_mini_blocks_end_at_line_5000() -> None:
     assert len(found) == 2500 and found[-1].place.end == 4999
 
 
-def test_words_keep_the_text_between_them() -> None:
+def test_word_units_keep_the_text_between_words() -> None:
     text = "  def f(a):\n      return a\n\nx  =  1\n"
     found = units("f.py", text, PYTHON_LANGUAGE, "words(count=3)")
     assert [(unit.text, unit.place.start, unit.place.end) for unit in found] == [
@@ -140,7 +140,7 @@ def test_an_empty_file_has_no_units(spec: str, text: str) -> None:
     assert units("f.java", text, JAVA_LANGUAGE, spec) == ()
 
 
-def test_api_units_take_their_options() -> None:
+def test_usage_units_accept_the_quirks_option() -> None:
     text = "DEFAULT = 1\ndef load(path, rate=DEFAULT):\n    pass\n"
     [plain] = units("f.py", text, PYTHON_LANGUAGE, "usage")
     [odd] = units("f.py", text, PYTHON_LANGUAGE, "usage(quirks=on)")
@@ -162,13 +162,13 @@ def test_api_units_take_their_options() -> None:
         ("chunk(", "write it as"),
     ],
 )
-def test_a_wrong_unit_is_one_line(spec: str, words: str) -> None:
+def test_an_invalid_unit_is_reported_in_one_line(spec: str, words: str) -> None:
     with pytest.raises(InputFault) as caught:
         cutter(spec)
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_words_and_their_parts() -> None:
+def test_words_are_split_into_their_parts() -> None:
     assert words("loadCart(HTTPServer2, _x, MAX_SIZE)") == [
         *("loadcart", "load", "cart"),
         *("httpserver2", "http", "server2"),

@@ -1,4 +1,4 @@
-"""Unpacking: nothing outside the folder is ever written, whatever the archive says."""
+"""Unpacking: no archive can write outside the folder."""
 
 import io
 import lzma
@@ -49,7 +49,7 @@ def test_the_shared_top_folder_is_left_out(tmp_path: Path, tree: Path, mode: str
     assert tree_of(tree) == {"a.py": b"1", "pkg/b.py": b"2"}
 
 
-def test_no_top_folder_is_left_out_where_none_is_shared(tmp_path: Path, tree: Path) -> None:
+def test_top_folders_are_kept_if_there_are_several(tmp_path: Path, tree: Path) -> None:
     unpack(make_tar(tmp_path / "a", [regular("a/a.py"), regular("b/b.py")]), tree, strip=True)
     assert sorted(tree_of(tree)) == ["a/a.py", "b/b.py"]
 
@@ -60,7 +60,7 @@ def test_without_strip_every_folder_stays(tmp_path: Path, tree: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/tmp/evil.py", "../evil.py", "demo/../../evil.py"])
-def test_a_member_outside_condemns_the_archive(tmp_path: Path, tree: Path, name: str) -> None:
+def test_a_tar_member_outside_the_folder_is_a_fault(tmp_path: Path, tree: Path, name: str) -> None:
     archive = make_tar(tmp_path / "a", [regular("demo/a.py"), regular(name)])
     with pytest.raises(InputFault, match="outside"):
         unpack(archive, tree, strip=False)
@@ -84,7 +84,7 @@ def test_links_and_devices_are_dropped(tmp_path: Path, tree: Path) -> None:
     assert not list(outside.iterdir()) and not (tree / "link").is_symlink()
 
 
-def test_zip(tmp_path: Path, tree: Path) -> None:
+def test_a_zip_archive_is_unpacked_without_links(tmp_path: Path, tree: Path) -> None:
     archive = tmp_path / "a.zip"
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("demo-1/pkg/a.py", "1")
@@ -95,7 +95,7 @@ def test_zip(tmp_path: Path, tree: Path) -> None:
     assert tree_of(tree) == {"pkg/a.py": b"1"}
 
 
-def test_zip_with_a_member_outside(tmp_path: Path, tree: Path) -> None:
+def test_a_zip_member_outside_the_folder_is_a_fault(tmp_path: Path, tree: Path) -> None:
     archive = tmp_path / "a.zip"
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("../evil.py", "1")
@@ -108,7 +108,7 @@ def cut(raw: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("spoil", [cut, lambda _: b"not an archive", lambda _: b""], ids=["cut", "text", "empty"])
-def test_a_broken_archive_is_one_fault(tmp_path: Path, tree: Path, spoil: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_archive_is_a_fault(tmp_path: Path, tree: Path, spoil: Callable[[bytes], bytes]) -> None:
     archive = make_tar(tmp_path / "a", [regular(f"demo/{n}.py", bytes(range(256)) * 99) for n in range(9)])
     archive.write_bytes(spoil(archive.read_bytes()))
     with pytest.raises(InputFault, match="not a complete archive"):
@@ -145,7 +145,7 @@ def many_zeros(path: Path, kind: str, size: int) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["gz", "zip"])
-def test_an_archive_that_would_fill_the_disk_is_refused_before_it_is_unpacked(
+def test_an_archive_that_unpacks_to_too_many_bytes_is_refused(
     tmp_path: Path, tree: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ctxbench.bench.repositories.sources.MAX_BYTES", 64 << 20)
@@ -164,7 +164,7 @@ def test_an_archive_of_too_many_members_is_refused(tmp_path: Path, tree: Path, m
 
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
-def test_a_header_is_not_read_into_memory_when_it_is_huge(tmp_path: Path, tree: Path, kind: bytes) -> None:
+def test_a_huge_header_is_not_read_into_memory(tmp_path: Path, tree: Path, kind: bytes) -> None:
     header = tarfile.TarInfo("long")
     header.type, header.size = kind, 2 << 30
     archive = tmp_path / "a.tar"
@@ -173,10 +173,10 @@ def test_a_header_is_not_read_into_memory_when_it_is_huge(tmp_path: Path, tree: 
         unpack(archive, tree, strip=True)
 
 
-def test_an_xz_archive_that_asks_for_a_huge_dictionary_is_refused(tmp_path: Path, tree: Path) -> None:
+def test_an_xz_archive_with_a_huge_dictionary_is_refused(tmp_path: Path, tree: Path) -> None:
     plain = make_tar(tmp_path / "a.tar", [regular("demo/a.py")], "w").read_bytes()
     packed = bytearray(lzma.compress(plain, filters=[{"id": lzma.FILTER_LZMA2, "preset": 0}]))
-    # The byte of the block's header that says the dictionary's size: 38 is 2 GiB; the checksum follows the header.
+    # One byte of the block header encodes the dictionary size: 38 means 2 GiB. The header ends with its checksum.
     header = packed[12 : 12 + (packed[12] + 1) * 4]
     place = header.index(b"\x21\x01") + 2
     header[place] = 38

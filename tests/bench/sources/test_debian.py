@@ -1,4 +1,4 @@
-"""The debian source: stand-in apt programs for the logic, the real ones in a `network` test."""
+"""The debian source, tested with fake apt programs. One `network` test runs the real ones."""
 
 import hashlib
 import io
@@ -40,7 +40,7 @@ echo 'Acquire::http::Proxy "http://proxy.example.org";'
 
 
 class FakeApt:
-    """A folder with apt programs that log and answer from files."""
+    """A folder with fake apt programs that log their calls and answer from files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,7 +83,7 @@ def fetch(folder: Path, sha256: str, name: str = "demo", package: str = "libdemo
     return checkout.fetch(manifest.load(str(path)), Home(folder / "home"), report=lambda _: None).root
 
 
-def test_the_upstream_tarball_only(tmp_path: Path, apt: FakeApt) -> None:
+def test_only_the_upstream_tarball_is_fetched(tmp_path: Path, apt: FakeApt) -> None:
     root = fetch(tmp_path, apt.sha256)
     assert [p.relative_to(root).as_posix() for p in root.rglob("*.java")] == ["src/A.java"]
     assert apt.log("--tar-only libdemo=1.15-2") == 1
@@ -92,7 +92,7 @@ def test_the_upstream_tarball_only(tmp_path: Path, apt: FakeApt) -> None:
     assert str(tmp_path / "home" / "cache" / "apt" / "lists") in conf
 
 
-def test_the_version_that_the_archive_has_now(tmp_path: Path, apt: FakeApt) -> None:
+def test_the_current_version_of_the_archive_is_found(tmp_path: Path, apt: FakeApt) -> None:
     home = Home(tmp_path / "home")
     source = DebianSource(package="libdemo", version="1.15", sha256=apt.sha256)
     for version in ("", "1.15", "1.15-2"):
@@ -114,7 +114,7 @@ def test_a_second_package_costs_no_second_update(tmp_path: Path, apt: FakeApt) -
     assert apt.log("update") == 1 and apt.log("--tar-only") == 2
 
 
-def test_stale_lists_are_read_anew(tmp_path: Path, apt: FakeApt) -> None:
+def test_stale_package_lists_are_updated(tmp_path: Path, apt: FakeApt) -> None:
     apt.serve("1.14-1", "1.14")
     with pytest.raises(MachineFault, match=r"now has only other versions \(1.14-1\)"):
         fetch(tmp_path, apt.sha256)
@@ -131,13 +131,13 @@ def test_stale_lists_are_read_anew(tmp_path: Path, apt: FakeApt) -> None:
     ],
     ids=["a binary package", "nothing like it"],
 )
-def test_a_wrong_name_gets_a_hint(tmp_path: Path, apt: FakeApt, package: str, hint: str) -> None:
+def test_an_unknown_package_name_is_reported_with_a_hint(tmp_path: Path, apt: FakeApt, package: str, hint: str) -> None:
     with pytest.raises(MachineFault) as caught:
         fetch(tmp_path, apt.sha256, package=package)
     assert "the archive has no source package of that name" in str(caught.value) and hint in str(caught.value)
 
 
-def test_a_wrong_hash_keeps_nothing(tmp_path: Path, apt: FakeApt) -> None:
+def test_an_archive_with_a_wrong_hash_is_not_kept(tmp_path: Path, apt: FakeApt) -> None:
     with pytest.raises(InputFault) as caught:
         fetch(tmp_path, "0" * 64)
     assert apt.sha256 in str(caught.value) and "0" * 64 in str(caught.value)
@@ -145,20 +145,20 @@ def test_a_wrong_hash_keeps_nothing(tmp_path: Path, apt: FakeApt) -> None:
 
 
 @pytest.mark.parametrize(("state", "words"), [("offline", "Could not resolve host"), ("gone", "404")])
-def test_unreachable(tmp_path: Path, apt: FakeApt, state: str, words: str) -> None:
+def test_an_unreachable_archive_is_a_machine_fault(tmp_path: Path, apt: FakeApt, state: str, words: str) -> None:
     (apt.root / state).touch()
     with pytest.raises(MachineFault, match=words):
         fetch(tmp_path, apt.sha256)
 
 
-def test_no_room_for_the_lists(tmp_path: Path, apt: FakeApt, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apt_is_not_started_on_a_full_disk(tmp_path: Path, apt: FakeApt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3_000_000))
     with pytest.raises(MachineFault, match=r"the disk is full \(3 MB free"):
         fetch(tmp_path, apt.sha256)
     assert not (apt.root / "log").exists(), "apt, which does not end on a full disk, was run"
 
 
-def test_without_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_apt_is_a_machine_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineFault, match="apt-config is not installed"):
         fetch(tmp_path, "0" * 64)
@@ -166,14 +166,14 @@ def test_without_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_shipped_java_project(tmp_path: Path) -> None:
+def test_a_shipped_java_project_can_be_fetched(tmp_path: Path) -> None:
     if shutil.which("apt-get") is None:
         missing("no apt on this machine")
     told: list[str] = []
     try:
         found = checkout.fetch(manifest.load("commons-codec"), Home(tmp_path), report=told.append)
     except MachineFault:
-        # Debian 12's archive has it, a later one another version; its second source is not reached from everywhere.
+        # Debian 12 has this version, later releases have another. Some networks cannot reach the second source.
         if any("the archive now has only other versions" in line for line in told):
             absent("the archive of this Debian has another commons-codec")
         raise

@@ -1,4 +1,4 @@
-"""Samples of the lines that a history added after a day or a commit, held against plain `git blame`."""
+"""Samples of the lines that a history added after a day or a commit, checked with plain `git blame`."""
 
 import contextlib
 import json
@@ -62,7 +62,7 @@ class Origin:
         if local is not None:
             source = f'kind = "local"\npath = "{self.root / local}"\n'
         path = self.root.parent / "shop.toml"
-        # The first source has no history, so that it is not the one that is taken.
+        # The first source has no history, so the second one is used.
         archive = '[[source]]\nkind = "pypi"\nname = "shop"\nsha256 = "' + "ab" * 32 + '"\n'
         path.write_text(f"{HEAD}{archive}[[source]]\n{source}")
         return manifest.load(str(path))
@@ -84,7 +84,7 @@ def built(origin: Origin, tmp_path: Path) -> Callable[[Since], SampleSet]:
 
 
 def lines_of(sample_set: SampleSet) -> dict[str, str]:
-    """Return the line of each sample, without its indentation -> its day."""
+    """Map each sample's line, without its indentation, to its day."""
     lines = {}
     for sample in sample_set.samples:
         before = sample.prefix.rsplit("\n", 1)[-1]
@@ -100,7 +100,7 @@ def test_only_lines_after_the_day_are_taken(origin: Origin, built: Callable[...,
     entry = sample_set.manifest["repositories"]["shop"]
     assert (entry["since"], entry["commit"], entry["drops"]["older"]) == ("2024-06-01", last, 3)
     assert not_newer(tmp_path / "home", "new", {"shop": origin.root}) == (2, [])
-    # The checker can fail: by its own code every line is newer than a year that is long past, and none than the next.
+    # The checker itself can fail: all lines are newer than 2020, and none is newer than the last commit.
     for since, old in (("2020-01-01", 0), ("2024-06-02", 2)):
         account = tmp_path / "home" / "samples" / "new" / "manifest.json"
         account.write_text(
@@ -111,15 +111,13 @@ def test_only_lines_after_the_day_are_taken(origin: Origin, built: Callable[...,
 
 def test_only_lines_after_the_commit_are_taken(origin: Origin, built: Callable[..., SampleSet], tmp_path: Path) -> None:
     middle = origin.commit("2023-02-01", {"shop/pay.py": pay(USES[:3])})
-    # Its clock is wrong: a commit is after another whatever its day.
+    # This commit's clock is wrong. The order of commits does not depend on their days.
     origin.commit("2022-01-01", {"shop/pay.py": pay(USES[:4])})
     assert lines_of(built(middle[:10])) == {USES[3].strip(): "2022-01-01"}
     assert not_newer(tmp_path / "home", "new", {"shop": origin.root}) == (1, [])
 
 
-def test_what_was_moved_indented_or_rebased_is_as_old_as_its_text(
-    origin: Origin, built: Callable[..., SampleSet]
-) -> None:
+def test_moved_indented_and_rebased_lines_keep_their_age(origin: Origin, built: Callable[..., SampleSet]) -> None:
     moved = [f"    grand_total_{n} = apply_tax(purchases_of_customer_{n}, percent_of_country_{n})" for n in range(9)]
     origin.commit("2023-02-01", {"shop/pay.py": pay([*USES[:2], *moved])})
     origin.commit(
@@ -138,12 +136,12 @@ def test_what_was_moved_indented_or_rebased_is_as_old_as_its_text(
     assert lines_of(built(DAY)) == {USES[3].strip(): "2025-03-01"}
 
 
-def test_a_local_clone_gives_what_it_has_committed(origin: Origin, built: Callable[..., SampleSet]) -> None:
+def test_only_committed_files_of_a_local_clone_become_samples(origin: Origin, built: Callable[..., SampleSet]) -> None:
     more = pay(USES[3:4]).replace("def pay", "def more")
     origin.commit("2025-01-01", {"shop/more.py": more, "shop/pay.py": pay(USES[:3])})
     write_tree(origin.root, {"shop/pay.py": pay([*USES[:2], USES[4]])})
     sample_set = built(DAY, local=".")
-    # Not even committed lines of a changed file: their numbers are the history's no longer.
+    # Committed lines of a changed file are dropped too, because their line numbers no longer match the history.
     assert set(lines_of(sample_set)) == {USES[3].strip()}
     assert sample_set.manifest["repositories"]["shop"]["drops"]["uncommitted"] == 3
 
@@ -155,7 +153,7 @@ def test_a_folder_of_a_clone_has_the_clones_history(origin: Origin, built: Calla
     assert lines_of(built(DAY, local="lib")) == {USES[5].strip(): "2025-01-01"}
 
 
-def test_a_file_whose_lines_git_counts_otherwise_gives_none(origin: Origin, tmp_path: Path) -> None:
+def test_a_file_whose_lines_git_counts_differently_has_no_days(origin: Origin, tmp_path: Path) -> None:
     text = pay(USES[:3]).replace("def pay():\n", "def pay():\r", 1).encode()
     origin.commit("2025-01-01", {"shop/pay.py": text, "shop/crlf.py": pay(USES[3:5]).replace("\n", "\r\n").encode()})
     past = open_history(with_history(origin.manifest()), Home(tmp_path), DAY, report=lambda _: None)
@@ -165,7 +163,7 @@ def test_a_file_whose_lines_git_counts_otherwise_gives_none(origin: Origin, tmp_
     assert [days[path] and list(days[path] or ()) for path in paths] == [None, list(range(5)), {}]
 
 
-def test_lines_of_a_branch_are_as_old_as_on_it(origin: Origin, built: Callable[..., SampleSet]) -> None:
+def test_merged_lines_keep_their_day_on_the_branch(origin: Origin, built: Callable[..., SampleSet]) -> None:
     git(origin.root, "checkout", "-qb", "other")
     origin.commit("2024-05-01", {"shop/early.py": pay(USES[2:3]).replace("pay", "early")})
     origin.commit("2024-07-01", {"shop/late.py": pay(USES[3:4]).replace("pay", "late")})
@@ -175,7 +173,7 @@ def test_lines_of_a_branch_are_as_old_as_on_it(origin: Origin, built: Callable[.
     assert lines_of(built(DAY)) == {USES[3].strip(): "2024-07-01", USES[4].strip(): "2024-08-01"}
 
 
-def test_only_what_is_new_is_fetched_and_blamed(
+def test_only_new_commits_are_fetched_and_blamed(
     origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
@@ -185,7 +183,7 @@ def test_only_what_is_new_is_fetched_and_blamed(
     )
 
     def build_since(since: Since) -> tuple[int, list[str]]:
-        """Return how often the history was fetched, and the files that were blamed."""
+        """Return the number of fetches of the history, and the files that were blamed."""
         asked.clear()
         sets = [
             build([origin.manifest()], Home(tmp_path / home), "new", since=since, force=True)
@@ -207,7 +205,7 @@ def test_only_what_is_new_is_fetched_and_blamed(
     assert build_since(middle) == (0, ["shop/more_3.py", "shop/pay.py"])
 
 
-def test_an_interrupt_loses_nothing(origin: Origin, tmp_path: Path) -> None:
+def test_an_interrupt_keeps_the_ages_found_so_far(origin: Origin, tmp_path: Path) -> None:
     origin.commit("2025-01-01", {f"shop/more_{n}.py": pay([USES[n]]) for n in (2, 3)})
 
     @contextlib.contextmanager
@@ -229,7 +227,7 @@ def test_an_interrupt_loses_nothing(origin: Origin, tmp_path: Path) -> None:
     assert len(digests) == 1, "what cannot be read is blamed again"
 
 
-def test_a_history_that_is_cut_off_is_refused(origin: Origin, tmp_path: Path) -> None:
+def test_a_shallow_history_is_refused(origin: Origin, tmp_path: Path) -> None:
     origin.commit("2025-01-01", {"shop/pay.py": pay(USES[:3])})
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth=1", origin.root.as_uri(), str(shallow))
@@ -241,7 +239,7 @@ def test_a_history_that_is_cut_off_is_refused(origin: Origin, tmp_path: Path) ->
     assert not list((tmp_path / "home" / "cache" / "history").glob("*/bare"))
 
 
-def test_faults_have_cures(origin: Origin, built: Callable[..., SampleSet], tmp_path: Path) -> None:
+def test_faults_name_a_fix(origin: Origin, built: Callable[..., SampleSet], tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="type an earlier --since"):
         built(DAY)
     with pytest.raises(InputFault, match="has no commit abcdef0"):
@@ -257,7 +255,7 @@ def test_faults_have_cures(origin: Origin, built: Callable[..., SampleSet], tmp_
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_page(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_the_fidelity_page_work(origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     origin.commit("2024-12-01", {"shop/pay.py": pay(USES[:4])})
     origin.commit("2025-03-01", {"shop/pay.py": pay(USES[:5])})
     origin.manifest()
@@ -276,7 +274,7 @@ def test_the_commands_of_the_page(origin: Origin, tmp_path: Path, monkeypatch: p
     assert cutoffs.of_home(Home(tmp_path / ".ctxbench")).day("hf(model=/my-model)") == DAY
 
 
-def test_a_part_of_a_standard_set_is_not_held_against_the_published_one(
+def test_a_part_of_a_standard_set_is_not_compared_with_the_published_set(
     origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     origin.commit("2025-01-01", {"shop/pay.py": pay(USES[:4])})
@@ -288,7 +286,7 @@ def test_a_part_of_a_standard_set_is_not_held_against_the_published_one(
     assert result.code == 0 and "published" not in result.err
 
 
-def test_the_command(origin: Origin, tmp_path: Path) -> None:
+def test_the_build_command_accepts_a_day(origin: Origin, tmp_path: Path) -> None:
     origin.commit("2025-01-01", {"shop/pay.py": pay(USES[:4])})
     origin.manifest()
     home = ("--home", str(tmp_path / "home"))
@@ -324,7 +322,7 @@ WRAPPED = "    total_of_the_customer = apply_tax(\n        cart_of_the_customer,
     ids=["wrapped", "taken out and back", "a doctest of another file that went later", "another layout"],
 )
 @pytest.mark.parametrize("by_day", [True, False])
-def test_a_line_whose_tokens_were_there_is_old(
+def test_a_line_whose_tokens_existed_before_the_cutoff_is_dropped(
     origin: Origin,
     built: Callable[..., SampleSet],
     tmp_path: Path,
@@ -342,7 +340,7 @@ def test_a_line_whose_tokens_were_there_is_old(
     assert sample_set.manifest["repositories"]["shop"]["drops"]["seen_before"] == 1
     home = tmp_path / "home"
     assert standing_before(home, "new", origin.root, cutoff) == []
-    # The checker can fail: the old line stands in the cutoff's tree or in an earlier version of its file.
+    # The checker itself can fail: the old line is in the cutoff's tree or in an earlier version of its file.
     for file, wrong in (("samples.jsonl", {"prefix": ""}), ("references.jsonl", {"target": OLD})):
         place = home / "samples" / "new" / file
         place.write_text(json.dumps({**json.loads(place.read_text()), **wrong}) + "\n")

@@ -1,4 +1,4 @@
-"""The pypi source against a real HTTP server on this machine."""
+"""The pypi source, tested with a real HTTP server on this machine."""
 
 import hashlib
 import http.server
@@ -19,7 +19,7 @@ from ctxbench.bench.repositories.pypi import Configuration
 from tests.helpers.repositories import manifest_of
 
 Answer = tuple[int, str, bytes, int | None]
-"""Status, type, body, announced length (None: the true one)."""
+"""Status, type, body, and the announced length (None: the true length)."""
 
 
 def sdist(text: str = "x = 1\n") -> bytes:
@@ -32,7 +32,7 @@ def sdist(text: str = "x = 1\n") -> bytes:
 
 
 class Server:
-    """Answers by path; a list of answers is given one after the other, the last one for good."""
+    """A server with a list of answers per path. It sends them in turn and repeats the last one."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[Answer]] = {}
@@ -109,7 +109,7 @@ PAGE, FILE = "/simple/demo-pkg/", "/files/demo_pkg-1.0.tar.gz"
 
 @pytest.fixture
 def raw(server: Server, use: Callable[..., None]) -> bytes:
-    """Serve a release on the configured index; return its archive."""
+    """Serve a release on the configured index, and return its archive."""
     raw = sdist()
     server.answers = {PAGE: [as_json(raw)], FILE: [blob(raw)]}
     use(server.url + "/simple")
@@ -121,7 +121,7 @@ def kept(folder: Path) -> list[str]:
     return sorted(p.name for p in place.iterdir() if p.name != ".lock") if place.exists() else []
 
 
-def test_json(tmp_path: Path, server: Server, raw: bytes) -> None:
+def test_a_json_index_is_read(tmp_path: Path, server: Server, raw: bytes) -> None:
     assert (fetch(tmp_path, raw) / "demo" / "__init__.py").read_text() == "x = 1\n"
     assert server.asked == [PAGE, FILE]
     fetch(tmp_path, raw)
@@ -131,7 +131,7 @@ def test_json(tmp_path: Path, server: Server, raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("base", ["", '<base href="/files/">'])
-def test_html(tmp_path: Path, server: Server, use: Callable[..., None], base: str) -> None:
+def test_an_html_index_is_read(tmp_path: Path, server: Server, use: Callable[..., None], base: str) -> None:
     raw = sdist()
     href = "demo_pkg-1.0.tar.gz" if base else FILE
     page = f"<html>{base}<a href='{href}#sha256={hashlib.sha256(raw).hexdigest()}'>any text</a><a>no link</a></html>"
@@ -140,7 +140,7 @@ def test_html(tmp_path: Path, server: Server, use: Callable[..., None], base: st
     assert (fetch(tmp_path, raw) / "demo").is_dir()
 
 
-def test_a_wrong_hash_on_the_index_is_told_without_a_download(tmp_path: Path, server: Server, raw: bytes) -> None:
+def test_a_wrong_hash_on_the_index_is_reported_without_a_download(tmp_path: Path, server: Server, raw: bytes) -> None:
     with pytest.raises(InputFault) as caught:
         fetch(tmp_path, "0" * 64)
     assert "0" * 64 in str(caught.value) and hashlib.sha256(raw).hexdigest() in str(caught.value)
@@ -148,7 +148,7 @@ def test_a_wrong_hash_on_the_index_is_told_without_a_download(tmp_path: Path, se
 
 
 @pytest.mark.parametrize("digest", [True, False], ids=["index-lies", "index-says-nothing"])
-def test_a_wrong_hash_of_the_file(tmp_path: Path, server: Server, use: Callable[..., None], digest: bool) -> None:
+def test_a_wrong_file_hash_is_refused(tmp_path: Path, server: Server, use: Callable[..., None], digest: bool) -> None:
     wanted, served = sdist(), sdist("import evil\n")
     server.answers = {PAGE: [as_json(wanted, digest=digest)], FILE: [blob(served)]}
     use(server.url + "/simple")
@@ -157,21 +157,21 @@ def test_a_wrong_hash_of_the_file(tmp_path: Path, server: Server, use: Callable[
     assert kept(tmp_path) == []
 
 
-def test_server_errors_and_cut_bodies_are_tried_again(tmp_path: Path, server: Server, raw: bytes) -> None:
+def test_server_errors_and_truncated_downloads_are_retried(tmp_path: Path, server: Server, raw: bytes) -> None:
     error = (503, "text/plain", b"", None)
     server.answers = {PAGE: [error, as_json(raw)], FILE: [blob(raw[:50], len(raw)), error, blob(raw)]}
     assert (fetch(tmp_path, raw) / "demo").is_dir()
     assert server.asked == [PAGE] * 2 + [FILE] * 3
 
 
-def test_a_body_that_stays_cut_is_unreachable(tmp_path: Path, server: Server, raw: bytes) -> None:
+def test_a_download_that_stays_truncated_is_a_machine_fault(tmp_path: Path, server: Server, raw: bytes) -> None:
     server.answers[FILE] = [blob(raw[:50], len(raw))]
     with pytest.raises(MachineFault, match="cut off"):
         fetch(tmp_path, raw)
     assert server.asked.count(FILE) == 3 and kept(tmp_path) == []
 
 
-def test_missing_is_not_tried_again_but_the_next_index_is(
+def test_a_missing_page_is_not_retried_but_the_next_index_is_tried(
     tmp_path: Path, server: Server, use: Callable[..., None]
 ) -> None:
     raw = sdist()
@@ -181,7 +181,7 @@ def test_missing_is_not_tried_again_but_the_next_index_is(
     assert server.asked == [PAGE, "/extra/demo-pkg/", FILE]
 
 
-def test_nothing_reachable_names_the_reasons_and_the_cure(
+def test_if_no_index_works_the_reasons_and_a_fix_are_named(
     tmp_path: Path, server: Server, use: Callable[..., None]
 ) -> None:
     server.answers = {"/other/demo-pkg/": [(200, "application/json", b"{", None)]}
@@ -194,7 +194,7 @@ def test_nothing_reachable_names_the_reasons_and_the_cure(
 
 
 @pytest.mark.parametrize("same_host", [True, False])
-def test_a_password_goes_to_its_own_host_only(
+def test_a_password_is_sent_only_to_its_own_host(
     tmp_path: Path, server: Server, use: Callable[..., None], same_host: bool
 ) -> None:
     raw = sdist()
@@ -207,7 +207,7 @@ def test_a_password_goes_to_its_own_host_only(
 
 
 @pytest.mark.parametrize("listing", [False, True])
-def test_a_folder_of_archives(tmp_path: Path, use: Callable[..., None], listing: bool) -> None:
+def test_an_archive_in_a_links_folder_is_found(tmp_path: Path, use: Callable[..., None], listing: bool) -> None:
     raw = sdist()
     wheels = tmp_path / "wheels"
     wheels.mkdir()
@@ -218,7 +218,7 @@ def test_a_folder_of_archives(tmp_path: Path, use: Callable[..., None], listing:
     assert (fetch(tmp_path, raw) / "demo").is_dir()
 
 
-def test_a_folder_as_index(tmp_path: Path, use: Callable[..., None]) -> None:
+def test_a_folder_can_be_an_index(tmp_path: Path, use: Callable[..., None]) -> None:
     raw = sdist()
     place = tmp_path / "simple" / "demo-pkg"
     place.mkdir(parents=True)
@@ -228,7 +228,7 @@ def test_a_folder_as_index(tmp_path: Path, use: Callable[..., None]) -> None:
 
 
 @pytest.mark.slow
-def test_the_configuration_is_pips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_configuration_of_pip_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "https://packages.invalid/simple")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "file:///extra")
     monkeypatch.setenv("PIP_FIND_LINKS", "/links")
@@ -243,7 +243,7 @@ def test_the_configuration_is_pips(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.network
-def test_a_shipped_repository_from_the_real_index(tmp_path: Path) -> None:
+def test_a_shipped_repository_is_fetched_from_the_real_index(tmp_path: Path) -> None:
     pypi.configured.cache_clear()
     found = checkout.fetch(manifest.load("fasta2a"), Home(tmp_path), report=lambda _: None)
     assert (found.root / "fasta2a" / "__init__.py").is_file() and found.source == "pypi:fasta2a==2.1.1"

@@ -1,4 +1,4 @@
-"""What confines cells on this machine, and how a test does without some of it."""
+"""The isolation that the kernel grants to cells on this machine, and ways to test without parts of it."""
 
 import functools
 from pathlib import Path
@@ -15,7 +15,7 @@ _WITHOUT_LANDLOCK = (
 
 @functools.cache
 def granted() -> bool:
-    """Return whether cells have namespaces here."""
+    """Return whether cells can use namespaces on this machine."""
     with open_cells([], 1) as cells:
         return "namespaces" in cells.describe()["isolation"]
 
@@ -23,11 +23,11 @@ def granted() -> bool:
 def switch_off(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *, namespaces: bool = False, landlock: bool = False
 ) -> None:
-    """Make the kernel seem to lack something to servers that are started from here; `folder` is for this alone."""
+    """Make servers that the test starts run without namespaces or Landlock, through a file in `folder`."""
     (folder / "sitecustomize.py").write_text(text_without(namespaces=namespaces, landlock=landlock))
     monkeypatch.syspath_prepend(str(folder))
 
 
 def text_without(*, namespaces: bool = False, landlock: bool = False) -> str:
-    """Return the text of a ``sitecustomize.py`` that makes the kernel seem to lack something."""
+    """Return a ``sitecustomize.py`` that makes the kernel seem to lack namespaces or Landlock."""
     return (_WITHOUT_NAMESPACES if namespaces else "") + (_WITHOUT_LANDLOCK if landlock else "")

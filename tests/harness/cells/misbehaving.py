@@ -1,7 +1,7 @@
-"""Strategies that want to stop, slow down or mislead whoever listens to them: body -> what their fault says.
+"""Strategies that try to stop, slow down or mislead ctxbench: each body with words of its fault.
 
 Each is the body of a function ``(query, repo, generate)`` that may use the helpers of `HEAD`. A fault of None means
-that what the strategy sends is odd but legal, so that the sample is done and stored.
+that the strategy's messages are odd but legal, so that the sample is scored and stored.
 """
 
 HEAD = '''
@@ -94,7 +94,7 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
     "blocks-of-an-object": ("final(repo, '{\"a\": 1}')", "is not of type list"),
     "block-too-short": ('final(repo, \'[["text", "x"]]\')', "the prompt is not valid"),
     "registration": ("end(repo, {'registration': {}})", "the keys registration instead of prompt"),
-    # Faults that are no faults.
+    # Forged and misleading faults.
     "forged-fault": ("end(repo, {'fault': ['the disk is full', 'here', 'give up']})", "is no longer available"),
     "forged-long-fault": ("end(repo, {'fault': ['x' * 2_000_000, '', '']})", "is no longer available"),
     "forged-odd-fault": ("end(repo, {'fault': 7})", "7 is not of type list"),
@@ -161,7 +161,7 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
         "more than 2,500,000 characters",
     ),
     "program": ("ask(repo, call='execute', program='1', seconds=1.0)", "there is no call 'execute'"),
-    # Legal, and still no joy for whoever works on with it.
+    # Legal prompts that later steps could fail on.
     "odd-path": (
         "path = 'a\\nb\\x00\\x1b[2J\\u202e\\ud800'\n"
         "    where = (Place(path=path, start=0, end=9),)\n"
@@ -197,11 +197,11 @@ HOSTILE: dict[str, tuple[str, str | None]] = {
 
 
 WAITING = {name for name, (_, words) in HOSTILE.items() if words is not None and words in ("", "idle for more than")}
-"""Those that only the clock ends."""
+"""Strategies that only the time limit ends."""
 
 
 def source() -> str:
-    """Return the file that holds them all, each under its name."""
+    """Return a strategy file with all bodies, each under its name."""
     parts = [HEAD]
     for name, (body, _) in HOSTILE.items():
         function = name.replace("-", "_")

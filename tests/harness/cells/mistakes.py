@@ -1,6 +1,6 @@
-"""Strategies that authors may write by mistake or in bad faith, and what `strategy check` and `run` make of each.
+"""Strategies with mistakes or bad intent, and the results of `strategy check` and `run` for each.
 
-As a program it tries them all as the user that it is started as, and prints what came of them, as JSON.
+As a program, this module tries all of them as the current user and prints the results as JSON.
 """
 
 import json
@@ -18,11 +18,11 @@ from ctxbench.harness.store import open_store
 from tests.helpers.sets import make_set
 
 SECONDS = 0.5
-"""Of work that a strategy may do here; it may wait for five times as long."""
+"""Processor time that a strategy may use here, in seconds. It may wait five times as long."""
 NEIGHBOUR = "ran out of memory"
-"""Said of the machine where the kernel ends a box of another test meanwhile; then the same is tried again."""
+"""The fault if the kernel kills processes of another test's box at the same time. The strategy is then tried again."""
 TIMES = 4
-"""How often at most."""
+"""The maximum number of attempts."""
 
 HEAD = """\
 import decimal, os, pathlib, random, socket, sys, time, urllib.request
@@ -49,17 +49,17 @@ def lines(repo, start, end, path="shop/tax.py"):
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    """The body of a strategy ``(query, repo, generate)``, and what is said of it."""
+    """The body of a strategy ``(query, repo, generate)``, and its expected fault or finding."""
 
     body: str
     fault: str = ""
-    """Words of the fault, where it fails in a run; then the check says the same."""
+    """Words of the fault if the strategy fails in a run. The check then reports the same fault."""
     finding: str = ""
-    """Name of the check that it does not pass, where a run takes it."""
+    """The name of the check that fails although a run accepts the strategy."""
 
 
 MISTAKES: dict[str, Mistake] = {
-    # Reaching for what is none of its business.
+    # Access to files and networks outside the cell.
     "opens-the-references": Mistake(
         body="(HOME / 'samples' / 'demo' / 'references.jsonl').read_text()", fault="references.jsonl' (mistakes.py:"
     ),
@@ -93,13 +93,13 @@ MISTAKES: dict[str, Mistake] = {
         body="held = []\n    while True: held.append(bytes(1 << 30))",
         fault="MemoryError: a strategy may use 4 GiB (mistakes.py:",
     ),
-    # Ends.
+    # Early ends.
     "leaves": Mistake(body="os._exit(0)", fault="ended without an answer"),
     "exits": Mistake(body="sys.exit('enough')", fault="raised SystemExit: enough"),
     "raises": Mistake(body="{}['cart']", fault="raised KeyError: 'cart' (mistakes.py:"),
     "recursion": Mistake(body="f = lambda: f()\n    f()", fault="raised RecursionError: "),
     "imports-what-is-not-there": Mistake(body="import zqnothing", fault="No module named 'zqnothing' (mistakes.py:"),
-    # What it returns.
+    # Results.
     "returns-nothing": Mistake(body="pass", fault="returned NoneType; return a Context or a Prompt"),
     "returns-a-text": Mistake(body="return query.prefix", fault="returned str; return a Context or a Prompt"),
     "score-nan": Mistake(
@@ -135,7 +135,7 @@ MISTAKES: dict[str, Mistake] = {
     "long-prompt": Mistake(
         body="return shown(query, block(text='x' * 3_000_000))", fault="more than 2,500,000 characters"
     ),
-    # What it asks.
+    # Questions.
     "prompt-of-a-number": Mistake(
         body="generate(7)", fault="generate: prompt is 7, and should be a Prompt, a str or a Chat"
     ),
@@ -149,7 +149,7 @@ MISTAKES: dict[str, Mistake] = {
         body="repo.search(None, ranker='bm25')", fault="search: text is None, and should be of type str (mistakes.py:"
     ),
     "unit-that-is-none": Mistake(body="repo.search('x', unit='page', ranker='bm25')", fault="no unit is called 'page'"),
-    # What a run takes.
+    # Accepted by a run.
     "counts-from-one": Mistake(
         body="path, text = lines(repo, 0, 2)\n"
         "    return shown(query, block(text=text, places=(Place(path=path, start=1, end=2),)))",
@@ -166,13 +166,13 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "no-file": Mistake(body="return Prompt(blocks=(block(),))", finding="ends with the file"),
     "needs-a-file": Mistake(body="query.prefix[0]\n    return shown(query)", finding="runs on an empty file"),
-    # No mistake at all.
+    # No mistake.
     "honest": Mistake(body="return shown(query, block(text=generate('x = ', role='draft')))"),
 }
 
 
 def source(home: Path) -> str:
-    """Return the file that holds them all, each under its name."""
+    """Return a strategy file with all bodies, each under its name."""
     parts = [HEAD.format(home=str(home))]
     for name, mistake in MISTAKES.items():
         function = name.replace("-", "_")
@@ -184,7 +184,7 @@ def source(home: Path) -> str:
 
 
 def checked(cells: ForkedCells, spec: str) -> list[tuple[str, bool, str]]:
-    """Return name, outcome and detail of what a check found."""
+    """Return name, outcome and detail of each finding of a check."""
     for _ in range(TIMES):
         found = [(finding.name, finding.passed, finding.detail) for finding in cells.checked(spec)]
         if NEIGHBOUR not in str(found):
@@ -193,7 +193,7 @@ def checked(cells: ForkedCells, spec: str) -> list[tuple[str, bool, str]]:
 
 
 def main(root: Path) -> None:
-    """Check and run each in a world of its own."""
+    """Check and run each strategy in a new world."""
     logging.disable(logging.INFO)
     home = Home(root / "home")
     samples = make_set(home, repos=1, per_repo=1)

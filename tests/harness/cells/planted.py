@@ -1,7 +1,7 @@
-"""A strategy that tries everything it can reach and writes what it finds into its prompt.
+"""A strategy that reads everything it can reach, and writes the secrets that it finds into its prompt.
 
-It looks for words that begin with a mark; the test knows the whole words. Every probe is named, so
-that the test can say which of them succeed where there is no isolation.
+It looks for words that begin with a mark. Only the test knows the whole words. Each probe has a name, so that the test
+can say which probes succeed without isolation.
 """
 
 import builtins
@@ -27,11 +27,11 @@ KEPT: list[str] = []
 
 
 MOST = 400_000
-"""Objects looked at by one search, so that a large heap takes seconds."""
+"""The maximum number of objects that one search visits, so that a large heap takes only seconds."""
 
 
 def _texts(roots, depth=4):
-    """Every string within reach of some objects."""
+    """Yield every string that some objects reference, directly or indirectly."""
     seen, level = set(), list(roots)
     for _ in range(depth):
         following = []
@@ -117,7 +117,7 @@ def other_processes(query, repo, generate, home):
 
 
 def _ancestors():
-    """The fork server and the trusted process; no process of anyone else's is touched."""
+    """Return the fork server and the trusted process. The probes touch no other processes."""
     pids, pid = [], os.getpid()
     for _ in range(2):
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -204,7 +204,7 @@ def similar_windows(query, repo, generate, home):
 
 
 def searches(query, repo, generate, home):
-    """Every unit by every ranker, which can go through indices, caches of vectors, and summaries."""
+    """Try every unit with every ranker, to reach indices, cached vectors and summaries."""
     guesses = ["zqx", "later checkout cart.total rate", query.prefix[-400:], "the end of the file", query.id]
     units = ("function", "usage", "summary", "chunk(lines=1)", "mini-block", "words(count=3)", "usage(quirks=on)")
     for guess, unit, ranker in itertools.product(guesses, units, ("bm25", "jaccard", "hashed")):
@@ -259,7 +259,7 @@ def devices(query, repo, generate, home):
 
 
 PROBES = (
-    own_memory,  # before the others leave what they read in it
+    own_memory,  # first, before the other probes leave their findings in memory
     attributes,
     garbage_collector,
     frames,
@@ -279,11 +279,11 @@ PROBES = (
     devices,
 )
 ONLY_IN_A_CELL = (memory_of_others, devices)
-"""Not for a process that could do harm with them."""
+"""Probes that could harm a process outside a cell."""
 
 
 def _leave(note):
-    """Keep what was seen for a later cell, in every way there is."""
+    """Leave a text for later cells, by every known way."""
     KEPT.append(note)
     builtins.kept_by_planted = [*getattr(builtins, "kept_by_planted", []), note]
     for place in (tempfile.gettempdir(), os.path.dirname(tempfile.gettempdir()), "/tmp", "/dev/shm", os.getcwd()):
@@ -305,7 +305,7 @@ def _leave(note):
 def planted(
     query: Query, repo: Repository, generate: Generate, *, home: str = "", leave: bool = False, cell: bool = True
 ) -> Prompt:
-    """Find what must not be found."""
+    """Look for everything that must stay hidden."""
     if leave:
         _leave(repo.read(query.path))
         return Prompt(blocks=(Block(kind=BlockKind.TEXT, text="left"),))

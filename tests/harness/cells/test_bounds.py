@@ -1,4 +1,4 @@
-"""What strategies say is bounded, checked, and nobody's trouble but theirs."""
+"""Messages from strategies are bounded and validated, and a bad message fails only its own sample."""
 
 import copy
 import json
@@ -47,11 +47,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-# The clock that ends the waiting ones must not end the others on a busy machine.
+# The short wait limit of the waiting strategies could end the others on a busy machine.
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("waiting", "wait"), [(False, 300.0), (True, 2.0)])
-def test_hostile_strategies_fail_alone_and_honest_ones_beside_them_keep_their_numbers(
+def test_hostile_strategies_fail_without_changing_other_scores(
     home: Home, file: Path, waiting: bool, wait: float
 ) -> None:
     def small_cells(hidden: Sequence[Path], workers: int) -> AbstractContextManager[Cells]:
@@ -94,7 +94,7 @@ def cells() -> Iterator[ForkedCells]:
 
 
 @pytest.mark.slow
-def test_a_strategy_that_goes_beyond_its_processor_time_is_stopped(file: Path) -> None:
+def test_a_strategy_that_exceeds_its_processor_time_is_stopped(file: Path) -> None:
     query = query_for(Kind.LINE)
     path = file.with_name("busy.py")
     path.write_text(
@@ -106,7 +106,7 @@ def test_a_strategy_that_goes_beyond_its_processor_time_is_stopped(file: Path) -
     assert "more than 0.05 seconds" in str(caught.value)
 
 
-def test_what_is_made_once_for_all_samples_is_no_time_of_the_first_that_asks() -> None:
+def test_building_a_shared_index_is_not_charged_to_the_sample() -> None:
     account = UsageMeter(StrategyBounds(seconds=0.0001, indices=1))
     with account.asking("windows"):
         sum(range(3_000_000))
@@ -165,13 +165,13 @@ ODD = st.one_of(
 
 
 def places_in(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the way to every part of JSON data."""
+    """Return the path of every part of JSON data."""
     keys = range(len(data)) if isinstance(data, list) else data if isinstance(data, dict) else ()
     return [at, *(way for key in keys for way in places_in(data[key], (*at, key)))]
 
 
 def mutated(data: Any, draw: st.DataObject) -> Any:
-    """Return data with some parts replaced, left out or doubled."""
+    """Return data with some parts replaced, deleted or doubled."""
     data = json.loads(json.dumps(data))
     for _ in range(draw.draw(st.integers(1, 4))):
         *way, last = draw.draw(st.sampled_from([way for way in places_in(data) if way] or [("prompt",)]))
@@ -180,7 +180,7 @@ def mutated(data: Any, draw: st.DataObject) -> Any:
             part = part[key]
         how = draw.draw(st.sampled_from(["replace", "delete", "double"]))
         if how == "replace" or last not in (range(len(part)) if isinstance(part, list) else part):
-            part[last] = copy.deepcopy(draw.draw(ODD))  # the same lists are drawn again, and later parts change them
+            part[last] = copy.deepcopy(draw.draw(ODD))  # a copy, because later steps change lists that are drawn again
         elif how == "delete":
             del part[last]
         elif isinstance(part, list):
@@ -191,7 +191,7 @@ def mutated(data: Any, draw: st.DataObject) -> Any:
 
 
 class Channel:
-    """A socket that gives bytes, and then has gone."""
+    """A socket that sends bytes and then closes."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
@@ -204,7 +204,7 @@ class Channel:
 @pytest.mark.slow
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
+def test_a_mutated_message_is_refused_or_valid(draw: st.DataObject) -> None:
     raw = json.dumps(mutated(WHOLE, draw)).encode()
     raw = struct.pack(">I", len(raw)) + raw
     for _ in range(draw.draw(st.integers(0, 2))):
@@ -215,7 +215,7 @@ def test_no_mutated_message_is_anything_but_garbage_or_legal(draw: st.DataObject
         prompt = wire.load_prompt(message.get("prompt"))
     except (protocol.ProtocolError, EOFError):
         return
-    # What is legal can be worked on: counted, digested, written down and read back.
+    # A valid prompt can be counted, digested, written and read back.
     assert prompt.digest and all(block.score is None or abs(block.score) <= 1e12 for block in prompt.blocks)
     assert wire.load_prompt(json.loads(json.dumps(wire.dump_prompt(prompt)))) == prompt
     assert all(one.tokens >= 0 for one in _blocks(prompt))
@@ -235,14 +235,14 @@ ASKED: dict[str, Any] = {
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_no_mutated_chat_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
+def test_a_mutated_chat_is_refused_or_valid(draw: st.DataObject) -> None:
     assert isinstance(wire.load_asked(ASKED), Chat)
     try:
         chat = wire.load_asked(mutated(ASKED, draw))
     except protocol.ProtocolError:
         return
     if isinstance(chat, Chat):
-        # It can be kept, sent as text, and sent as such.
+        # A valid chat can be stored, sent as text, and sent as a chat.
         assert chat.digest and chat.text and json.dumps(chat_fields(chat))
         assert wire.load_asked(json.loads(json.dumps(wire.dump_chat(chat)))) == chat
 
@@ -250,7 +250,7 @@ def test_no_mutated_chat_is_anything_but_garbage_or_legal(draw: st.DataObject) -
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataObject) -> None:
+def test_a_mutated_registration_is_refused_or_valid(draw: st.DataObject) -> None:
     assert wire.load_registration(REGISTERED, "it").parameters[1].choices == ("a", "b")
     try:
         found = wire.load_registration(mutated(REGISTERED, draw), "it")
@@ -262,7 +262,7 @@ def test_no_mutated_registration_is_anything_but_garbage_or_legal(draw: st.DataO
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["forged-fault", "forged-error", "says-nothing"])
-def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_check_reports_the_same_fault_as_a_run(file: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     from ctxbench.harness.cells import pool
 
     monkeypatch.setattr(pool, "CHECK_WAIT", 2.0)
@@ -273,7 +273,7 @@ def test_a_check_ends_as_a_run_does(file: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.mark.slow
-def test_a_draft_that_the_model_cannot_read_is_the_strategys_fault(cells: ForkedCells, file: Path) -> None:
+def test_a_draft_over_the_models_window_is_the_strategys_fault(cells: ForkedCells, file: Path) -> None:
     def answer(prompt: Prompt, role: str, max_tokens: int) -> str:
         raise TooLong("9 tokens are over the window of 8")
 

@@ -161,14 +161,14 @@ def chooses(query: Query, repo: Repository) -> Prompt:
 
 @pytest.fixture
 def needs_landlock() -> None:
-    """Say that a test is of what the kernel keeps from a strategy."""
+    """Skip a test of the kernel's isolation on kernels without Landlock."""
     if not landlock.abi():
         missing("no Landlock on this kernel")
 
 
 @pytest.fixture
 def without_namespaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have cells without namespaces, as in most containers."""
+    """Start cells without namespaces, as in most containers."""
     folder = tmp_path / "less"
     folder.mkdir()
     switch_off(folder, monkeypatch, namespaces=True)
@@ -196,11 +196,11 @@ def _run(cells: ForkedCells, spec: str) -> Prompt:
 
 
 @pytest.mark.parametrize("spec", ["lc.infile", "lc.infile(limit=9)", "lc.repocoder", "lc.repocoder(iterations=3)"])
-def test_a_cell_gives_the_prompt_that_the_strategy_gives_here(cells: ForkedCells, spec: str) -> None:
+def test_a_cell_builds_the_same_prompt_as_this_process(cells: ForkedCells, spec: str) -> None:
     assert _run(cells, spec) == InlineCells().run(spec, QUERY, view_for(QUERY), _generate)
 
 
-def test_a_card_is_the_same_from_a_cell(cells: ForkedCells, file: Path) -> None:
+def test_a_cell_builds_the_same_card_as_this_process(cells: ForkedCells, file: Path) -> None:
     for spec in ("lc.repocoder(iterations=2, stride=5)", f"{file}@loud"):
         assert cells.card(spec) == InlineCells().card(spec)
     assert cells.card("lc.repocoder(iterations=2)").spec == "lc.repocoder"
@@ -208,7 +208,7 @@ def test_a_card_is_the_same_from_a_cell(cells: ForkedCells, file: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_file_whose_neighbour_is_edited_during_a_run_goes_on_with_no_sample(tmp_path: Path, wrapped: bool) -> None:
+def test_a_strategy_stops_when_a_file_that_it_imports_is_edited(tmp_path: Path, wrapped: bool) -> None:
     (tmp_path / "neighbour.py").write_text("WORDS = 'first'\n")
     (tmp_path / "mine.py").write_text(
         "import neighbour\nfrom ctxbench import *\n"
@@ -244,17 +244,17 @@ def test_a_file_whose_neighbour_is_edited_during_a_run_goes_on_with_no_sample(tm
         ("garbage(raw='0000000b7b2263616c6c223a5b5d7d')", "garbage"),
     ],
 )
-def test_what_a_strategy_does_wrong_is_one_line(cells: ForkedCells, file: Path, name: str, words: str) -> None:
+def test_a_strategys_fault_is_one_line(cells: ForkedCells, file: Path, name: str, words: str) -> None:
     with pytest.raises(StrategyFault) as caught:
         _run(cells, f"{file}@{name}")
     line = str(caught.value)
     assert words in line and QUERY.id in line and str(file) in line and "\n" not in line
     assert ("Traceback" in caught.value.traceback) == ("the strategy raised" in line)
-    assert _run(cells, "lc.infile").blocks  # the next sample is not touched
+    assert _run(cells, "lc.infile").blocks  # the fault does not affect the next sample
 
 
 @pytest.mark.slow
-def test_a_strategy_that_hangs_is_ended(file: Path) -> None:
+def test_a_strategy_that_hangs_is_stopped(file: Path) -> None:
     with open_cells([], 1, limits=StrategyBounds(wait=0.5)) as cells:
         began = time.monotonic()
         with pytest.raises(StrategyFault, match="idle for more than"):
@@ -264,8 +264,8 @@ def test_a_strategy_that_hangs_is_ended(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_waiting_for_the_model_is_not_the_strategys_time_or_slot(file: Path) -> None:
-    """Two samples meet in the model, though only one strategy may work at a time."""
+def test_waiting_for_the_model_takes_no_time_or_slot_of_the_strategy(file: Path) -> None:
+    """Two samples wait for the model at once, although only one strategy may work at a time."""
     meeting = threading.Barrier(2, timeout=10)
 
     def answer(prompt: Prompt, role: str, max_tokens: int) -> str:
@@ -291,7 +291,7 @@ def searching(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("ranker", ["hashed", "bm25", "'hashed(width=64)'"])
-def test_a_search_in_a_cell_finds_what_it_finds_here(
+def test_a_cell_finds_the_same_search_results_as_this_process(
     cells: ForkedCells, searching: Path, kind: Kind, ranker: str
 ) -> None:
     query, spec = query_for(kind), f"{searching}@searches(ranker={ranker})"
@@ -310,7 +310,7 @@ def test_a_search_in_a_cell_finds_what_it_finds_here(
         ("of=textless", "TypeError: search: text is None, and should be of type str (searching.py:"),
     ],
 )
-def test_what_a_strategy_may_not_ask_is_its_fault(
+def test_an_invalid_question_is_the_strategys_fault(
     cells: ForkedCells, searching: Path, arguments: str, words: str
 ) -> None:
     with pytest.raises(StrategyFault) as caught:
@@ -318,18 +318,18 @@ def test_what_a_strategy_may_not_ask_is_its_fault(
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_strategy_cannot_have_files_opened_by_an_encoder_of_its_choice(cells: ForkedCells, searching: Path) -> None:
+def test_a_strategy_cannot_open_files_through_an_encoder_of_its_choice(cells: ForkedCells, searching: Path) -> None:
     with pytest.raises(StrategyFault, match="may not choose the ranker 'minilm\\(path=/etc\\)' itself"):
         _run(cells, f"{searching}@chooses")
-    # What the user gave is passed on, and here it is found to be no folder with weights.
+    # The user's own value is accepted. It then fails because the folder does not exist.
     with pytest.raises(NoRanker):
         _run(cells, f"{searching}@searches(ranker=minilm(path=/nowhere))")
 
 
 @pytest.mark.slow
-def test_waiting_for_an_index_is_not_the_strategys_time(searching: Path) -> None:
+def test_waiting_for_a_search_is_not_the_strategys_time(searching: Path) -> None:
     class Slow:
-        """A view whose every search takes longer than a strategy may."""
+        """A view whose searches together take longer than a strategy may wait."""
 
         name, language = "tiny", QUERY.language
 
@@ -345,7 +345,7 @@ def test_waiting_for_an_index_is_not_the_strategys_time(searching: Path) -> None
 
 
 @pytest.mark.parametrize("error", [MachineFault("the server is down"), ConnectionResetError("peer"), EOFError()])
-def test_a_fault_of_the_model_is_the_callers(cells: ForkedCells, file: Path, error: Exception) -> None:
+def test_a_fault_of_the_model_reaches_the_caller_unchanged(cells: ForkedCells, file: Path, error: Exception) -> None:
     def answer(prompt: Prompt, role: str, max_tokens: int) -> str:
         raise error
 
@@ -364,7 +364,7 @@ def test_a_fault_of_the_model_is_the_callers(cells: ForkedCells, file: Path, err
         ("lc.repocoder(", "write it as name(key=value"),
     ],
 )
-def test_a_wrong_spec_is_the_users_fault_not_the_strategys(cells: ForkedCells, spec: str, words: str) -> None:
+def test_an_invalid_spec_is_the_users_fault_not_the_strategys(cells: ForkedCells, spec: str, words: str) -> None:
     for ask in (lambda: _run(cells, spec), lambda: cells.card(spec)):
         with pytest.raises(InputFault) as caught:
             ask()
@@ -389,7 +389,7 @@ def test_a_cell_writes_only_to_its_own_folder_and_has_no_network(
 
 
 @pytest.mark.slow
-def test_what_a_strategy_prints_is_no_data(cells: ForkedCells, file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_printed_text_goes_to_stderr_only(cells: ForkedCells, file: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with open_cells([], 1) as own:
         own.run(f"{file}@loud", QUERY, view_for(QUERY), _generate)
     out, err = capfd.readouterr()
@@ -397,10 +397,10 @@ def test_what_a_strategy_prints_is_no_data(cells: ForkedCells, file: Path, capfd
 
 
 @pytest.mark.slow
-def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -> None:
+def test_cells_leave_no_descriptor_process_or_file(cells: ForkedCells, file: Path) -> None:
     _run(cells, "lc.infile")
     with contextlib.suppress(StrategyFault):
-        _run(cells, f"{file}@raises")  # the server of its folder starts
+        _run(cells, f"{file}@raises")  # this starts the server of the folder
     before = len(os.listdir("/proc/self/fd"))
     for spec in ["lc.repocoder"] * 10 + [f"{file}@raises"] * 3 + [f"{file}@leaves"] * 3:
         with contextlib.suppress(StrategyFault):
@@ -410,7 +410,7 @@ def test_no_descriptor_process_or_file_is_left(cells: ForkedCells, file: Path) -
         folder = Path(f"/proc/{server.process.pid}")
         children = (folder / "task" / folder.name / "children").read_text().split()
         if children and granted():
-            folder = Path(f"/proc/{children[0]}")  # the one that forks, in a namespace of its own
+            folder = Path(f"/proc/{children[0]}")  # the process that forks, in its own namespace
         assert len(os.listdir(folder / "fd")) <= 6
         _until_empty((folder / "task" / folder.name / "children").read_text)
         _until_empty(functools.partial(os.listdir, server.scratch))
@@ -438,7 +438,7 @@ def test_a_killed_server_is_started_again(monkeypatch: pytest.MonkeyPatch) -> No
     lost.process.wait()
     _run(cells, "lc.infile")
     assert cells._server() is not lost and not lost.scratch.exists()
-    # One that is killed again and again is left alone, and the samples stay missing.
+    # After too many restarts, the sample fails and stays missing.
     monkeypatch.setattr(pool, "_MOST_RESTARTS", 1)
     cells._server().process.kill()
     cells._server().process.wait()
@@ -448,20 +448,18 @@ def test_a_killed_server_is_started_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-def test_a_cell_that_cannot_be_made_is_a_machine_fault(
+def test_a_cell_that_cannot_be_started_is_a_machine_fault(
     without_namespaces: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cells = ForkedCells([], 1, StrategyBounds())
-    cells._server().scratch.rmdir()  # as if no folder could be made: a full disk
+    cells._server().scratch.rmdir()  # as on a full disk, where no folder can be created
     with pytest.raises(MachineFault, match="run the same command again"):
         _run(cells, "lc.infile")
     cells.close()
     assert "free memory, processes or disk space" in capfd.readouterr().err
 
 
-def test_a_folder_that_a_killed_run_left_is_removed_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left, fresh = tmp_path / "ctxbench-cells-left", tmp_path / "ctxbench-cells-fresh"
     (left / "7").mkdir(parents=True)
@@ -474,7 +472,7 @@ def test_a_folder_that_a_killed_run_left_is_removed_by_the_next(
     assert list(tmp_path.iterdir()) == [fresh]
 
 
-def test_hidden_paths_are_cut_out_of_what_is_visible(tmp_path: Path) -> None:
+def test_hidden_paths_are_excluded_from_the_visible_ones(tmp_path: Path) -> None:
     (tmp_path / "home" / "samples").mkdir(parents=True)
     (tmp_path / "beside").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "home")
@@ -495,7 +493,7 @@ def test_the_filter_refuses_every_listed_call() -> None:
 
 
 @pytest.mark.parametrize("machine", seccomp.MACHINES)
-def test_the_filter_judges_calls_by_an_argument(machine: str) -> None:
+def test_the_filter_decides_calls_by_an_argument(machine: str) -> None:
     architecture, column = seccomp.MACHINES[machine]
     code = seccomp.program(architecture, column, [], _ABSENT, (), _JUDGED, _NEWEST + 1)
 
@@ -540,7 +538,7 @@ def lists(query: Query, repo: Repository, *, at: str = "") -> Context:
 @pytest.mark.usefixtures("needs_landlock")
 @pytest.mark.parametrize("namespaces", [True, False])
 @pytest.mark.parametrize("shipped", SHIPPED_ANSWERS, ids=lambda folder: folder.name)
-def test_no_cell_reads_what_is_shipped_of_answers(
+def test_no_cell_reads_the_shipped_answers(
     namespaces: bool, shipped: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if not namespaces:
@@ -557,7 +555,7 @@ def test_no_cell_reads_what_is_shipped_of_answers(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("needs_landlock")
-def test_a_cell_sees_its_strategys_folder_and_no_other_file_of_the_user(tmp_path: Path) -> None:
+def test_a_cell_sees_only_its_strategys_folder_of_the_users_files(tmp_path: Path) -> None:
     if not granted():
         missing("no namespaces on this kernel")
     mine, other = tmp_path / "mine", tmp_path / "other"
@@ -582,11 +580,11 @@ def test_a_cell_sees_its_strategys_folder_and_no_other_file_of_the_user(tmp_path
         assert "zq words of a neighbour" in seen(mine) and "zq words of a file" in seen(mine / "words.txt")
         assert "zq words of a file" not in seen(other / "words.txt") and "No such file" in seen(other)
         assert "zq words of a hidden" not in seen(mine / "hidden.txt")
-        # What a wrapper wraps is shown too.
+        # A cell of a wrapper also sees the folder of the wrapped strategy.
         assert "zq words of a neighbour" in _run(cells, f"aim({mine}/looks.py@looks, encoder=bm25)").text
 
 
-def test_remarks_are_bounded_for_a_cell_and_in_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_output_is_bounded_per_cell_and_in_total(capsys: pytest.CaptureFixture[str]) -> None:
     remarks = Remarks()
     printed = MOST_OF_CELL * 2
     for _ in range(2 * MOST // MOST_OF_CELL):
@@ -598,7 +596,7 @@ def test_remarks_are_bounded_for_a_cell_and_in_all(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.slow
-def test_remarks_are_shown_without_codes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_output_is_shown_without_control_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with Remarks().of_cell() as handle:
         os.write(handle, "straße \x1b[2J\rgone\x9b\n".encode() + b"\xff")
     assert capsys.readouterr().err == "strategy: straße ␛[2J␍gone⟨U+009B⟩\nstrategy: \ufffd\n"
@@ -618,7 +616,7 @@ print(*sorted(name for name in set(sys.modules) - held if name.startswith(("ctxb
 
 
 @pytest.mark.parametrize("spec", ["lc.infile", "lc.repocoder", "lc.random_windows"])
-def test_a_cell_of_our_own_strategies_imports_nothing(spec: str) -> None:
+def test_a_cell_with_a_built_in_strategy_imports_nothing_more(spec: str) -> None:
     job = {"spec": spec, "query": wire.dump_query(query_for(Kind.LINE)), "name": "tiny", "checks": False}
     job |= {"versions": {}, "instructs": False, "summarises": False, "executes": False}
     command = [sys.executable, "-c", _ALONE, json.dumps(job)]
@@ -649,7 +647,7 @@ def test_installed_copies_of_the_files_are_found(site: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_hidden_copy_cannot_be_read_or_imported(site: Path, tmp_path: Path) -> None:
+def test_a_hidden_installed_copy_cannot_be_read_or_imported(site: Path, tmp_path: Path) -> None:
     if not landlock.abi():
         missing("no Landlock on this kernel")
     file = tmp_path / "cheat.py"

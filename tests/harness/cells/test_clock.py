@@ -1,4 +1,4 @@
-"""What a strategy works, waits and holds is measured from outside; a busy machine is nobody's fault."""
+"""A strategy's work, waiting and memory are measured from outside, so that a busy machine causes no fault."""
 
 import contextlib
 import itertools
@@ -109,7 +109,7 @@ def _proc() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_proc")
 @pytest.mark.parametrize("name", ["works", "has-workers", "asks-in-time", "waits-for-nobody"])
-def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
+def test_a_strategy_that_works_too_long_is_stopped_with_a_cure(
     file: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversation, "EVERY", 0.05)
@@ -128,7 +128,7 @@ def test_what_works_too_long_is_ended_and_the_user_is_told_what_lets_it(
         ("has-holders", r"more than 0.195 GiB of memory"),
     ],
 )
-def test_what_holds_too_much_is_ended_with_a_clear_fault(file: Path, name: str, words: str) -> None:
+def test_a_strategy_that_uses_too_much_memory_is_stopped(file: Path, name: str, words: str) -> None:
     with open_cells([], 1, limits=StrategyBounds(memory=200 << 20)) as cells:
         with pytest.raises(StrategyFault, match=words):
             cells.run(f"{file}@{name}", QUERY, view_for(QUERY), Model())
@@ -136,16 +136,14 @@ def test_what_holds_too_much_is_ended_with_a_clear_fault(file: Path, name: str, 
 
 
 @pytest.mark.slow
-def test_what_does_with_less_goes_on(file: Path) -> None:
+def test_a_strategy_that_survives_a_failed_allocation_continues(file: Path) -> None:
     with open_cells([], 1) as cells:
         assert cells.run(f"{file}@frees", QUERY, view_for(QUERY), Model()).blocks
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_proc")
-def test_a_sample_that_takes_long_is_talked_about(
-    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_slow_sample_is_logged(file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(conversation, "EVERY", 0.05)
     monkeypatch.setattr(conversation, "_FIRST_REMARK", 0.05)
     monkeypatch.setattr(pool, "_REMARKS_EVERY", 0.0)
@@ -159,7 +157,7 @@ def test_a_sample_that_takes_long_is_talked_about(
     assert " of 0.3 processor seconds used, " in caplog.messages[0]
 
 
-def test_not_everything_that_takes_long_is_talked_about(caplog: pytest.LogCaptureFixture) -> None:
+def test_slow_samples_are_logged_at_intervals_only(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "ctxbench.harness.cells"), open_cells([], 1) as cells:
         for _ in range(3):
             cells._remark("a", "b")
@@ -167,14 +165,14 @@ def test_not_everything_that_takes_long_is_talked_about(caplog: pytest.LogCaptur
 
 
 def ticking(monkeypatch: pytest.MonkeyPatch, step: float, used: Usage) -> None:
-    """Let every look at a cell come `step` seconds after the last, and see this."""
+    """Make each look at a cell find this usage, `step` seconds after the last."""
     moments = itertools.count(0.0, step)
     monkeypatch.setattr(conversation.time, "monotonic", lambda: next(moments))
     monkeypatch.setattr(conversation, "usage", lambda *_: used)
 
 
 def usage_of(seconds: float = 0.0, *, runnable: bool = False) -> Usage:
-    """Return the use of one process that has worked for so long."""
+    """Return the usage of one process that worked for so many seconds."""
     counts = Counts(ticks=round(seconds * kernel._TICKS))
     return Usage(processes={(1, 0): counts}, memory=0, runnable=runnable)
 
@@ -193,7 +191,7 @@ def start_clock(limits: StrategyBounds) -> Clock:
         pytest.param(1000.0, usage_of(), 4, False, id="this side stood still"),
     ],
 )
-def test_only_a_cell_that_waits_is_ended(
+def test_only_a_waiting_cell_is_stopped(
     monkeypatch: pytest.MonkeyPatch, step: float, used: Usage, looks: int, waits: bool
 ) -> None:
     ticking(monkeypatch, step, used)
@@ -204,7 +202,7 @@ def test_only_a_cell_that_waits_is_ended(
         watch.look()
 
 
-def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_on_a_question_is_not_the_cells_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(conversation.time, "monotonic", lambda: now)
     monkeypatch.setattr(conversation, "usage", lambda *_: usage_of())
@@ -218,7 +216,7 @@ def test_what_this_side_does_for_it_is_not_its_waiting(monkeypatch: pytest.Monke
         watch.look()
 
 
-def test_a_cell_that_asks_is_looked_at_as_often_as_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_do_not_change_how_often_a_cell_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(conversation.time, "monotonic", lambda: now)
     monkeypatch.setattr(conversation, "usage", lambda *_: usage_of())
@@ -227,7 +225,7 @@ def test_a_cell_that_asks_is_looked_at_as_often_as_one_that_does_not(monkeypatch
         now = 0.1 * part
         watch.look(asked=True)
         assert watch.until_look() == pytest.approx(conversation.EVERY - now)
-    # It rests, but only because it asks: on a busy machine it may have been ready to work all the time.
+    # The cell seems idle at its question, but on a busy machine it may have been ready to work all the time.
     now = 1000.0
     watch.look(asked=True)
     assert watch.until_look() == conversation.EVERY
@@ -237,14 +235,14 @@ def test_a_cell_that_asks_is_looked_at_as_often_as_one_that_does_not(monkeypatch
         watch.look(asked=True)
 
 
-def test_work_is_counted_though_it_stands_still_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_counts_although_the_cell_is_idle_at_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
     ticking(monkeypatch, 1.0, usage_of(2.0))
     with pytest.raises(Excess, match="more than 1 seconds"):
         start_clock(StrategyBounds(work=1.0)).look()
 
 
 @pytest.mark.usefixtures("_proc")
-def test_the_usage_is_that_of_the_process_and_its_children() -> None:
+def test_the_usage_includes_the_process_and_its_children() -> None:
     inside, outside = os.pipe()
     child = os.fork()
     if child == 0:
@@ -266,7 +264,7 @@ def test_the_usage_is_that_of_the_process_and_its_children() -> None:
 
 
 @pytest.mark.usefixtures("_proc")
-def test_a_process_counts_on_when_its_parent_has_ended() -> None:
+def test_a_process_still_counts_after_its_parent_ended() -> None:
     inside, outside = os.pipe()
     child = os.fork()
     if child == 0:
@@ -284,36 +282,36 @@ def test_a_process_counts_on_when_its_parent_has_ended() -> None:
     os.waitpid(child, 0)
     after = kernel.usage(child, before.processes)
     assert list(after.processes) == [(grandchild, began)] and after.memory
-    # Another process that got the number is none of them.
+    # A later process with the same number does not count.
     assert not kernel.usage(child, [(grandchild, began + 1)]).processes
     os.close(inside)
     os.close(outside)
 
 
 def seconds(*looks: dict[int, Counts]) -> tuple[list[float], bool]:
-    """Return the ticks that each look adds, and whether work escapes after the last."""
+    """Return the ticks that each look adds, and whether work escapes after the last look."""
     work = Work()
     ticks = [work.add({(pid, 0): counts for pid, counts in look.items()}) * kernel._TICKS for look in looks]
     return ticks, work.escapes
 
 
-def test_the_work_of_a_child_is_counted_once_whoever_has_it() -> None:
+def test_the_work_of_a_child_is_counted_once() -> None:
     alone, begun = Counts(10, 5), {1: Counts(20, 5), 2: Counts(30, 7)}
     waited_for = {1: Counts(20, 5, 50, 9)}
     assert seconds({1: alone}, begun, waited_for) == ([10, 40, 20], False)
-    # It ended between the looks at its parent and at it.
+    # The child ended between the look at its parent and the look at it.
     assert seconds({1: alone}, begun, {1: Counts(20, 5)}, waited_for) == ([10, 40, 0, 20], False)
 
 
-def test_the_work_of_a_child_that_nobody_waits_for_stays_counted() -> None:
+def test_the_work_of_a_child_that_is_never_waited_for_counts() -> None:
     begun = {1: Counts(10, 5), 2: Counts(30, 7)}
     assert seconds(begun, {1: Counts(15, 5)}) == ([40, 5], True)
     assert seconds({1: Counts(), 2: Counts(0, 7)}, {1: Counts(0, 3)}) == ([0, 0], True)
-    # What a later child leaves may be the first one's share, but not all that the cell does later.
+    # The ticks of a later child may include the first child's share, but not all later work of the cell.
     assert seconds(begun, {1: Counts(15, 5)}, {1: Counts(19, 5, 90, 5)}) == ([40, 5, 64], True)
 
 
-def test_a_cell_whose_work_escapes_works_while_it_could(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_whose_work_escapes_is_charged_for_runnable_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ticking(monkeypatch, 0.5, usage_of(runnable=True))
     watch = start_clock(StrategyBounds(work=2.0))
     for pid in range(4):
@@ -326,10 +324,11 @@ def test_a_cell_whose_work_escapes_works_while_it_could(monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
+def test_a_cell_that_ends_when_memory_runs_out_is_the_machines_fault(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As the file is read, then before and after each of two; between them the kernel ends somebody else's process.
+    # The count when the file is loaded, then before and after each of two cells. Between the cells, the kernel kills a
+    # process of another program.
     ended = iter([3, 3, 4, 5, 5])
     monkeypatch.setattr(pool, "ended_for_memory", lambda: next(ended))
     with open_cells([], 1) as cells:
@@ -339,7 +338,7 @@ def test_a_cell_that_ends_as_the_memory_runs_out_is_the_machines_fault(
             cells.run(f"{file}@leaves", QUERY, view_for(QUERY), Model())
 
 
-def test_the_kernels_count_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernels_count_of_memory_kills_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "_PROC", tmp_path)
     assert kernel.ended_for_memory() == 0
     (tmp_path / "vmstat").write_text("nr_free_pages 1\noom_kill 17\ndrop_pagecache 3\n")
@@ -347,7 +346,7 @@ def test_the_kernels_count_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_a_cell_that_never_comes_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_never_starts_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(_: ForkServer, __: int, channel: socket.socket, ___: int) -> None:
         channel.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""No strategy can see the answer: a planted one tries, in a cell and, to show that it can, without one."""
+"""No strategy can see the answer. A planted strategy tries in a cell, and without one to show that its probes work."""
 
 import contextlib
 import os
@@ -52,7 +52,7 @@ if not landlock.abi():
 
 
 class World:
-    """A home with answers in it, one sample whose answer is wanted, and one that comes after it in the file."""
+    """A home with answers, one sample for the planted strategy, and a later sample in the same file."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / "project" / ".ctxbench"
@@ -100,7 +100,7 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture
 def served(world: World) -> Iterator[None]:
-    """A server on this machine that gives the answer to whoever connects."""
+    """Start a server on this machine that sends the answer to every client."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         (world.file.parent / "port").write_text(str(server.getsockname()[1]))
 
@@ -131,7 +131,7 @@ def test_no_strategy_can_see_the_answer(world: World, served: None, monkeypatch:
     assert text.endswith(world.query.prefix)
     assert ANSWER not in text, text
     assert TOOL not in text, text
-    # Whoever is shown the masked lines finds these, and no more.
+    # A strategy that sees the masked lines finds only those.
     assert unmasked_text.endswith(world.unmasked.prefix) and TOOL in world.unmasked.prefix
     assert ANSWER not in unmasked_text, unmasked_text
     assert "zqx_attached" not in text and "zqx_opened" not in text, text
@@ -156,7 +156,7 @@ def wrapper(query: Query, repo: Repository, generate: Generate, *, inner: Inner 
 """
 
 
-def test_nor_can_a_wrapper_through_summaries_drafts_or_what_it_wraps(world: World) -> None:
+def test_a_wrapper_cannot_see_the_answer_through_searches_or_its_inner_strategy(world: World) -> None:
     mine = world.file.with_name("wrapper.py")
     mine.write_text(WRAPPER)
     rankers = ("bm25", "jaccard", "hashed")
@@ -169,12 +169,12 @@ def test_nor_can_a_wrapper_through_summaries_drafts_or_what_it_wraps(world: Worl
             text = cells.run(spec, world.query, repo, Model(lambda *_: "load(user_id)")).text
             assert text.endswith(world.query.prefix), spec
             assert ANSWER not in text and TOOL not in text, (spec, text)
-        # The same wrapper does find what stands before a later cursor of the same file.
+        # The same wrapper does find the answer in the lines before a later cursor of the file.
         assert ANSWER in cells.run(specs[0], world.later, world.view(world.later), Model()).text
 
 
-def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
-    """In a process of its own, so that the search meets no larger heap than a run's."""
+def test_the_planted_strategy_finds_the_answer_without_isolation(world: World) -> None:
+    """The strategy runs in a new process, so that its search meets no larger heap than in a run."""
     script = (
         "from pathlib import Path\nfrom tests.harness.cells.test_leak import World\n"
         "from ctxbench.harness.cells import InlineCells\nimport sys\n"
@@ -190,8 +190,8 @@ def test_the_planted_strategy_finds_it_without_isolation(world: World) -> None:
     assert any(TOOL in line for line in text.splitlines())
 
 
-def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process boundary alone: what is in memory of the trusted side is not in the cell's."""
+def test_a_cell_without_landlock_has_no_answer_in_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the process boundary alone, a cell cannot read the memory of the trusted process."""
     switch_off(world.file.parent, monkeypatch, namespaces=True, landlock=True)
     with open_cells([world.home], 1) as cells:
         assert cells.describe()["isolation"] == "process"
@@ -205,7 +205,7 @@ def test_a_cell_without_landlock_still_holds_no_answer(world: World, monkeypatch
 
 
 @pytest.mark.parametrize("confined", ["namespaces", "landlock"])
-def test_a_killed_run_leaves_no_process_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confined: str) -> None:
+def test_a_killed_run_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confined: str) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text(
         "import time, os, pathlib\nfrom ctxbench.strategies import *\n"

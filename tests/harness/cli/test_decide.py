@@ -1,4 +1,4 @@
-"""`ctxbench decide`: which strategy helps on one repository, as a user and as a CI job meet it."""
+"""`ctxbench decide`: which strategy helps on one repository, for a user and for a CI job."""
 
 import contextlib
 import json
@@ -84,7 +84,7 @@ def run(shop: Path, *words: str, strategies: tuple[str, ...] = ("nothing", "hint
 
 
 def run_apart(shop: Path, *words: str, strategies: tuple[str, ...] = ("nothing", "hint")) -> Result:
-    """Run the command in a process of its own, which a budget may interrupt anywhere or end."""
+    """Run the command in a process of its own, because a budget may interrupt or end it at any point."""
     program = "from ctxbench.harness.cli.main import main; main()"
     command = [sys.executable, "-c", program, *arguments(shop, strategies), *words]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -114,7 +114,7 @@ def record(result: Result) -> dict[str, Any]:
         (("nothing", "lc.infile", "hint"), 0, "hint is better than"),
     ],
 )
-def test_the_exit_code_and_the_sentence(shop: Path, strategies: tuple[str, ...], code: int, words: str) -> None:
+def test_the_exit_code_matches_the_decision(shop: Path, strategies: tuple[str, ...], code: int, words: str) -> None:
     result = run(shop, strategies=strategies)
     assert result.code == code, result
     sentence, claim, *_ = result.out.splitlines()
@@ -122,7 +122,7 @@ def test_the_exit_code_and_the_sentence(shop: Path, strategies: tuple[str, ...],
     assert claim.startswith("The answer applies only to shop")
 
 
-def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: Path) -> None:
+def test_without_a_model_retrieval_is_compared_and_places_are_shown(shop: Path) -> None:
     (shop.parent / "mine.py").write_text(
         STRATEGIES + "\n@strategy('core')\ndef core(query, repo):\n"
         "    return Context(snippets=(Snippet(path='shop/core.py', text=repo.read('shop/core.py'), end=48),))\n"
@@ -130,7 +130,7 @@ def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: 
     (shop / "shop" / "module.py").write_text("import shop.core\n\n\nprint(shop.core, 'only the module', 1)\n")
     found = record(run(shop, "--generator", "none", "--format", "json", strategies=("nothing", "core")))
     assert found["metric"] == "definition_recall@1024" and "without a model" in found["claim"]
-    # Anything is better than nothing: that decides no question, in CI either.
+    # Any retrieval beats none, so such a difference decides nothing, not even in CI.
     assert (found["decision"], found["exit_code"]) == ("not_shown", 10) and "compare two engines" in found["claim"]
     assert "core finds definitions but is not shown to help" in found["sentence"]
     assert (
@@ -141,7 +141,7 @@ def test_without_a_model_retrieval_alone_is_compared_and_places_are_shown(shop: 
     assert run(shop, "--generator", "none", strategies=("core", "nothing")).code == 11
 
 
-def test_json_has_what_a_job_needs_and_the_same_again_is_the_same(shop: Path) -> None:
+def test_json_has_the_fields_for_a_job_and_is_repeatable(shop: Path) -> None:
     first, again = (record(run(shop, "--format", "json")) for _ in range(2))
     assert (first["decision"], first["exit_code"], first["metric"]) == ("better", 0, "es")
     assert {row["strategy"].rpartition("@")[2] for row in first["strategies"]} == {"nothing", "hint"}
@@ -153,7 +153,7 @@ def test_json_has_what_a_job_needs_and_the_same_again_is_the_same(shop: Path) ->
     }
 
 
-def test_a_commit_asks_the_model_only_about_what_it_changed(shop: Path) -> None:
+def test_a_new_commit_asks_the_model_only_about_changed_samples(shop: Path) -> None:
     git(shop, "init", "-q")
     git(shop, "add", "-A")
     git(shop, "commit", "-qm", "one")
@@ -181,7 +181,7 @@ def test_a_commit_asks_the_model_only_about_what_it_changed(shop: Path) -> None:
     assert all(after[id_].prefix == before[id_].prefix for id_ in same) and len(after) == len(before) + 1
 
 
-def test_a_budget_says_what_can_be_done_and_keeps_to_it(shop: Path) -> None:
+def test_a_budget_sets_the_number_of_samples_and_is_kept(shop: Path) -> None:
     result = run(shop, "--budget", "10m")
     assert result.code == 0, result
     assert "seconds per sample" in result.err
@@ -190,7 +190,7 @@ def test_a_budget_says_what_can_be_done_and_keeps_to_it(shop: Path) -> None:
     assert "seconds per sample" not in again.err and again.code == 0
     listed = run_cli("runs", "--home", str(shop.parent / "home")).out
     assert listed.count("decide-shop") == len(re.findall(rf"decide-shop-[0-9a-f]{{10}}-limit{2 * COUNT} ", listed)) == 2
-    # Stored answers count with the seconds that the model took for them.
+    # The seconds that the model took for stored answers count too.
     slow = f"scripted(answers='{shop.parent / 'answers.jsonl'}', delay=0.1)"
     assert run(shop, "--generator", slow, "--limit", "20").code in (0, 10)
     timed = run(shop, "--generator", slow, "--budget", "9m").err
@@ -223,17 +223,17 @@ def test_a_strategy_that_is_too_slow_ends_the_command_within_its_budget(shop: Pa
         (["--generator", "incontex"], ("nothing", "hint"), "did you mean incontext"),
     ],
 )
-def test_faults(shop: Path, words: list[str], strategies: tuple[str, ...], said: str) -> None:
+def test_invalid_choices_are_refused(shop: Path, words: list[str], strategies: tuple[str, ...], said: str) -> None:
     assert_fault(run(shop, *words, strategies=strategies), said)
 
 
 @pytest.mark.parametrize("name", ["lc.repocoderr", "engine(rgrep)", "ripgrep", "mine.toml"])
-def test_a_misspelt_name_is_found_before_samples_are_built(shop: Path, name: str) -> None:
+def test_a_misspelt_name_is_reported_before_samples_are_built(shop: Path, name: str) -> None:
     result = run_cli("decide", "--home", str(shop.parent / "home"), "--repo", str(shop), "lc.infile", name)
     assert result.code == 1 and result.err.count("\n") == 1 and "did you mean" in result.err
 
 
-def test_a_long_answer_is_cut_with_a_mark(shop: Path) -> None:
+def test_a_long_answer_is_cut_with_an_ellipsis(shop: Path) -> None:
     records = [{"contains": "HINT", "text": f"make_0(order, {'0, ' * 90}0)"}, {"text": "?"}]
     (shop.parent / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in records))
     begun = [line.partition("make_0(order, 0, 0") for line in run(shop).out.splitlines()]
@@ -249,7 +249,7 @@ def test_a_long_answer_is_cut_with_a_mark(shop: Path) -> None:
         ({"a.py": "x = 1\ny = 2\nz = 3\n"}, "no line of 'odd' can become a sample"),
     ],
 )
-def test_repositories_that_give_nothing(shop: Path, files: dict[str, str], said: str) -> None:
+def test_a_repository_without_usable_samples_is_a_fault(shop: Path, files: dict[str, str], said: str) -> None:
     folder = write_tree(shop.parent / "odd", files)
     folder.mkdir(exist_ok=True)
     assert_fault(run(shop, "--repo", str(folder)), said)
@@ -265,9 +265,9 @@ def test_repositories_that_give_nothing(shop: Path, files: dict[str, str], said:
         ["--limit", "9", "--budget", "1m"],
     ],
 )
-def test_wrong_usage(shop: Path, words: list[str]) -> None:
+def test_wrong_usage_exits_with_code_2(shop: Path, words: list[str]) -> None:
     assert run(shop, *words).code == 2
 
 
-def test_one_strategy_is_a_wrong_usage(shop: Path) -> None:
+def test_a_single_strategy_is_wrong_usage(shop: Path) -> None:
     assert run(shop, strategies=("nothing",)).code == 2

@@ -1,4 +1,4 @@
-"""`ctxbench doctor`: one line a finding, a cure for what is missing, and what a crash left is removed."""
+"""`ctxbench doctor` prints one line per finding with its cure, and removes leftovers of crashed processes."""
 
 import contextlib
 import io
@@ -34,7 +34,7 @@ def lines(text: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_it_reports_every_part_of_this_machine(tmp_path: Path) -> None:
+def test_doctor_reports_every_part_of_this_machine(tmp_path: Path) -> None:
     result = run_cli("doctor", "--home", str(tmp_path / "home"))
     found = lines(result.out)
     assert {
@@ -53,7 +53,7 @@ def test_it_reports_every_part_of_this_machine(tmp_path: Path) -> None:
     works = any(found[name].startswith("ok") for name in ("docker", "bubblewrap"))
     assert result.code == (0 if works else 1)
     assert found["python"].startswith("ok|3.")
-    # Asking changes nothing.
+    # `doctor` without `--clean` creates nothing.
     assert not (tmp_path / "home").exists()
 
 
@@ -61,7 +61,7 @@ def test_it_reports_every_part_of_this_machine(tmp_path: Path) -> None:
     ("docker", "bubblewrap", "code"),
     [(None, NO_BUBBLEWRAP, 0), (NO_DOCKER, None, 0), (NO_DOCKER, NO_BUBBLEWRAP, 1)],
 )
-def test_one_back_end_is_enough(
+def test_one_working_back_end_is_enough(
     docker: SandboxUnavailable | None,
     bubblewrap: SandboxUnavailable | None,
     code: int,
@@ -85,9 +85,7 @@ def test_one_back_end_is_enough(
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_gvisor_is_told_where_it_is_and_with_its_cure_where_not(
-    installed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gvisor_is_reported_with_its_option_or_its_cure(installed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.harness.cli import doctor
 
     monkeypatch.setattr("ctxbench.sandbox.registry.runtimes", lambda: ["runc", *(["runsc"] if installed else [])])
@@ -97,7 +95,7 @@ def test_gvisor_is_told_where_it_is_and_with_its_cure_where_not(
     assert ("runsc install" in found.cure) == (not installed)
 
 
-def test_what_is_missing_is_told_with_its_cure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_parts_are_reported_with_their_cures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -121,7 +119,7 @@ def test_what_is_missing_is_told_with_its_cure(monkeypatch: pytest.MonkeyPatch, 
         assert cure in result.out
 
 
-def test_the_first_landlock_is_told_as_one_that_boxes_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_landlock_version_1_is_reported_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.harness.cli import doctor
 
     monkeypatch.setattr("ctxbench.sandbox.guest.landlock.abi", lambda: 1)
@@ -130,7 +128,7 @@ def test_the_first_landlock_is_told_as_one_that_boxes_do_without(monkeypatch: py
 
 
 @pytest.mark.slow
-def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_encoder_has_a_line_with_its_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.bench.retrieval import encoders
 
     monkeypatch.setattr(encoders, "_ENCODERS", {})
@@ -144,7 +142,7 @@ def test_each_encoder_has_a_line_that_says_what_it_lacks(monkeypatch: pytest.Mon
     assert "pip install 'ctxbench[hf]'" in result.out
 
 
-def test_what_cannot_be_removed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_that_cannot_be_removed_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.sandbox.leftovers import Leftover
 
     def refuse() -> None:
@@ -161,7 +159,7 @@ Only = Callable[[list[str]], None]
 
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch) -> Only:
-    """Let a test find what has some words in it: what other tests have just left is theirs to find."""
+    """Limit the search to leftovers with some words in their name, because other tests may have just left some."""
     real = leftovers.find
 
     def limit(words: list[str]) -> None:
@@ -172,7 +170,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Only:
     return limit
 
 
-def test_cleaning_removes_what_a_killed_build_left(tmp_path: Path, only: Only) -> None:
+def test_cleaning_removes_the_folder_of_a_killed_build(tmp_path: Path, only: Only) -> None:
     home = tmp_path / "home"
     only([str(home)])
     code = """
@@ -197,7 +195,7 @@ once(Path(sys.argv[1]) / "cache/sandbox/envs/abc", lambda folder: (print(folder,
 
 @pytest.fixture
 def image() -> Iterator[str]:
-    """Give an empty image to start containers from; nothing runs in them."""
+    """Build an empty image for containers that run nothing."""
     with contextlib.ExitStack() as engine:
         try:
             client = engine.enter_context(connected(20))
@@ -218,7 +216,7 @@ Create = Callable[..., str]
 
 @pytest.fixture
 def create(image: str) -> Iterator[Create]:
-    """Let a test make containers of the image."""
+    """Return a function that creates containers of the image."""
     import docker
     from docker.errors import NotFound
 
@@ -235,7 +233,7 @@ def create(image: str) -> Iterator[Create]:
     client.close()
 
 
-def test_containers_of_dead_owners_are_removed_and_those_of_living_ones_stay(create: Create, only: Only) -> None:
+def test_only_containers_of_dead_owners_are_removed(create: Create, only: Only) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         dead, *others = [create("/none", **{"ctxbench.owner": who}) for who in (owner(child.pid), owner(), "none")]
@@ -251,9 +249,7 @@ def test_containers_of_dead_owners_are_removed_and_those_of_living_ones_stay(cre
     assert dead not in run_cli("doctor", "--clean").out, "it is gone"
 
 
-def test_stopped_steps_of_builds_are_removed_when_they_are_old(
-    create: Create, only: Only, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_stopped_build_steps_are_removed(create: Create, only: Only, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = {"ctxbench.image": "parts"}
     step, box = create("/bin/sh", "-c", "make", **labels), create("/none", **labels)
     only([step, box])

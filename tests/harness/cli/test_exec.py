@@ -1,4 +1,4 @@
-"""`ctxbench exec`, once or anew, and `ctxbench run` over functions, as a user meets them; the sandbox is a stand-in."""
+"""`ctxbench exec`, also with `--anew`, and `ctxbench run` over functions, as a user calls them, with a fake sandbox."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIELDS = ["sample", "index", "verdict", "reason", "tests_run", "seconds", "peak_
 
 
 class Fake:
-    """What stands for back end and judge; `answer` may be set."""
+    """A fake back end and judge. Tests may set `answer`."""
 
     name = "docker"
 
@@ -75,7 +75,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def completions(home: Home, *, per_sample: int = 1) -> list[dict[str, Any]]:
-    """Return right completions, with a wrong one after each where there are two."""
+    """Return correct completions, each followed by a wrong one if there are two per sample."""
     sample_set = sets.load(home, "functions")
     rows = []
     for sample in sample_set.samples:
@@ -100,7 +100,7 @@ def records(result: Result) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_what_exact_match_misses_is_in_the_scores(home: Home, fake: Fake) -> None:
+def test_scores_show_where_tests_and_exact_match_disagree(home: Home, fake: Fake) -> None:
     where = ("--home", str(home.root))
     fake.answer = lambda sample, text: Judgement(verdict=Verdict.PASSED if "2" in sample.name else Verdict.FAILED)
     ran = run_cli("run", "--samples", "functions", "--generator", "scripted(text=x)",
@@ -111,7 +111,7 @@ def test_what_exact_match_misses_is_in_the_scores(home: Home, fake: Fake) -> Non
     assert counts == {("gold", 1, 1): 2, ("gold", 1, 0): 4, ("lc.infile", 0, 1): 2, ("lc.infile", 0, 0): 4}
 
 
-def test_a_row_for_every_completion_in_order(home: Home, fake: Fake) -> None:
+def test_every_completion_has_a_row_in_order(home: Home, fake: Fake) -> None:
     rows = completions(home)
     rows[1]["text"] = "def times_3(amount):\n    return 0"
     rows[2]["text"] = " \n"
@@ -127,12 +127,12 @@ def test_a_row_for_every_completion_in_order(home: Home, fake: Fake) -> None:
     assert "FAILED 2  PASSED 4" in result.err
 
 
-def test_indices_are_counted_where_they_are_left_out(home: Home, fake: Fake) -> None:
+def test_missing_indices_are_counted_per_sample(home: Home, fake: Fake) -> None:
     rows = completions(home, per_sample=2)
     assert [row["index"] for row in records(execute(home, "--completions", str(write(home, rows))))] == [0, 1] * 6
 
 
-def test_the_same_command_again_runs_nothing_also_into_a_file(home: Home, fake: Fake) -> None:
+def test_repeating_the_command_runs_no_tests_again(home: Home, fake: Fake) -> None:
     path, out = write(home, completions(home)), home.root / "verdicts.jsonl"
     first = execute(home, "--completions", str(path))
     again = execute(home, "--completions", str(path), "--sandbox", "docker", "--out", str(out))
@@ -148,7 +148,7 @@ def _broken(*samples: str) -> Callable[..., Judgement]:
     return answer
 
 
-def test_broken_is_told_is_never_kept_and_is_done_again(home: Home, fake: Fake) -> None:
+def test_a_broken_verdict_is_reported_and_judged_again(home: Home, fake: Fake) -> None:
     rows = completions(home)
     path = write(home, rows)
     fake.answer = _broken(rows[0]["sample"])
@@ -162,7 +162,7 @@ def test_broken_is_told_is_never_kept_and_is_done_again(home: Home, fake: Fake) 
     assert fake.asked == 7
 
 
-def test_an_interrupt_keeps_what_is_done(home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_keeps_finished_verdicts(home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.harness.cli import score
 
     path = write(home, completions(home))
@@ -194,7 +194,7 @@ GOOD = {"sample": "kit0/kit/tax.py#times_2", "text": "x"}
         (["[1]"], [":1"]),
     ],
 )
-def test_bad_files(home: Home, fake: Fake, rows: list[Any], words: list[str]) -> None:
+def test_an_invalid_completions_file_is_refused(home: Home, fake: Fake, rows: list[Any], words: list[str]) -> None:
     result = execute(home, "--completions", str(write(home, rows)))
     assert_fault(result, *words)
     assert fake.judges == [] and result.out == ""
@@ -210,7 +210,7 @@ def test_bad_files(home: Home, fake: Fake, rows: list[Any], words: list[str]) ->
         *(f"run {one}" for one in ("--k=0", "--k=x", "--k=1,,2", "--temperature=-1", "--top-p=0", "--sandbox=podman")),
     ],
 )
-def test_usage(home: Home, fake: Fake, arguments: str) -> None:
+def test_wrong_usage_exits_with_code_2(home: Home, fake: Fake, arguments: str) -> None:
     command, *options = arguments.split()
     result = execute(home, *options) if command == "exec" else run(home, *options)
     assert result.code == 2 and "Traceback" not in result.err
@@ -223,7 +223,7 @@ def run(home: Home, *arguments: str, text: str = "    return amount * 2") -> Res
 
 
 @pytest.mark.slow
-def test_a_run_says_its_pass_at_k(home: Home, fake: Fake) -> None:
+def test_a_run_prints_its_pass_at_k(home: Home, fake: Fake) -> None:
     result = run(home, "--k", "1,2")
     assert result.code == 0, result
     assert "scored 6  model-failed 0  missing 0  pass@1 33.3%  pass@2 33.3%" in result.out
@@ -239,7 +239,7 @@ def test_a_run_says_its_pass_at_k(home: Home, fake: Fake) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_sandbox_and_then_exec(home: Home, fake: Fake) -> None:
+def test_exec_judges_a_run_that_had_no_sandbox(home: Home, fake: Fake) -> None:
     result = run(home, "--sandbox", "none")
     assert result.code == 0 and fake.judges == []
     assert "unjudged 6" in result.out and "ctxbench exec --samples functions --run" in result.err
@@ -254,7 +254,7 @@ def test_without_a_sandbox_and_then_exec(home: Home, fake: Fake) -> None:
 
 
 @pytest.mark.slow
-def test_exec_of_a_run_accounts_for_what_broke(home: Home, fake: Fake) -> None:
+def test_exec_of_a_run_records_broken_verdicts_as_missing(home: Home, fake: Fake) -> None:
     id_ = run(home, "--sandbox", "none").out.split()[0]
     fake.answer = _broken("kit0/kit/tax.py#times_2")
     result = execute(home, "--run", id_)
@@ -269,7 +269,7 @@ def test_exec_of_a_run_accounts_for_what_broke(home: Home, fake: Fake) -> None:
 
 
 @pytest.mark.slow
-def test_bad_runs(home: Home, fake: Fake) -> None:
+def test_an_unsuitable_run_is_refused(home: Home, fake: Fake) -> None:
     assert_fault(execute(home, "--run", "abc"), "abc", "stored run")
     make_set(home)
     id_ = run(home, "--sandbox", "none").out.split()[0]
@@ -278,7 +278,7 @@ def test_bad_runs(home: Home, fake: Fake) -> None:
     assert_fault(result, "used other samples", "--samples")
 
 
-def test_k_must_fit(home: Home, fake: Fake) -> None:
+def test_k_must_fit_the_completions_and_the_samples(home: Home, fake: Fake) -> None:
     assert_fault(run(home, "--n", "2", "--k", "5"), "pass@5", "--n 5")
     make_set(home)
     base = ["run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x)"]
@@ -292,7 +292,7 @@ def _flagged(sample: Any, text: str) -> Judgement:
 
 
 @pytest.mark.slow
-def test_what_a_pass_is_flagged_with_is_shown_wherever_its_verdict_is(home: Home, fake: Fake) -> None:
+def test_the_flags_of_a_pass_are_shown_with_its_verdict(home: Home, fake: Fake) -> None:
     fake.answer = _flagged
     flags = {
         row["sample"]: row["flags"]
@@ -327,7 +327,7 @@ CHANGING = "kit0/kit/tax.py#times_2"
 
 
 def script(*verdicts: Verdict) -> Callable[..., Judgement]:
-    """Return what gives one sample these verdicts in turn, and fails every other."""
+    """Return an answer function that gives one sample these verdicts in turn, and fails all others."""
     left: Iterator[Verdict] = iter(verdicts)
 
     def answer(sample: Any, text: str) -> Judgement:
@@ -349,9 +349,7 @@ def rows(home: Home, query: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "later"), [(F, P), (P, F), (F, F)])
-def test_the_new_verdicts_count_and_the_old_ones_are_gone(
-    home: Home, fake: Fake, first: Verdict, later: Verdict
-) -> None:
+def test_new_verdicts_replace_old_ones(home: Home, fake: Fake, first: Verdict, later: Verdict) -> None:
     fake.answer = script(first, later)
     id_ = run(home).out.split()[0]
     assert board(home)["pass@1"]["mean"] == pytest.approx(100 / 6 * (first is P))
@@ -367,7 +365,7 @@ def test_the_new_verdicts_count_and_the_old_ones_are_gone(
 
 
 @pytest.mark.slow
-def test_other_runs_get_the_new_verdict_by_the_same_command_without_anew(home: Home, fake: Fake) -> None:
+def test_other_runs_take_the_new_verdict_without_anew(home: Home, fake: Fake) -> None:
     fake.answer = script(F, P)
     id_ = run(home).out.split()[0]
     other = run(home, "--seed", "5").out.split()[0]
@@ -379,7 +377,7 @@ def test_other_runs_get_the_new_verdict_by_the_same_command_without_anew(home: H
 
 
 @pytest.mark.slow
-def test_what_a_broken_machine_left_is_done_by_the_same_command_without_anew(home: Home, fake: Fake) -> None:
+def test_missing_verdicts_are_judged_later_without_anew(home: Home, fake: Fake) -> None:
     fake.answer = script(F, B, P)
     id_ = run(home).out.split()[0]
     words = "run the same command again, without --anew; it does only what is missing"
@@ -390,7 +388,7 @@ def test_what_a_broken_machine_left_is_done_by_the_same_command_without_anew(hom
 
 
 @pytest.mark.slow
-def test_nothing_is_deleted_where_no_tests_can_run_or_a_process_works_at_the_run(
+def test_anew_deletes_nothing_if_the_run_cannot_be_judged_now(
     home: Home, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = run(home).out.split()[0]
@@ -409,13 +407,13 @@ def test_nothing_is_deleted_where_no_tests_can_run_or_a_process_works_at_the_run
     assert rows(home, "SELECT count(*) FROM judged") == [(6,)]
 
 
-def test_anew_is_for_runs(home: Home, fake: Fake) -> None:
+def test_anew_needs_a_run(home: Home, fake: Fake) -> None:
     path = write(home, completions(home)[:1])
     result = execute(home, "--completions", str(path), "--anew")
     assert result.code == 2 and "--anew needs --run" in result.err
 
 
-def test_what_was_judged_twice_at_once_says_so(home: Home, fake: Fake) -> None:
+def test_a_verdict_shows_the_earlier_one_of_a_concurrent_judge(home: Home, fake: Fake) -> None:
     fake.answer = lambda sample, text: Judgement(verdict=P, earlier="FAILED: too\nlate")
     path = write(home, completions(home)[:1])
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Ctrl-C, sent to real commands at work: they end in time, in one line, and leave nothing that works on."""
+"""Real commands end in time after Ctrl-C, with one line, and leave no process at work."""
 
 import contextlib
 import os
@@ -24,11 +24,11 @@ from tests.sandbox.attacks import host
 
 pytestmark = pytest.mark.slow
 SECONDS = 3.0
-"""What a command may take to end."""
+"""The maximum time that a command may take to end."""
 ATTEMPTS = 3
-"""A busy machine may hold a command up. One that waits for something is late each time."""
+"""A busy machine may delay a command once. A command that waits for something is late in every attempt."""
 PER_REPO = 300
-"""Samples of each of two repositories: more than a quick machine gets done before it is interrupted."""
+"""Samples in each of two repositories: more than a fast machine finishes before the interrupt."""
 BUSY = '''
 from ctxbench.strategies.api import Prompt
 from ctxbench.strategies.registry import strategy
@@ -65,7 +65,7 @@ path = "shop"
 
 @dataclass
 class At:
-    """A command, and how to tell that it is where it is to be interrupted."""
+    """A command, and a check whether it has reached the point of the interrupt."""
 
     arguments: list[str]
     ready: Callable[[], object]
@@ -128,7 +128,7 @@ def _a_strategy_that_never_ends(tmp_path: Path) -> Iterator[At]:
 
 
 def _running(file: str, content: str) -> bool:
-    """Return whether a process has this in a file of its folder in /proc."""
+    """Return whether some process's folder in /proc has a file with this content."""
     for place in Path("/proc").glob(f"[0-9]*/{file}"):
         with contextlib.suppress(OSError):
             if place.read_bytes() == content.encode():
@@ -138,7 +138,7 @@ def _running(file: str, content: str) -> bool:
 
 def _boxed(tmp_path: Path, back_end: str) -> Iterator[At]:
     home, file = Home(tmp_path / "home"), tmp_path / "own.py"
-    # Told from what other tests run at the same time by how long it sleeps.
+    # The unique sleep time identifies this process among those of other tests.
     seconds = f"59.{int(time.time() * 1000) % 1000000}"
     file.write_text(BOXED.replace("59.5", seconds))
     arguments = _run(home, f"{file}@boxed", "scripted(text=x)", "--sandbox", back_end)
@@ -171,7 +171,7 @@ def _a_database_that_another_process_keeps_locked(tmp_path: Path) -> Iterator[At
     home.root.mkdir(exist_ok=True)
     with contextlib.closing(sqlite3.connect(home.root / "results.db")) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        # It can be told from outside only by its doing nothing.
+        # From outside, a command that waits for the lock shows no sign of it.
         yield At(arguments, lambda: time.sleep(5) is None)
 
 
@@ -223,7 +223,7 @@ def _samples_in_the_making(tmp_path: Path) -> Iterator[At]:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[tuple[int, threading.Event]]:
-    """Listen and never say anything; tell when somebody has come."""
+    """Listen without answering, and set the event when a client connects."""
     met = threading.Event()
     taken = []
 
@@ -238,7 +238,7 @@ def _silent() -> Iterator[tuple[int, threading.Event]]:
         try:
             yield server.getsockname()[1], met
         finally:
-            # Closing it does not wake who waits in accept.
+            # Closing the server does not wake a thread that waits in accept.
             server.shutdown(socket.SHUT_RDWR)
             for connection, _ in taken:
                 connection.close()
@@ -257,7 +257,7 @@ def _rows(home: Home, table: str) -> list[object]:
 
 @contextlib.contextmanager
 def started(at: At, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Give a command that is where it is to be interrupted."""
+    """Start a command and wait until it reaches the point of the interrupt."""
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *at.arguments],
         stdout=subprocess.PIPE,
@@ -282,7 +282,7 @@ def started(at: At, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def check_interrupt(
     name: str, tmp_path: Path, seconds: float, interrupt: Callable[[subprocess.Popen[str]], None]
 ) -> None:
-    """Check that an interrupted command ends within so many seconds and in one line, and leaves nothing at work."""
+    """Check that an interrupted command ends within these seconds, prints one line, and leaves no process at work."""
     taken: list[float] = []
     while not taken or taken[-1] >= seconds:
         assert len(taken) < ATTEMPTS, taken
@@ -310,7 +310,7 @@ def _seconds_to_end(process: subprocess.Popen[str], folder: Path) -> float:
 
 
 def interrupt_all(process: subprocess.Popen[str]) -> None:
-    """Do what a terminal does: interrupt every process of the group, workers and helpers too."""
+    """Interrupt every process of the group with its workers and helpers, as a terminal does."""
     os.killpg(process.pid, signal.SIGINT)
 
 
@@ -322,7 +322,7 @@ def interrupt_twice(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_terminals_interrupt_ends_a_command_in_time(name: str, tmp_path: Path) -> None:
+def test_an_interrupt_from_the_terminal_ends_a_command_in_time(name: str, tmp_path: Path) -> None:
     check_interrupt(name, tmp_path, SECONDS, interrupt_all)
 
 
@@ -340,5 +340,5 @@ SLOW_TO_END = [
 
 
 @pytest.mark.parametrize("name", SLOW_TO_END)
-def test_a_second_interrupt_ends_it_at_once(name: str, tmp_path: Path) -> None:
+def test_a_second_interrupt_ends_a_command_at_once(name: str, tmp_path: Path) -> None:
     check_interrupt(name, tmp_path, 1.0, interrupt_twice)

@@ -24,7 +24,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Fill:
     return functools.partial(put_runs, monkeypatch)
 
 
-def test_formats(stored: Fill) -> None:
+def test_every_format_shows_the_board(stored: Fill) -> None:
     stored(noisy("lc.infile", 0.3), noisy("lc.repocoder", 0.6))
     assert "Ranked by es" in run_cli("leaderboard", DB, "--explain").out
     assert run_cli("leaderboard", DB, "--format", "markdown").out.startswith("## demo")
@@ -33,7 +33,7 @@ def test_formats(stored: Fill) -> None:
     assert [(row["strategy"], row["group"]) for row in rows] == [("lc.repocoder", "a"), ("lc.infile", "b")]
 
 
-def test_a_screen_shows_what_was_run_last_and_names_the_rest(stored: Fill) -> None:
+def test_the_terminal_shows_the_latest_generator_and_names_the_others(stored: Fill) -> None:
     stored(noisy("lc.infile", 0.3, generator="a"), noisy("lc.infile", 0.4, generator="b"))
     printed = run_cli("leaderboard", DB).out
     assert printed.count("by b") == 1 and "by a\n" in printed.partition("Also stored")[2]
@@ -45,7 +45,7 @@ def test_a_screen_shows_what_was_run_last_and_names_the_rest(stored: Fill) -> No
     assert result.code == 2 and "the other formats print everything" in result.err
 
 
-def test_importing_over_the_whole_set_leaves_a_board_over_a_part_of_it(stored: Fill) -> None:
+def test_reference_rows_do_not_change_rows_of_limited_runs(stored: Fill) -> None:
     own = [noisy(name, 0.3, samples="demo[:80]") for name in ("lc.infile", "mine")]
     stored(*own)
     alone = json.loads(run_cli("leaderboard", DB, "--samples", "demo", "--format", "json").out)
@@ -66,7 +66,7 @@ def test_options_reach_the_board(stored: Fill) -> None:
     assert {row["baseline"] for row in rows} == {None, "b"}
 
 
-def test_published_numbers_stand_below_runs_of_their_benchmark(stored: Fill) -> None:
+def test_published_numbers_are_shown_with_runs_of_their_benchmark(stored: Fill) -> None:
     stored(noisy("lc.infile", 0.3, benchmark="projbench"))
     rows = json.loads(run_cli("leaderboard", DB, "--format", "json").out)
     assert {row["origin"] for row in rows} == {"run", "published"}
@@ -76,7 +76,7 @@ def test_published_numbers_stand_below_runs_of_their_benchmark(stored: Fill) -> 
     assert "published" not in none.out and none.code == 0
 
 
-def test_all_published_numbers_need_no_run(stored: Fill, tmp_path: Path) -> None:
+def test_all_published_numbers_are_shown_without_runs(stored: Fill, tmp_path: Path) -> None:
     stored()
     rows = json.loads(run_cli("leaderboard", DB, "--published", "all", "--format", "json").out)
     assert {row["benchmark"] for row in rows} == {"codereval", "crosscodeeval", "projbench", "sota_test"}
@@ -86,7 +86,7 @@ def test_all_published_numbers_need_no_run(stored: Fill, tmp_path: Path) -> None
     assert_fault(run_cli("leaderboard", DB, "--published", "all", "--samples", "demo"), "no runs", "ctxbench run")
 
 
-def test_levels_of_codereval_are_shown_unasked_in_one_table(stored: Fill) -> None:
+def test_codereval_levels_are_shown_in_one_table_by_default(stored: Fill) -> None:
     stored(coder_eval())
     rows = json.loads(run_cli("leaderboard", DB, "--published", "none", "--no-by-level", "--format", "json").out)
     assert {row["level"] for row in rows} == {"all"}
@@ -94,7 +94,7 @@ def test_levels_of_codereval_are_shown_unasked_in_one_table(stored: Fill) -> Non
     assert run_cli("leaderboard", DB, "--by-level", "--explain").out.count("Ranked by") == 6
 
 
-def test_invalid_samples_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_invalid_option_reaches_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def run_tables(_: object, *, invalid: str, **__: object) -> list[RunTable]:
@@ -107,13 +107,13 @@ def test_invalid_samples_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == ["exclude", "include"]
 
 
-def test_limited_runs_answer_for_a_set_without_full_ones(stored: Fill) -> None:
+def test_limited_runs_are_shown_if_a_set_has_no_full_runs(stored: Fill) -> None:
     stored(noisy("lc.infile", 0.3, samples="demo[:80]"), noisy("lc.infile", 0.3, samples="demo2"))
     rows = json.loads(run_cli("leaderboard", DB, "--samples", "demo", "--format", "json").out)
     assert [row["samples"] for row in rows] == ["demo[:80]"]
 
 
-def test_limited_runs_do_not_stand_beside_full_ones(stored: Fill) -> None:
+def test_limited_and_full_runs_are_not_shown_together(stored: Fill) -> None:
     part, other = noisy("lc.infile", 0.3, id="part", samples="demo[:80]"), noisy("lc.infile", 0.3, id="x", samples="x")
     stored(noisy("lc.infile", 0.3), part, other)
     for asked in ("demo", "demo[:80]"):
@@ -135,12 +135,12 @@ def test_limited_runs_do_not_stand_beside_full_ones(stored: Fill) -> None:
         (["--profile", "infercom"], ["no runs with scores of profile infercom", "ctxbench run"]),
     ],
 )
-def test_names_that_are_not_there(stored: Fill, arguments: list[str], words: list[str]) -> None:
+def test_unknown_names_are_refused_with_suggestions(stored: Fill, arguments: list[str], words: list[str]) -> None:
     stored(noisy("lc.infile", 0.3))
     assert_fault(run_cli("leaderboard", DB, *arguments), *words)
 
 
-def test_no_store_at_all_is_said_and_none_is_made(tmp_path: Path) -> None:
+def test_a_missing_store_is_reported_and_not_created(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert_fault(run_cli("leaderboard", "--home", str(home)), "no runs are stored", "ctxbench quickstart")
     assert not home.exists()
@@ -160,7 +160,7 @@ def powered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_table_a_sentence_and_what_cannot_be_told(powered: None) -> None:
+def test_power_prints_a_table_a_sentence_and_unpaired_groups(powered: None) -> None:
     result = run_cli(*COMMAND, "--baseline", "lc.infile")
     assert result.code == 0
     assert "demo, python, scripted: power for es" in result.out and "repositories  5 samples each" in result.out
@@ -178,7 +178,7 @@ def test_a_table_a_sentence_and_what_cannot_be_told(powered: None) -> None:
         (["--baseline", "aa11", "--metric", "esx"], ["did you mean es"]),
     ],
 )
-def test_what_power_cannot_tell_is_one_line(powered: None, arguments: list[str], words: list[str]) -> None:
+def test_power_without_usable_runs_is_a_one_line_fault(powered: None, arguments: list[str], words: list[str]) -> None:
     assert_fault(run_cli(*COMMAND, *arguments), *words)
 
 
@@ -198,14 +198,14 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> None:
     put_runs(monkeypatch, *COMPARED)
 
 
-def test_two_runs_by_the_beginnings_of_their_ids(compared: None) -> None:
+def test_two_runs_are_compared_by_prefixes_of_their_ids(compared: None) -> None:
     assert "lc.repocoder (ab22) minus lc.infile (aa11)" in run_cli("compare", DB, "aa", "ab22").out
     rows = json.loads(run_cli("compare", DB, "aa", "ab", "--metric", "es", "--format", "json").out)
     assert [(row["metric"], row["baseline"]) for row in rows] == [("es", "aa11")]
     assert rows[0]["difference"]["mean"] > 10
 
 
-def test_two_strategies_by_their_names(compared: None) -> None:
+def test_two_strategies_are_compared_by_name(compared: None) -> None:
     assert "lc.repocoder (ab22) minus lc.infile (aa11)" in run_cli("compare", DB, "lc.infile", "lc.repocoder").out
 
 
@@ -232,7 +232,7 @@ def test_runs_that_cannot_be_compared_are_named(compared: None, arguments: list[
     assert_fault(run_cli("compare", DB, *arguments), *words)
 
 
-def test_a_language_that_only_some_runs_have_is_left_out_with_a_word(compared: None) -> None:
+def test_a_language_of_only_some_runs_is_left_out_with_a_note(compared: None) -> None:
     result = run_cli("compare", DB, "aa", "dd", "ee", "--metric", "es", "--format", "json")
     assert [(row["baseline"], row["run"], row["language"]) for row in json.loads(result.out)] == [
         ("aa11", "dd44", "python")

@@ -1,4 +1,4 @@
-"""`ctxbench run --shard` and `ctxbench merge`: whatever is done where, how often and in which order, one board."""
+"""`ctxbench run --shard` and `ctxbench merge`: shards merge into one board, in any order and any number of times."""
 
 import gzip
 import json
@@ -47,7 +47,7 @@ def url(home: Home, name: str) -> str:
 
 
 def board(home: Home, db: str) -> Any:
-    """Return the board without its times and where its rows came from, and every score."""
+    """Return the board without its times and the remark about merging, and every score without its times."""
     options = ["--home", str(home.root), "--db", url(home, db)]
     rows = json.loads(run_cli("leaderboard", *options, "--format", "json").out)
     for row in rows:
@@ -72,7 +72,7 @@ def facts(content: bytes) -> list[str]:
 
 
 @pytest.mark.slow
-def test_shards_in_any_order_and_twice_are_the_local_board(home: Home) -> None:
+def test_shards_merged_in_any_order_and_twice_equal_the_local_board(home: Home) -> None:
     assert run(home, "--db", url(home, "local")).code == 0
     for index in (2, 0, 3, 1, 2):
         ended = run(home, "--shard", f"{index}/4")
@@ -87,20 +87,20 @@ def test_shards_in_any_order_and_twice_are_the_local_board(home: Home) -> None:
     ended = merge(home)
     assert ended.code == 0 and ended.out.count("new 0  already there 13  faults 0  missing 0") == 2, ended
     assert board(home, "merged") == merged
-    # Nothing is left for a run without shares.
+    # A run without --shard has nothing left to do.
     ended = run(home, "--db", url(home, "merged"))
     assert ended.code == 0 and ended.out.count("scored 13  model-failed 0  missing 0") == 2
 
 
 @pytest.mark.slow
-def test_equal_work_gives_equal_shards_times_apart(home: Home) -> None:
+def test_equal_work_writes_equal_shards_except_for_times(home: Home) -> None:
     run(home, "--shard", "0/2")
     first = shards(home)
     shutil.rmtree(home.shards)
     run(home, "--shard", "0/2")
     second = shards(home)
     units = {name for name in first if manifest_of_bytes(first[name])["finished"]}
-    # Those that tell of an attempt name its time.
+    # Shards about an attempt contain its time, so their names differ.
     assert units < first.keys() and units == first.keys() & second.keys()
     assert all(facts(first[name]) == facts(second[name]) for name in units)
 
@@ -119,7 +119,7 @@ def manifest_of_bytes(content: bytes) -> Any:
         lambda whole: b"x" + whole[1:],
     ],
 )
-def test_a_damaged_shard_is_made_again_by_its_part_and_by_no_other(
+def test_a_damaged_shard_is_rewritten_by_its_own_share_only(
     home: Home, caplog: pytest.LogCaptureFixture, damage: Callable[[bytes], bytes]
 ) -> None:
     for index in range(2):
@@ -140,7 +140,7 @@ def test_a_damaged_shard_is_made_again_by_its_part_and_by_no_other(
 def test_faults_leave_samples_missing_and_are_counted_after_the_merge(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Real cells: they tell a strategy's fault from ours.
+    # Real cells distinguish a strategy's fault from a fault of ctxbench.
     monkeypatch.setattr("ctxbench.harness.run.resources.open_cells", open_cells)
     fussy = tmp_path / "fussy.py"
     fussy.write_text(
@@ -167,13 +167,13 @@ def test_faults_leave_samples_missing_and_are_counted_after_the_merge(
     merge(home)
     with open_store(url(home, "merged")) as store:
         assert len(run_works(store)[0].attempts) == attempts
-    # A local run goes on from there, and does what is missing and nothing else.
+    # A local run continues from there, and does only the missing samples.
     ended = run(home, "--db", url(home, "merged"), **options)
     assert ended.code == 1 and f"{fussy}@fussy: 0 of {missing}, {missing} missing" in ended.err
 
 
 def rewritten(file: Path, change: Callable[[str], str]) -> Path:
-    """Write a shard with other lines beside the first, under the name of those lines."""
+    """Write a shard with changed lines under the name that fits its new content."""
     text = change(gzip.decompress(file.read_bytes()).decode())
     told = "".join(line for line in text.splitlines(keepends=True) if not line.startswith('{"times"'))
     place = file.parent.parent / "other" / f"{file.name.partition('-')[0]}-{sha256(told)[:24]}{SUFFIX}"
@@ -197,7 +197,7 @@ def unit_file(home: Home) -> Path:
         (lambda text: re.sub(r'"bits":(\d)', r'"bits":1\1', text), "has another value for the cost in bits "),
     ],
 )
-def test_another_value_for_a_key_refuses_the_shard_and_no_other(
+def test_a_shard_with_a_different_value_for_a_key_is_refused(
     home: Home, change: Callable[[str], str], what: str
 ) -> None:
     for index in range(2):
@@ -212,7 +212,7 @@ def test_another_value_for_a_key_refuses_the_shard_and_no_other(
 
 
 @pytest.mark.slow
-def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
+def test_shards_may_differ_in_the_last_digits_of_a_cost(home: Home) -> None:
     run(home, "--shard", "0/2", strategies=("lc.repocoder",))
     assert merge(home).code == 0
     before = board(home, "merged")
@@ -244,7 +244,7 @@ def test_the_last_digits_of_a_cost_are_those_of_the_machine(home: Home) -> None:
         (lambda text: _without(text, '{"times":["answer"'), "field seconds: field required"),
     ],
 )
-def test_what_is_no_sound_shard_is_refused_in_one_line(home: Home, change: Callable[[str], str], what: str) -> None:
+def test_an_invalid_shard_is_refused_in_one_line(home: Home, change: Callable[[str], str], what: str) -> None:
     run(home, "--shard", "0/3", strategies=("lc.infile",))
     other = rewritten(unit_file(home), change)
     assert_fault(merge(home, other), what)
@@ -266,7 +266,7 @@ def test_a_shard_that_was_changed_or_cut_off_is_refused(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_a_set_that_is_not_here_and_repositories_of_another_version_are_named(home: Home) -> None:
+def test_a_missing_set_and_changed_repositories_are_named(home: Home) -> None:
     run(home, "--shard", "0/3", strategies=("lc.infile",))
     file = unit_file(home)
     [repo] = read(file).snapshots
@@ -288,7 +288,7 @@ def test_wrong_options_are_refused(home: Home, options: tuple[str, ...], what: s
     assert ended.code == 2 and what in ended.err
 
 
-def test_a_folder_without_shards_is_named(home: Home, tmp_path: Path) -> None:
+def test_a_folder_without_shards_is_refused(home: Home, tmp_path: Path) -> None:
     assert_fault(merge(home, tmp_path / "nowhere"), "no such file or folder")
     (tmp_path / "empty").mkdir()
     assert_fault(merge(home, tmp_path / "empty"), "contains no shard")

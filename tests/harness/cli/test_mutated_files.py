@@ -1,6 +1,6 @@
-"""Five hundred damaged files of every kind that a user can give: each is read or refused in one line, in little memory.
+"""500 damaged files of all kinds that users provide are read or refused in one line, in little memory.
 
-All are tried in one process of its own, whose highest memory is then known.
+One process tries all of them, so that its peak memory is known.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ from tests.helpers.sets import make_set
 
 COUNT = 500
 SECONDS = 60
-"""A file that keeps the reader busy for longer hangs it; the slowest takes about one second."""
+"""The time limit for one file, in seconds. A slower reader counts as hung; the slowest file takes about one second."""
 MEMORY = 1 << 30
 FORMATS = ("codereval", "crosscodeeval", "ctxbench", "projbench", "repobench")
 SHAPES = [shape for shape in test_broken.SHAPES if shape.format in FORMATS]
@@ -52,7 +52,7 @@ ODD_BYTES = (
 
 
 def values_of(record: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to every value of a record."""
+    """Yield the path of every value of a record."""
     if path:
         yield path
     items = record.items() if isinstance(record, dict) else enumerate(record) if isinstance(record, list) else ()
@@ -61,7 +61,7 @@ def values_of(record: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
 
 
 def changed_value(draw: random.Random, line: bytes) -> bytes:
-    """Change, rename, double or remove one value of a record."""
+    """Change, rename, wrap or remove one value of a record."""
     record = json.loads(line)
     *outer, last = draw.choice(list(values_of(record)))
     inner = record
@@ -79,12 +79,12 @@ def changed_value(draw: random.Random, line: bytes) -> bytes:
         inner[last] = [inner[last]]
     try:
         return json.dumps(record).encode()
-    except ValueError:  # a number of more digits than Python writes
+    except ValueError:  # an integer with more digits than Python writes
         return line
 
 
 def damaged(draw: random.Random, data: bytes) -> bytes:
-    """Change bytes anywhere."""
+    """Change bytes at random places."""
     for _ in range(draw.choice((1, 1, 2, 5, 30))):
         start = draw.randrange(len(data) + 1)
         end = min(len(data), start + draw.choice((0, 1, 1, 2, 10, 1000)))
@@ -94,7 +94,7 @@ def damaged(draw: random.Random, data: bytes) -> bytes:
 
 
 def mutated(draw: random.Random, data: bytes) -> bytes:
-    """Return a file as it is after some accident."""
+    """Return a randomly damaged file."""
     lines = data.splitlines(keepends=True)
     kind = draw.randrange(4)
     with contextlib.suppress(ValueError, TypeError, IndexError, KeyError):
@@ -128,7 +128,7 @@ def jsonl(*records: Any) -> bytes:
 
 
 class Case:
-    """A good file, and what reads it: an exit code, or the fault that a function raised."""
+    """A valid file, and a function that reads it and returns an exit code."""
 
     def __init__(self, name: str, data: bytes, read: Callable[[Path], int]) -> None:
         self.name, self.data, self.read = name, data, read
@@ -203,7 +203,7 @@ def cases(home: Home) -> list[Case]:
 
 
 class Hang(BaseException):
-    """The time is up."""
+    """Raised when the time limit of a file is over."""
 
 
 def _hang(*_: object) -> None:
@@ -211,7 +211,7 @@ def _hang(*_: object) -> None:
 
 
 def attempt(number: int, case: Case, folder: Path) -> str:
-    """Return what happened to one mutation: ``read``, ``refused``, or what went wrong."""
+    """Return the outcome of one damaged file: ``read``, ``refused``, or a description of the error."""
     path = folder / case.name
     path.write_bytes(mutated(random.Random(number), case.data))
     signal.signal(signal.SIGALRM, _hang)
@@ -228,7 +228,7 @@ def attempt(number: int, case: Case, folder: Path) -> str:
 
 
 def main() -> None:
-    """Try all of them; write what happened, and the highest memory, as JSON."""
+    """Try all files, and write their outcomes and the peak memory as JSON."""
     forget_peak()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""`ctxbench strategy`, `engine` and `generator`: what they list, show, check and measure."""
+"""`ctxbench strategy`, `engine` and `generator`: how they list, show, check and measure plug-ins."""
 
 import re
 from pathlib import Path
@@ -42,11 +42,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def groups(text: str) -> dict[str, dict[str, str]]:
-    """Return heading -> name -> summary of a listing."""
+    """Return a listing as heading -> name -> summary."""
     found: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         if line.startswith("  "):
-            # Other tests may have registered strategies without a docstring in this very process.
+            # Other tests may have registered strategies without a docstring in this process.
             name, _, summary = line.strip().partition(" ")
             found[list(found)[-1]][name] = summary.strip()
         else:
@@ -55,7 +55,7 @@ def groups(text: str) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_list_groups_strategies_by_what_they_are_for() -> None:
+def test_list_groups_strategies_by_purpose() -> None:
     result = run_cli("strategy", "list")
     assert result.code == 0 and result.err == ""
     found = {heading.partition(":")[0]: names for heading, names in groups(result.out).items()}
@@ -67,12 +67,12 @@ def test_list_groups_strategies_by_what_they_are_for() -> None:
     assert "Presets: 156 rows" in result.out
 
 
-def test_list_keeps_what_has_a_text() -> None:
+def test_list_filters_strategies_by_a_text() -> None:
     result = run_cli("strategy", "list", "LC.REPOCODER")
     assert "lc.repocoder " in result.out and "lc.infile " not in result.out and "Presets" not in result.out
 
 
-def test_presets_say_what_they_run_and_where_the_paper_has_it() -> None:
+def test_presets_are_listed_with_their_strategy_and_paper() -> None:
     lines = run_cli("strategy", "list", "--presets").out.splitlines()
     assert len(lines) == 156
     cells = {line.split("  ")[0]: line for line in lines}
@@ -88,7 +88,7 @@ def test_presets_say_what_they_run_and_where_the_paper_has_it() -> None:
     ]
 
 
-def test_show_knows_presets_controls_and_the_papers_rows() -> None:
+def test_show_describes_presets_controls_and_the_papers_rows() -> None:
     preset = run_cli("strategy", "show", "ic-t4-projbench-py-uer(encoder=hashed)").out.splitlines()
     assert preset[0] == "lc.infercom(encoder=hashed, fsr=false)"
     assert preset[1].startswith("preset: ") and "infercom-table4, row 3: +UER, DeepSeekCoder-6.7B" in preset[1]
@@ -101,7 +101,7 @@ def test_show_knows_presets_controls_and_the_papers_rows() -> None:
 
 
 def install(folder: Path, name: str, module: str, code: str = "") -> None:
-    """Lay a package with one strategy where programs find it, as pip does."""
+    """Install a package with one strategy into a folder, as pip does."""
     (folder / f"{module}.py").write_text(code)
     info = folder / f"{module}-1.0.dist-info"
     info.mkdir()
@@ -111,7 +111,7 @@ def install(folder: Path, name: str, module: str, code: str = "") -> None:
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder in which packages may be installed for this test."""
+    """Return an import folder where a test can install packages."""
     from ctxbench.strategies.registry import _REGISTRY
 
     monkeypatch.syspath_prepend(tmp_path)
@@ -134,7 +134,7 @@ BAD_IMPORTS = {
 
 
 @pytest.mark.slow
-def test_no_import_of_a_plugin_stops_a_listing(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_plugin_does_not_stop_a_listing(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ctxbench.harness.cells import pool
 
     monkeypatch.setattr(pool, "IMPORT_TIMEOUT", 3.0)
@@ -151,12 +151,12 @@ def test_no_import_of_a_plugin_stops_a_listing(packages: Path, monkeypatch: pyte
             "correct the strategy's file" in line or "repair" in line or "make the entry point" in line
         ), line
     if landlock.abi():
-        # What writes outside its folder does not get through its import.
+        # A plug-in that writes outside its folder fails during its import.
         assert not written.exists() and len(lines) == len(BAD_IMPORTS) + 1
 
 
 @pytest.mark.slow
-def test_listing_imports_no_code_but_ours(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_import_no_plugin_into_their_own_process(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     install(packages, "first-files", "zq_good", GOOD)
@@ -166,7 +166,7 @@ def test_listing_imports_no_code_but_ours(packages: Path, monkeypatch: pytest.Mo
     assert "zq_good" not in sys.modules
 
 
-def test_a_package_cannot_take_a_built_in_name_away_from_others(packages: Path) -> None:
+def test_a_package_with_a_built_in_name_does_not_stop_a_listing(packages: Path) -> None:
     install(packages, "lc.infile", "zq_thief", GOOD)
     result = run_cli("strategy", "list")
     assert result.code == 0 and "lc.repocoder" in result.out
@@ -174,7 +174,7 @@ def test_a_package_cannot_take_a_built_in_name_away_from_others(packages: Path) 
 
 
 @pytest.mark.slow
-def test_show_says_where_it_comes_from_and_what_it_takes(file: Path) -> None:
+def test_show_prints_the_source_and_the_parameters(file: Path) -> None:
     result = run_cli("strategy", "show", f"{file}@first-files(limit=7)")
     assert result.code == 0
     for line in (
@@ -192,7 +192,7 @@ def test_show_says_where_it_comes_from_and_what_it_takes(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_check_hides_installed_copies_of_a_sets_targets_as_a_run_does(
+def test_check_hides_installed_copies_of_target_files(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not landlock.abi():
@@ -212,7 +212,7 @@ def test_check_hides_installed_copies_of_a_sets_targets_as_a_run_does(
 
 
 @pytest.mark.slow
-def test_what_a_checked_strategy_raises_stays_on_its_line(file: Path) -> None:
+def test_the_error_of_a_checked_strategy_stays_on_its_line(file: Path) -> None:
     raising = r'raise ValueError("half \ud800 \x1b[31mred\nsecond line")'
     file.write_text(GOOD.replace("paths = [", f"{raising}\n    paths = ["))
     result = run_cli("strategy", "check", f"{file}@first-files")
@@ -220,7 +220,7 @@ def test_what_a_checked_strategy_raises_stays_on_its_line(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_check_fails_with_exit_code_1(file: Path) -> None:
+def test_a_failed_check_exits_with_code_1(file: Path) -> None:
     file.write_text("import os\n" + GOOD.replace("repo.read(path)", "os.urandom(9).hex()"))
     result = run_cli("strategy", "check", f"{file}@first-files")
     assert result.code == 1 and "FAIL  line: is deterministic" in result.out
@@ -246,7 +246,7 @@ def test_check_fails_with_exit_code_1(file: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["show", "check"])
-def test_bad_input_is_one_line_with_its_cure(
+def test_an_invalid_strategy_spec_is_a_one_line_fault_with_its_cure(
     file: Path, tmp_path: Path, command: str, spec: str, words: list[str]
 ) -> None:
     (tmp_path / "broken.py").write_text("def (:\n")
@@ -255,7 +255,7 @@ def test_bad_input_is_one_line_with_its_cure(
     assert_fault(run_cli("strategy", command, spec.format(**places)), *words)
 
 
-def test_what_a_served_model_can_do() -> None:
+def test_check_reports_what_a_served_model_can_do() -> None:
     with serving(answer=lambda *_: "width * height", shape=OPENAI, model="Qwen2.5-Coder-7B", delay=0.02) as server:
         result = run_cli("generator", "check", f"openai:Qwen2.5-Coder-7B@{server.url}(concurrency=4)")
         calls = len(server.calls)
@@ -270,20 +270,20 @@ def test_what_a_served_model_can_do() -> None:
 
 
 @pytest.mark.slow
-def test_what_the_built_in_model_can_do() -> None:
+def test_check_reports_what_the_built_in_model_can_do() -> None:
     result = run_cli("generator", "check", "incontext")
     assert result.code == 0 and re.search(r"^context gain  measures texts itself$", result.out, re.M)
     assert re.search(r"^--fim         cannot fill in the middle$", result.out, re.M) and "answered by" not in result.out
 
 
-def test_a_chat_model_is_told_apart() -> None:
+def test_check_recognises_a_chat_model() -> None:
     with serving() as server:
         result = run_cli("generator", "check", f"openai:tiny@{server.url}(endpoint=chat)")
     assert re.search(r"^instructions  follows instructions$", result.out, re.M)
     assert re.search(r"^--fim         no: the model is used as a chat model", result.out, re.M)
 
 
-def test_a_window_is_told() -> None:
+def test_the_abilities_include_the_window() -> None:
     class Windowed(Scripted):
         capabilities = Capabilities(batch_size=16, instructs=True, counts=True)
         window = 4096
@@ -300,7 +300,7 @@ def boxes(bubblewrap_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctxbench.harness.run.resources.back_end", lambda *_: bubblewrap_sandbox)
 
 
-def test_it_lists_and_shows_engines_without_running_them() -> None:
+def test_engines_are_listed_and_shown_without_running_them() -> None:
     listed = run("engine", "list")
     assert listed.code == 0
     names = {row.split()[0] for row in listed.out.splitlines()}
@@ -320,12 +320,12 @@ def test_it_lists_and_shows_engines_without_running_them() -> None:
         (rooms.spy("Absent"), "no engine is called 'Absent'"),
     ],
 )
-def test_a_wrong_spec_is_refused_in_one_line(spec: str, words: str) -> None:
+def test_an_invalid_engine_spec_is_refused_in_one_line(spec: str, words: str) -> None:
     shown = run("engine", "show", spec)
     assert_fault(shown, words)
 
 
-def test_it_checks_an_engine_in_a_box(boxes: None, tmp_path: Path) -> None:
+def test_an_engine_is_checked_in_a_box(boxes: None, tmp_path: Path) -> None:
     refused = run("engine", "check", rooms.spy("Absolute"), "--home", str(tmp_path))
     assert refused.code == 1 and "an absolute path" in refused.out
     passed = run("engine", "check", "repomap", "--home", str(tmp_path))
@@ -333,14 +333,14 @@ def test_it_checks_an_engine_in_a_box(boxes: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_checked_engine_raises_stays_on_its_line(boxes: None, tmp_path: Path) -> None:
+def test_the_error_of_a_checked_engine_stays_on_its_line(boxes: None, tmp_path: Path) -> None:
     checked = run("engine", "check", rooms.spy("RaisesOddly"), "--home", str(tmp_path))
     assert checked.code == 1 and checked.out.splitlines()[-1] == "1 of 7 checks passed", checked
     assert checked.out.count("the engine raised ValueError: half ⟨U+D800⟩ ␛[31mred second line\n") == 6, checked.out
 
 
 @pytest.mark.slow
-def test_an_engine_elsewhere_has_one_mode_only(tmp_path: Path) -> None:
+def test_a_remote_engine_has_only_one_mode(tmp_path: Path) -> None:
     file = tmp_path / "far.toml"
     file.write_text('protocol = "http"\nurl = "http://127.0.0.1:9/"\n')
     refused = run("engine", "measure-leak", f"{file}(remote=on)", "--samples", "demo", "--home", str(tmp_path))
@@ -348,7 +348,7 @@ def test_an_engine_elsewhere_has_one_mode_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_one_remembers_is_measured_as_a_leak(boxes: None, tmp_path: Path) -> None:
+def test_an_engines_memory_of_other_samples_is_measured_as_a_leak(boxes: None, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     rooms.make_set(home, repos=6, per_file=3)
     command = ("engine", "measure-leak", rooms.spy("Remembers"), "--samples", "demo", "--home", str(home.root))

@@ -1,4 +1,4 @@
-"""What reads only works where nothing can be written: as a plain user on others' files, and on a read-only mount."""
+"""Reading commands work without write access: for a plain user on another user's files, and on a read-only mount."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 def made(root: Path) -> tuple[str, str]:
-    """Make a home with a sample set and two runs; return their ids."""
+    """Fill a home with a sample set and two runs; return the ids of the runs."""
     make_set(Home(root), per_repo=3)
     ids = []
     for strategy in ("lc.infile", "lc.repocoder(iterations=1)"):
@@ -45,7 +45,7 @@ def made(root: Path) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def closed(root: Path) -> Iterator[None]:
-    """Let nobody but root write in a folder, and others read all of it."""
+    """Make a folder read-only for all users but root."""
     for path in (root, *root.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
@@ -57,7 +57,7 @@ def closed(root: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    """Give a folder that every user can enter, which the test runner's own are not."""
+    """Create a folder that every user can enter; the test runner's own temporary folders are private."""
     with tempfile.TemporaryDirectory(prefix="ctxbench-read-only-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -65,7 +65,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def runs(place: Path) -> Iterator[tuple[Path, str, str]]:
-    """Give a home that is read-only, and the ids of its runs."""
+    """Create a read-only home with two runs; return it and the ids of the runs."""
     root = place / "home"
     first, second = made(root)
     (place / "predictions.jsonl").write_text('{"id": "1", "prompt": "x", "prediction": "y", "ground_truth": "y"}\n')
@@ -74,7 +74,7 @@ def runs(place: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def everything(root: Path) -> dict[str, int]:
-    """Return the files of a home and the number of bytes of each."""
+    """Return the files of a home and the size of each in bytes."""
     return {str(path): path.stat().st_size for path in root.rglob("*") if path.is_file()}
 
 
@@ -97,7 +97,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_plain_user_reads_the_home_of_another(command: str, place: Path, runs: tuple[Path, str, str]) -> None:
+def test_a_plain_user_can_read_the_home_of_another_user(command: str, place: Path, runs: tuple[Path, str, str]) -> None:
     root, first, second = runs
     with tempfile.TemporaryDirectory() as out:
         os.chmod(out, 0o777)
@@ -110,14 +110,14 @@ def test_a_plain_user_reads_the_home_of_another(command: str, place: Path, runs:
     assert everything(root) == before
 
 
-def test_what_writes_says_in_a_line_that_it_cannot(runs: tuple[Path, str, str]) -> None:
+def test_a_command_that_cannot_write_is_a_one_line_fault(runs: tuple[Path, str, str]) -> None:
     arguments = ("run", "--samples", "demo", "--strategy", "lc.infile", "--generator", "scripted(text=x)")
     done = plain_user.run(*arguments, "--home", str(runs[0]))
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert re.fullmatch(r"ctxbench: .*results.db: .*--db\n", done.stderr)
 
 
-def test_the_dashboard_shows_the_home_of_another(runs: tuple[Path, str, str]) -> None:
+def test_the_dashboard_shows_the_home_of_another_user(runs: tuple[Path, str, str]) -> None:
     needed("streamlit", "dashboard")
     argv = ["dashboard", "--port", "0", "--home", str(runs[0])]
     with plain_user.start(*argv) as process:
@@ -139,7 +139,7 @@ def test_the_dashboard_shows_the_home_of_another(runs: tuple[Path, str, str]) ->
 
 
 def on_a_read_only_mount(root: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line as root where a folder is mounted read-only."""
+    """Run a command as root while a folder is mounted read-only."""
     if os.geteuid():
         missing("only root can mount a folder read-only")
     script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 99; shift; exec "$@"'
@@ -152,7 +152,7 @@ def on_a_read_only_mount(root: Path, *argv: str) -> subprocess.CompletedProcess[
     return done
 
 
-def test_root_reads_a_read_only_mount(runs: tuple[Path, str, str]) -> None:
+def test_root_can_read_a_read_only_mount(runs: tuple[Path, str, str]) -> None:
     root, first, _ = runs
     done = on_a_read_only_mount(root, "runs", first)
     assert done.returncode == 0 and first in done.stdout, done.stderr
@@ -161,7 +161,7 @@ def test_root_reads_a_read_only_mount(runs: tuple[Path, str, str]) -> None:
 @pytest.mark.parametrize(
     "strategy", ["lc.infercom(encoder=hashed)", pytest.param("engine(ripgrep)", marks=pytest.mark.network)]
 )
-def test_a_part_only_reads_the_home_where_its_cache_is_elsewhere(
+def test_a_share_only_reads_the_home_if_its_cache_is_elsewhere(
     strategy: str, runs: tuple[Path, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, _, _ = runs
@@ -185,7 +185,7 @@ def test_a_part_only_reads_the_home_where_its_cache_is_elsewhere(
 
 @pytest.fixture
 def database(place: Path, runs: tuple[Path, str, str], tmp_path: Path) -> Iterator[Path]:
-    """Give a copy of the database in a folder of its own."""
+    """Copy the database into a folder of its own."""
     folder = place / tmp_path.name
     folder.mkdir()
     shutil.copyfile(runs[0] / "results.db", folder / "results.db")
@@ -200,7 +200,7 @@ def finished(done: subprocess.CompletedProcess[str], run: str) -> int:
 
 @contextlib.contextmanager
 def written(database: Path, run: str) -> Iterator[None]:
-    """Keep a writer at the database, whose newest rows are in the log: the last result of a run is gone."""
+    """Keep a writer connected whose latest change is only in the log: it deleted the last result of a run."""
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
         for trigger in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {trigger[0]}")
@@ -209,7 +209,7 @@ def written(database: Path, run: str) -> Iterator[None]:
         yield
 
 
-def test_what_a_run_writes_meanwhile_is_seen(database: Path, runs: tuple[Path, str, str]) -> None:
+def test_changes_of_a_concurrent_writer_are_seen(database: Path, runs: tuple[Path, str, str]) -> None:
     _, first, _ = runs
     argv = ("runs", "--format", "json", "--db", f"sqlite:///{database}")
     with written(database, first), closed(database.parent):

@@ -1,4 +1,4 @@
-"""`ctxbench repo`: what it prints, every wrong input one line with its cure; `add` from a folder to a manifest."""
+"""`ctxbench repo`: its output, one-line faults with cures for invalid input, and `add` from a folder to a manifest."""
 
 import re
 import shlex
@@ -24,14 +24,14 @@ LOCAL = '[[source]]\nkind = "local"\npath = "copy"\n'
 
 @pytest.fixture
 def demo(tmp_path: Path) -> str:
-    """A manifest whose source is a folder beside it."""
+    """Write a manifest whose source is a folder beside it; return its path."""
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "a.py").write_text("x = 1\n")
     (tmp_path / "demo.toml").write_text(HEAD + LOCAL)
     return str(tmp_path / "demo.toml")
 
 
-def test_the_sample_passes_the_check_also_with_every_comment_taken_off(tmp_path: Path) -> None:
+def test_the_example_manifest_is_valid_with_and_without_comments(tmp_path: Path) -> None:
     printed = run_cli("repo", "sample")
     assert printed.code == 0
     path = tmp_path / "example.toml"
@@ -40,7 +40,7 @@ def test_the_sample_passes_the_check_also_with_every_comment_taken_off(tmp_path:
     lines = printed.out.splitlines()
     bare = [line[2:] if line.startswith("# ") and ("=" in line or "[" in line) else line for line in lines]
     keys = [line for line in bare if not line.startswith(("A ", "Optional", "Where"))]
-    # TOML wants plain keys before the first table; the sample shows them where they belong.
+    # TOML requires plain keys before the first table. The example shows each key where it belongs.
     path.write_text("\n".join(keys))
     (tmp_path / "my-tests" / "example").mkdir(parents=True)
     result = run_cli("repo", "check", str(path))
@@ -48,7 +48,7 @@ def test_the_sample_passes_the_check_also_with_every_comment_taken_off(tmp_path:
     assert len(manifest.load(str(path)).sources) == 4
 
 
-def test_list_says_what_is_fetched(demo: str) -> None:
+def test_list_shows_which_repositories_are_fetched(demo: str) -> None:
     result = run_cli("repo", "list")
     rows = result.out.splitlines()
     assert result.code == 0 and rows[0].split() == [
@@ -66,7 +66,7 @@ def test_list_says_what_is_fetched(demo: str) -> None:
     assert all(row[fetched:].split()[0] == "no" for row in rows[1:])
 
 
-def test_fetch_prints_name_and_folder_and_nothing_else_on_stdout(demo: str, tmp_path: Path) -> None:
+def test_fetch_prints_only_name_and_folder_to_stdout(demo: str, tmp_path: Path) -> None:
     result = run_cli("repo", "fetch", demo)
     name, folder = result.out.rstrip("\n").split("\t")
     assert (result.code, name) == (0, "demo") and (Path(folder) / "a.py").is_file()
@@ -75,7 +75,7 @@ def test_fetch_prints_name_and_folder_and_nothing_else_on_stdout(demo: str, tmp_
     assert (again.code, again.out, again.err) == (0, result.out, "")
 
 
-def test_one_failure_does_not_keep_the_others_away(demo: str, tmp_path: Path) -> None:
+def test_one_failed_fetch_does_not_stop_the_others(demo: str, tmp_path: Path) -> None:
     for name in ("first", "second"):
         (tmp_path / f"{name}.toml").write_text(HEAD.replace("demo", name) + LOCAL.replace("copy", "none"))
     result = run_cli("repo", "fetch", str(tmp_path / "first.toml"), str(tmp_path / "second.toml"), demo)
@@ -83,7 +83,7 @@ def test_one_failure_does_not_keep_the_others_away(demo: str, tmp_path: Path) ->
     assert result.out.startswith("demo\t") and "first: no source can be reached" in result.err
 
 
-def test_check_tells_every_fault_and_the_sum(demo: str, tmp_path: Path) -> None:
+def test_check_prints_every_fault_and_their_number(demo: str, tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text('language = "c"\nlicence = "MIT"\n' + LOCAL)
     result = run_cli("repo", "check", str(bad), demo, "glom")
@@ -116,7 +116,7 @@ BAD: list[tuple[str, Callable[[Path], list[str]], list[str]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
-def test_bad_input(tmp_path: Path, arguments: Callable[[Path], list[str]], words: list[str]) -> None:
+def test_invalid_input_is_refused(tmp_path: Path, arguments: Callable[[Path], list[str]], words: list[str]) -> None:
     assert_fault(run_cli("repo", *arguments(tmp_path)), *words)
 
 
@@ -136,7 +136,7 @@ PACKAGE = {
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeSandbox:
-    """Put a back end behind the command line that runs trusted tests in this process."""
+    """Replace the back end of the command line by one that runs trusted tests in this process."""
     sandbox = in_process()
     monkeypatch.setattr(wheels, "lock", lambda *_, **__: ("pytest==9.2.0",))
     monkeypatch.setattr(registry, "open_sandbox", lambda name, cache: sandbox)
@@ -151,7 +151,7 @@ def shop(tmp_path: Path) -> str:
     return str(write_tree(tmp_path / "shop", {**FILES, "till.py": till}))
 
 
-def test_the_example_of_the_docs(fake: FakeSandbox, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_docs_example_works(fake: FakeSandbox, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CTXBENCH_HOME")
     section = DOCS.read_text().partition("## Add a repository")[2].partition("\n## ")[0]
@@ -170,7 +170,7 @@ def test_the_example_of_the_docs(fake: FakeSandbox, shop: str, tmp_path: Path, m
     assert run_cli("samples", "list").out.count(" samples  ") == 2
 
 
-def test_what_is_printed(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
+def test_add_prints_the_manifest_and_the_test_results(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
     result = run_cli("repo", "add", shop, "--folder", str(tmp_path / "mine"))
     path = tmp_path / "mine" / "shop.toml"
     assert result.code == 0 and result.out.startswith(f"{path}: "), result
@@ -181,7 +181,7 @@ def test_what_is_printed(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "beside"), [((), " and in bubblewrap"), (("--sandbox", "docker"), "")])
-def test_unless_a_back_end_is_named_the_tests_run_in_both(
+def test_tests_run_in_both_back_ends_by_default(
     fake: FakeSandbox, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], beside: str
 ) -> None:
     other = in_process()
@@ -199,7 +199,7 @@ def test_without_tests_no_sandbox_is_opened(shop: str, tmp_path: Path, monkeypat
     assert result.code == 0 and manifest.load(str(tmp_path / "mine.toml")).tests is None
 
 
-def test_where_no_test_runs_the_fault_says_what_to_write(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
+def test_a_fault_says_what_to_write_if_no_test_runs(fake: FakeSandbox, shop: str, tmp_path: Path) -> None:
     inner = fake.answer
 
     def answer(job: Job) -> Outcome:
@@ -215,20 +215,20 @@ def test_where_no_test_runs_the_fault_says_what_to_write(fake: FakeSandbox, shop
 
 
 @pytest.mark.parametrize("ref", ["pypi:demo", "git+https://example.org/x@main", "/no/such/folder"])
-def test_a_wrong_source_is_one_line(ref: str) -> None:
+def test_an_invalid_source_is_a_one_line_fault(ref: str) -> None:
     assert_fault(run_cli("repo", "add", ref), "give ")
 
 
 @pytest.mark.parametrize(
     ("words", "said"), [("fetch", "--set"), ("add x --no-tests --sandbox bubblewrap", "--no-tests runs no tests")]
 )
-def test_a_fetch_of_nothing_and_a_sandbox_for_no_tests_are_wrong_uses(words: str, said: str) -> None:
+def test_fetch_without_names_and_a_sandbox_without_tests_are_wrong_usage(words: str, said: str) -> None:
     result = run_cli("repo", *words.split())
     assert result.code == 2 and said in result.err
 
 
 @pytest.mark.slow
-@pytest.mark.network  # for the wheels of pytest, coverage and six
+@pytest.mark.network  # fetches the wheels of pytest, coverage and six
 def test_a_package_in_a_folder_is_adopted_in_the_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "open_sandbox", lambda *_: real("bubblewrap"))
     tree = write_tree(tmp_path / "till", PACKAGE)

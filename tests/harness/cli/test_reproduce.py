@@ -1,4 +1,4 @@
-"""`ctxbench reproduce` as a user meets it: a paper's table on samples of our own."""
+"""`ctxbench reproduce` as a user calls it: a paper's table on the user's own samples."""
 
 import json
 import sqlite3
@@ -37,7 +37,7 @@ def runs(home: Home) -> list[str]:
 
 
 @pytest.mark.slow
-def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home: Home) -> None:
+def test_each_strategy_is_run_once_and_shown_beside_the_papers_row(home: Home) -> None:
     first = reproduce(home)
     assert first.code == 0, first.err
     assert first.out.startswith("infercom-table6: InferCom paper, Table 6\n")
@@ -60,7 +60,7 @@ def test_each_strategy_of_the_table_is_run_once_and_stands_beside_the_paper(home
 
 
 @pytest.mark.slow
-def test_rows_of_another_table_share_what_is_stored(home: Home) -> None:
+def test_another_table_runs_its_own_strategies(home: Home) -> None:
     assert reproduce(home).code == 0
     found = reproduce(home, "--format", "json", table="infercom-table4")
     assert found.code == 0, found.err
@@ -77,7 +77,7 @@ def test_rows_of_another_table_share_what_is_stored(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_several_sample_sets_a_limit_and_markdown(home: Home) -> None:
+def test_several_sample_sets_are_shown_in_markdown_with_a_limit(home: Home) -> None:
     found = reproduce(home, "--samples", "ctxbench-2-lite", "--samples", "more", "--limit", "2", "--format", "markdown")
     assert found.code == 0, found.err
     assert "| ours: ctxbench-2-lite[:2], scripted(text=apply_tax) |" in found.out
@@ -100,7 +100,7 @@ def test_several_sample_sets_a_limit_and_markdown(home: Home) -> None:
         (["--encoder", "bm25(split=words)"], TABLE, ["split=words is invalid"]),
     ],
 )
-def test_what_cannot_be_run_is_one_line(home: Home, arguments: list[str], table: str, words: list[str]) -> None:
+def test_invalid_arguments_are_a_one_line_fault(home: Home, arguments: list[str], table: str, words: list[str]) -> None:
     if any("hf:" in word for word in arguments):
         needed("torch", "hf")
     before = runs(home)
@@ -108,7 +108,7 @@ def test_what_cannot_be_run_is_one_line(home: Home, arguments: list[str], table:
     assert runs(home) == before
 
 
-def test_without_a_generator_the_papers_numbers_stand_alone(tmp_path: Path) -> None:
+def test_without_a_generator_only_the_papers_numbers_are_shown(tmp_path: Path) -> None:
     words = ("reproduce", "infercom-table3", "--home", str(tmp_path / "home"))
     alone = run_cli(*words)
     assert alone.code == 0 and alone.out.split("\n")[-2].split()[-4:] == ["5.91", "3.31", "6.26", "4.12"], alone
@@ -119,7 +119,7 @@ def test_without_a_generator_the_papers_numbers_stand_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_preset_is_run_as_the_strategy_it_stands_for(tmp_path: Path) -> None:
+def test_a_preset_is_run_as_its_strategy(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     make_set(home, repos=1, per_repo=1)
     chosen = ["--samples", "demo", "--generator", "scripted(text=x)", "--home", str(home.root)]
@@ -129,7 +129,7 @@ def test_a_preset_is_run_as_the_strategy_it_stands_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_stored_runs_stand_in_the_table_over_what_all_of_them_have(tmp_path: Path) -> None:
+def test_stored_runs_are_shown_over_their_common_samples(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     make_set(home, name="demo", repos=2, per_repo=3)
     words = ("--generator", "scripted(text=apply_tax)", "--home", str(home.root), "--samples", "demo")

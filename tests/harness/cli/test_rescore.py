@@ -1,4 +1,4 @@
-"""`ctxbench score`, `rescore`, `diagnose` and `run --measure`: scores of files, and those that come later."""
+"""`ctxbench score`, `rescore`, `diagnose` and `run --measure`: scores of files and of stored runs."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ Rows = list[tuple[object, ...]]
 
 
 def fill(root: Path) -> Home:
-    """Make a home with an imported run of eight completions, one of them blank."""
+    """Create a home with an imported run of eight completions, one blank and one wrong."""
     home = Home(root)
     made = make_set(home)
     file = root / "recorded.jsonl"
@@ -47,7 +47,7 @@ def fill(root: Path) -> Home:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Return a home whose run was stored before a profile was installed."""
+    """Return a home whose run was stored before the profile `repocoder` was installed."""
     with monkeypatch.context() as patch:
         patch.setattr(metrics, "PROFILES", tuple(name for name in metrics.PROFILES if name != LATER))
         return fill(tmp_path / "home")
@@ -55,7 +55,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 @pytest.fixture
 def expected(tmp_path: Path) -> Rows:
-    """Return the scores that the run has where the profile is there from the start."""
+    """Return the scores of the same run if the profile is installed from the start."""
     rows = scores(fill(tmp_path / "whole"), LATER)
     assert len(rows) == 16
     return rows
@@ -73,7 +73,7 @@ def scores(home: Home, name: str) -> Rows:
         return [tuple(row) for row in connection.execute(query, {"name": name})]
 
 
-def test_the_scores_are_those_that_the_run_would_have_stored(home: Home, expected: Rows) -> None:
+def test_later_scores_equal_those_of_a_run_with_the_profile(home: Home, expected: Rows) -> None:
     others = scores(home, "ctxbench")
     said = cli(home, "leaderboard", "--profile", LATER)
     assert "No run here has es, so no run is ranked." in said and f"`ctxbench rescore --profile {LATER}`" in said
@@ -85,7 +85,7 @@ def test_the_scores_are_those_that_the_run_would_have_stored(home: Home, expecte
     assert scores(home, "ctxbench") == others, "no stored score changes"
 
 
-def test_interrupted_it_goes_on_where_it_stopped(home: Home, expected: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rescore_continues_after_an_interrupt(home: Home, expected: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_runs, "_CHUNK", 3)
     stored, asked = stored_runs.add_scores, []
 
@@ -102,7 +102,7 @@ def test_interrupted_it_goes_on_where_it_stopped(home: Home, expected: Rows, mon
     assert scores(home, LATER) == expected
 
 
-def test_a_metric_from_outside_ranks_stored_runs(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugins_metric_ranks_stored_runs(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     profile(metrics.Profile(name="edits", summary="Edits.", metrics=(test_contract.EDITS,), score=test_contract.score))
     monkeypatch.setattr(metrics, "PROFILES", (*metrics.PROFILES, "edits"))
     cli(home, "rescore", "--profile", LATER)
@@ -117,9 +117,7 @@ def test_a_metric_from_outside_ranks_stored_runs(home: Home, monkeypatch: pytest
     assert len(blank) == 2, "a blank completion counts as the edits that it needs"
 
 
-def test_an_infinite_value_of_a_metric_is_one_line_and_stored_nowhere(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_infinite_value_is_a_one_line_fault_and_not_stored(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     profile(
         metrics.Profile(
             name="endless", summary="Endless.", metrics=(test_contract.EDITS,), score=lambda *_: {"edits": math.inf}
@@ -136,7 +134,7 @@ def test_an_infinite_value_of_a_metric_is_one_line_and_stored_nowhere(
     assert_fault(of_file, "'edits' of profile 'endless' is infinite", "None if undefined")
 
 
-def test_a_set_that_is_gone_is_named_and_the_others_are_scored(home: Home) -> None:
+def test_a_missing_set_is_named_and_the_others_are_scored(home: Home) -> None:
     made = make_set(home, name="other", repos=1, per_repo=1)
     file = home.root / "other.jsonl"
     file.write_text("".join(json.dumps({"sample": id_, "text": "x"}) + "\n" for id_ in made.references))
@@ -148,7 +146,7 @@ def test_a_set_that_is_gone_is_named_and_the_others_are_scored(home: Home) -> No
     assert result.out.split()[1:] == ["theirs", LATER, "scored", "8"]
 
 
-def test_an_unknown_profile_is_one_line(home: Home) -> None:
+def test_an_unknown_profile_is_a_one_line_fault(home: Home) -> None:
     assert_fault(run_cli("rescore", "--profile", "repocode", "--home", str(home.root)), "repocoder")
 
 
@@ -173,7 +171,7 @@ def rows(home: Home, query: str, db: str = "results.db") -> Rows:
 
 
 def board(home: Home, *arguments: str) -> tuple[set[str], str]:
-    """Return the metrics that the only run is shown with, and the board."""
+    """Return the metrics of the only run, and the board."""
     with open_store(f"sqlite:///{home.root / 'results.db'}") as store:
         [table] = run_tables(store)
     return set(table.metrics), " ".join(cli(home, "leaderboard", "--samples", "demo", *arguments).split())
@@ -183,9 +181,9 @@ SCORES = "SELECT sample_id, idx, profile, metric, value FROM score"
 
 
 @pytest.mark.slow
-def test_what_was_left_out_is_measured_later_to_the_same_numbers(measured: Home) -> None:
+def test_later_measurements_equal_those_of_a_full_run(measured: Home) -> None:
     whole = run(measured, db="whole.db")
-    assert run(measured, "--measure", "scores") == whole  # no part of a run's identity
+    assert run(measured, "--measure", "scores") == whole  # the measurements are not part of the run's identity
     assert rows(measured, "SELECT DISTINCT profile FROM score") == [("ctxbench",)]
     assert rows(measured, "SELECT * FROM bits") == []
     shown, notes = board(measured)
@@ -203,7 +201,7 @@ def test_what_was_left_out_is_measured_later_to_the_same_numbers(measured: Home)
 
 
 class OddCoder:
-    """`InContext.bits`, which answers oddly where a text is to be priced."""
+    """`InContext.bits` with a fault for every text that contains some words."""
 
     def __init__(self, bad: str) -> None:
         self.bad = bad
@@ -215,7 +213,7 @@ class OddCoder:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_priced_is_named_and_the_rest_is_measured(
+def test_samples_without_a_price_are_named_and_the_rest_is_measured(
     measured: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = run(measured, "--measure", "scores")
@@ -242,7 +240,7 @@ def test_what_cannot_be_priced_is_named_and_the_rest_is_measured(
 
 
 @pytest.mark.slow
-def test_a_mean_over_a_part_is_never_shown(measured: Home) -> None:
+def test_a_mean_over_some_samples_is_not_shown(measured: Home) -> None:
     whole = run(measured, "--measure", "scores", "--measure", "diagnostics")
     finished = rows(measured, "SELECT sample_id FROM result")
     assert len(finished) == SAMPLES
@@ -260,21 +258,21 @@ def test_a_mean_over_a_part_is_never_shown(measured: Home) -> None:
     assert "copyable_bits" not in shown and "measure gain" in notes and "context_waste" in shown
 
 
-def test_columns_without_a_remark_stay_as_they_are() -> None:
+def test_columns_without_a_remark_do_not_change() -> None:
     columns = {"em": {"a": 1.0, "b": 0.0}, "bits": {"a": 2.0}, "copyable_bits": {"a": 1.0}}
     assert drop_incomplete_columns(columns, columns["em"], ("other",), profile="ctxbench") == (columns, ("other",))
     left = (Measurement.GAIN.remark,)
     assert drop_incomplete_columns(columns, columns["em"], left, profile="ctxbench") == ({"em": columns["em"]}, left)
 
 
-def test_a_run_without_results_is_one_line(measured: Home) -> None:
+def test_diagnosing_a_run_without_results_is_a_one_line_fault(measured: Home) -> None:
     home = str(measured.root)
     result = run_cli("diagnose", "abc", "--home", home)
     assert (result.code, result.err.count("\n")) == (1, 1) and "no results yet" in result.err
 
 
 @pytest.mark.slow
-def test_blocks_are_priced_and_shown(measured: Home) -> None:
+def test_diagnose_measures_and_shows_the_gain_of_blocks(measured: Home) -> None:
     home = str(measured.root)
     ran = run_cli("run", "--home", home, "--samples", "demo", "--generator", "incontext",
                   "--strategy", "lc.repocoder(iterations=1)", "--strategy", "lc.infile")  # fmt: skip
@@ -324,7 +322,7 @@ def test_scores_go_to_stdout_in_order_and_means_to_stderr(file: Path) -> None:
     assert "50.00" in result.err
 
 
-def test_the_official_profiles_keep_their_scale_and_leave_out_what_is_undefined(file: Path) -> None:
+def test_official_profiles_keep_their_scale_and_omit_undefined_values(file: Path) -> None:
     rows = parse(run_cli("score", str(file), "--language", "python", "--profile", "crosscodeeval").out)
     assert rows[0]["es"] == 100 and rows[0]["es_difflib"] == 100 and rows[1]["es"] == 0
     result = run_cli("score", str(file), "--language", "python", "--profile", "repocoder")
@@ -332,14 +330,14 @@ def test_the_official_profiles_keep_their_scale_and_leave_out_what_is_undefined(
     assert "1 of 2 completions have a blank target" in result.err
 
 
-def test_out_is_written_whole_and_equals_stdout(file: Path, tmp_path: Path) -> None:
+def test_the_out_file_equals_stdout(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "scores.jsonl"
     result = run_cli("score", str(file), "--language", "python", "--out", str(out))
     assert result.code == 0 and result.out == ""
     assert out.read_text() == run_cli("score", str(file), "--language", "python", "--workers", "1").out
 
 
-def test_all_profiles_side_by_side(file: Path, tmp_path: Path) -> None:
+def test_all_profiles_are_shown_in_one_table(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "all.jsonl"
     result = run_cli("score", str(file), "--language", "python", "--profile", "all", "--out", str(out))
     table = [line.split() for line in result.out.splitlines()]
@@ -370,7 +368,7 @@ LINE = json.dumps(GOOD)
         (f'{LINE}\n{{"id"\n{LINE}\n', (":2:", ":3:", "nothing was scored")),
     ],
 )
-def test_a_broken_file_is_one_line_with_every_place(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+def test_a_broken_file_is_a_one_line_fault_with_every_place(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
     file = tmp_path / "predictions.jsonl"
     file.write_text(text, "utf-8")
     out = tmp_path / "scores.jsonl"
@@ -379,7 +377,7 @@ def test_a_broken_file_is_one_line_with_every_place(tmp_path: Path, text: str, w
     assert result.out == "" and not out.exists()
 
 
-def test_missing_folder_and_foreign_encoding(tmp_path: Path) -> None:
+def test_a_missing_file_a_folder_and_another_encoding_are_refused(tmp_path: Path) -> None:
     assert_fault(run_cli("score", str(tmp_path / "no.jsonl"), "--language", "python"), "no such file", "check the path")
     assert_fault(run_cli("score", str(tmp_path), "--language", "python"), "folder", "path of a file")
     latin = tmp_path / "latin.jsonl"
@@ -387,7 +385,7 @@ def test_missing_folder_and_foreign_encoding(tmp_path: Path) -> None:
     assert_fault(run_cli("score", str(latin), "--language", "python"), "UTF-8")
 
 
-def test_unknown_profile_and_a_place_that_cannot_be_written(file: Path, tmp_path: Path) -> None:
+def test_an_unknown_profile_and_an_invalid_out_path_are_refused(file: Path, tmp_path: Path) -> None:
     command = ("score", str(file), "--language", "python")
     assert_fault(run_cli(*command, "--profile", "repocode"), "did you mean repocoder")
     assert_fault(run_cli(*command, "--out", str(file / "below.jsonl")), "not a folder")

@@ -1,4 +1,4 @@
-"""`ctxbench results`, as a user meets it: recorded predictions in, stored completions out, and back."""
+"""`ctxbench results` as a user calls it: recorded predictions are imported, and stored completions exported."""
 
 import gzip
 import json
@@ -39,7 +39,7 @@ def results(home: Home, *arguments: str | Path) -> Result:
 
 
 def imported(home: Home, shape: str, *arguments: str | Path) -> list[str]:
-    """Import; return the runs' ids."""
+    """Import a file; return the runs' ids."""
     result = results(home, "import", "--format", shape, *arguments)
     assert result.code == 0, result
     return [line.split()[0] for line in result.out.splitlines()]
@@ -62,12 +62,12 @@ def texts(home: Home, run: str) -> dict[str, list[str]]:
 
 
 def predictions(sample_set: SampleSet, *, wrong: int = 1) -> dict[str, str]:
-    """Return sample -> text: the answer, but for the first ones."""
+    """Return sample -> text: the reference, or a wrong text for the first samples."""
     ids = [sample.id for sample in sample_set.samples]
     return {id_: "nothing" if at < wrong else sample_set.references[id_].target for at, id_ in enumerate(ids)}
 
 
-def test_facts_verdicts_and_labels_of_a_file_without_a_set(home: Home) -> None:
+def test_a_file_without_a_set_is_imported_with_verdicts_and_labels(home: Home) -> None:
     short = python_task("b", True, level="file_runnable")
     file = write(home.root / "Model-7B.Python.jsonl_out.jsonl", [short, python_task("a", True, False)])
     [run] = imported(home, "codereval", file)
@@ -86,7 +86,7 @@ def test_facts_verdicts_and_labels_of_a_file_without_a_set(home: Home) -> None:
     assert flags == [("a", 0, "[]"), ("a", 1, "[]"), ("b", 0, "[]"), ("b", 1, '["no_result", "empty"]')]
 
 
-def test_an_empty_answer_and_java(home: Home) -> None:
+def test_java_tasks_and_empty_answers_are_imported(home: Home) -> None:
     task = java_task("a", False, False)
     task["codes"] = ["", "int f() {}"]
     for result, code in zip(task["generate_results"], task["codes"], strict=True):
@@ -100,7 +100,7 @@ def test_an_empty_answer_and_java(home: Home) -> None:
     assert table.metrics["pass@1"] == (0.0, 0.0)
 
 
-def test_the_same_file_again_changes_nothing_and_says_so(home: Home) -> None:
+def test_importing_the_same_file_again_changes_nothing(home: Home) -> None:
     file = write(home.root / "m.jsonl", [python_task("a", True)])
     first = imported(home, "codereval", file)
     zipped = home.root / "m.jsonl.gz"
@@ -147,7 +147,7 @@ def test_line_predictions_are_scored_under_every_profile(home: Home) -> None:
     assert table.run.id == run and table.run.origin is Origin.IMPORTED and "context_gain" not in table.metrics
 
 
-def test_tasks_that_a_file_lacks_are_missing(home: Home) -> None:
+def test_tasks_not_in_a_file_are_missing(home: Home) -> None:
     made = make_set(home)
     lines = [{"metadata": {"task_id": id_}, "pred_res": text} for id_, text in predictions(made, wrong=0).items()]
     file = write(home.root / "m.jsonl", lines[2:])
@@ -167,7 +167,7 @@ SHAPES = [("ctxbench", "ctxbench"), ("projbench", "infercom"), ("crosscodeeval",
 
 
 @pytest.mark.parametrize(("out_shape", "in_shape"), [*SHAPES, ("repocoder", "repocoder")])
-def test_what_is_exported_is_imported_again_equal(home: Home, out_shape: str, in_shape: str) -> None:
+def test_exported_completions_are_equal_after_import(home: Home, out_shape: str, in_shape: str) -> None:
     made = make_set(home)
     first = write(
         home.root / "m.jsonl", [{"sample": id_, "text": f"{text}\n# more\n"} for id_, text in predictions(made).items()]
@@ -200,7 +200,7 @@ def test_samples_are_exported_in_the_order_of_the_set(home: Home, shape: str) ->
         assert [one["task_id"] for one in records] == wanted
 
 
-def test_the_shapes_that_others_scorers_read(home: Home) -> None:
+def test_exports_have_the_formats_of_official_scorers(home: Home) -> None:
     made = make_set(home)
     lines = [{"sample": id_, "text": f"\n  {text}\n2"} for id_, text in predictions(made).items()]
     [run] = imported(home, "ctxbench", write(home.root / "m.jsonl", lines), "--samples", "demo")
@@ -220,8 +220,8 @@ def test_the_shapes_that_others_scorers_read(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_codereval_out_and_in_with_verdicts_of_our_own(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Predictions come in, our tests judge them, and they go out to the official harness and to ourselves."""
+def test_imported_predictions_are_judged_and_exported(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predictions are imported and judged, then exported for the official harness and for a new import."""
     made = make_function_set(home)
     right = {sample.id: made.references[sample.id].target for sample in made.samples}
     lines = [{"_id": id_, "generate_results": [text, "def f():\n    pass", ""]} for id_, text in right.items()]
@@ -255,8 +255,8 @@ def test_codereval_out_and_in_with_verdicts_of_our_own(home: Home, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_without_an_answer_nothing_but_tests_scores(home: Home) -> None:
-    """A set made of the recorded files alone knows no answers: no similarity to nothing may be stored."""
+def test_samples_without_a_reference_have_test_scores_only(home: Home) -> None:
+    """A set built from recorded files alone has no references, so similarities to them must not be stored."""
     made = make_function_set(home)
     references = [Reference(id=one.id, target="", fields={"no_reference": True}) for one in made.references.values()]
     sets.save(home, "bare", made.samples, references, {"repositories": {}, "remarks": ["No answers are known."]})
@@ -268,7 +268,7 @@ def test_without_an_answer_nothing_but_tests_scores(home: Home) -> None:
     assert bare == {"pass@1"} and whole == {"pass@1", "em", "es", "id_em", "id_f1", "id_precision", "id_recall"}
 
 
-def test_what_a_shape_has_no_place_for(home: Home) -> None:
+def test_an_export_to_an_unsuitable_format_is_refused(home: Home) -> None:
     made = make_function_set(home)
     lines = [{"sample": sample.id, "text": text} for sample in made.samples for text in "xy"]
     [functions] = imported(home, "ctxbench", write(home.root / "f.jsonl", lines), "--samples", "functions")
@@ -290,7 +290,7 @@ def test_what_a_shape_has_no_place_for(home: Home) -> None:
     )
 
 
-def test_a_file_of_several_runs(home: Home) -> None:
+def test_a_file_can_contain_several_runs(home: Home) -> None:
     made = make_set(home)
     lines = [
         {"sample": sample.id, "text": "x", "strategy": strategy, "generator": "m"}
@@ -304,7 +304,7 @@ def test_a_file_of_several_runs(home: Home) -> None:
     assert_fault(merged, "m.jsonl:9", "is repeated here", "m.jsonl:1")
 
 
-def test_one_language_of_a_set(home: Home) -> None:
+def test_a_language_without_samples_is_refused(home: Home) -> None:
     make_set(home)
     file = write(home.root / "m.jsonl", [{"task_id": sets.load(home, "demo").samples[0].id, "pred": "x"}])
     refused = results(home, "import", "--format", "crosscodeeval", file, "--samples", "demo", "--language", "java")
@@ -345,7 +345,7 @@ BROKEN: dict[str, tuple[str, list[Any], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_nothing_of_a_broken_file_is_stored(home: Home, kind: str) -> None:
+def test_a_broken_file_is_refused_and_not_stored(home: Home, kind: str) -> None:
     shape, lines, words = BROKEN[kind]
     make_set(home)
     open_store(home.database).close()
@@ -357,7 +357,7 @@ def test_nothing_of_a_broken_file_is_stored(home: Home, kind: str) -> None:
     assert [count(home, table) for table in ("run", "sample", "generation", "imported")] == [0] * 4
 
 
-def test_a_damaged_archive_and_a_missing_file(home: Home) -> None:
+def test_a_damaged_archive_and_a_missing_file_are_refused(home: Home) -> None:
     whole = gzip.compress((json.dumps(python_task("a", True)) + "\n").encode() * 50)
     (home.root / "m.jsonl.gz").write_bytes(whole[:-20])
     assert_fault(results(home, "import", "--format", "codereval", home.root / "m.jsonl.gz"), "m.jsonl.gz", "gzip")

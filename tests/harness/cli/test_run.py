@@ -1,4 +1,4 @@
-"""`ctxbench run` and `ctxbench generator` as a user meets them."""
+"""`ctxbench run` and `ctxbench generator` as a user calls them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,12 +35,12 @@ def arguments(home: Home, **changes: str) -> list[str]:
         ("lc.repofuse(encoder='bm25(k=8)')", "bm25 has no parameter 'k'"),
     ],
 )
-def test_what_is_no_encoder_makes_no_run(home: Home, strategy: str, said: str) -> None:
+def test_an_invalid_encoder_starts_no_run(home: Home, strategy: str, said: str) -> None:
     assert_fault(run_cli(*arguments(home, strategy=strategy)), said)
     assert_fault(run_cli("runs", "--home", str(home.root)), "no runs are stored")
 
 
-def test_an_encoder_of_somebody_elses_is_his_own(tmp_path: Path) -> None:
+def test_only_parameters_of_type_encoder_spec_name_encoders(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
         "from ctxbench import Context, EncoderSpec, strategy\n"
@@ -51,7 +51,7 @@ def test_an_encoder_of_somebody_elses_is_his_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_says_what_it_has_and_again_the_same(home: Home) -> None:
+def test_a_run_prints_its_counts_and_the_same_when_repeated(home: Home) -> None:
     first = run_cli(*arguments(home), "--strategy", "lc.repocoder")
     assert first.code == 0, first
     lines = first.out.splitlines()
@@ -91,7 +91,7 @@ def _raising_strategy(home: Home) -> None:
         (_raising_strategy, {"strategy": "{root}/../mine.py@mine"}, ["4 samples", "oh no", "correct the strategy"]),
     ],
 )
-def test_bad_input(
+def test_invalid_input_is_a_one_line_fault(
     home: Home, prepare: Callable[[Home], object] | None, changes: dict[str, str], words: list[str]
 ) -> None:
     if prepare is not None:
@@ -107,19 +107,19 @@ def test_bad_input(
         *("--temperature=nan", "--temperature=inf", "--top-p=nan", "--top-p=0"),
     ],
 )
-def test_usage(home: Home, option: str) -> None:
+def test_wrong_usage_exits_with_code_2(home: Home, option: str) -> None:
     result = run_cli(*arguments(home), option)
     assert result.code == 2 and "Traceback" not in result.err
 
 
-def test_generator_list() -> None:
+def test_generator_list_shows_the_parameters() -> None:
     result = run_cli("generator", "list")
     assert result.code == 0
     assert "incontext        Copy from the prompt alone" in result.out
     assert "scripted(answers='', text='', mode=fixed, delay=0.0)" in result.out
 
 
-def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:
+def test_generator_check_fails_a_generator_without_answers(tmp_path: Path) -> None:
     answers = tmp_path / "a.jsonl"
     answers.write_text('{"contains": "nothing of the kind", "text": "x"}\n')
     result = run_cli("generator", "check", f"scripted(answers='{answers}')")
@@ -128,9 +128,7 @@ def test_generator_check_fails_one_that_cannot_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_of_a_strategy_that_loops_stops_and_says_what_cures_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_of_a_looping_strategy_stops_with_a_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "EVERY", 0.05)
     home, file = Home(tmp_path / "home"), tmp_path / "loops.py"
     make_set(home, repos=1, per_repo=6)

@@ -1,4 +1,4 @@
-"""``ctxbench samples`` from the command line, on lines and on functions."""
+"""``ctxbench samples`` on lines and on functions, as a user calls it."""
 
 import json
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def built(manifest: str) -> str:
     return "tiny"
 
 
-def test_build_list_and_show(built: str) -> None:
+def test_a_built_set_is_listed_and_shown(built: str) -> None:
     assert "tiny  5 samples" in run_cli("samples", "list").out
     summary = run_cli("samples", "show", built)
     assert summary.code == 0
@@ -58,7 +58,7 @@ def test_build_list_and_show(built: str) -> None:
     assert len(ids) == 5 and all(name.startswith("demo/shop/pay.py#L") for name in ids)
 
 
-def test_show_hides_the_answer_until_asked(built: str, tmp_path: Path) -> None:
+def test_show_hides_the_reference_by_default(built: str, tmp_path: Path) -> None:
     folder = tmp_path / "home" / "samples" / built
     record = json.loads((folder / "references.jsonl").read_text().splitlines()[0])
     shown = run_cli("samples", "show", built, record["id"])
@@ -66,7 +66,7 @@ def test_show_hides_the_answer_until_asked(built: str, tmp_path: Path) -> None:
     assert record["target"] in run_cli("samples", "show", built, record["id"], "--reference").out
 
 
-def test_build_by_the_protocol_of_the_paper(manifest: str) -> None:
+def test_a_set_is_built_by_the_papers_protocol(manifest: str) -> None:
     build = ("samples", "build", "theirs", "--repo", manifest, "--workers", "1")
     result = run_cli(*build, "--protocol", "projbench(first_use=member)")
     assert result.code == 0 and "theirs: 30 samples" in result.out
@@ -82,7 +82,7 @@ def test_build_by_the_protocol_of_the_paper(manifest: str) -> None:
         assert refused.code == 2 and words in refused.err
 
 
-def test_python_builds_what_the_command_does(built: str, manifest: str) -> None:
+def test_the_python_function_builds_the_same_set_as_the_command(built: str, manifest: str) -> None:
     assert len(ctxbench.build(built, manifest, per_repo=5, workers=1)) == 5
     with pytest.raises(ctxbench.InputFault, match="another sample set is called 'tiny'"):
         ctxbench.build(built, [manifest], per_repo=6, workers=1)
@@ -90,7 +90,7 @@ def test_python_builds_what_the_command_does(built: str, manifest: str) -> None:
     assert len(frame) == 6 and set(frame["repository"]) == {"demo"}
 
 
-def test_export_and_import(built: str, tmp_path: Path) -> None:
+def test_an_exported_set_can_be_imported(built: str, tmp_path: Path) -> None:
     out = str(tmp_path / "out.jsonl")
     assert run_cli("samples", "export", built, "--format", "projbench", "--out", out).code == 0
     write_tree(tmp_path / "repos" / "demo", FILES)
@@ -107,7 +107,7 @@ def test_export_and_import(built: str, tmp_path: Path) -> None:
     assert "ours: 5 samples (ctxbench, stored prompts), digest" in result.out, result.err
 
 
-def test_import_says_what_was_left_out(built: str, tmp_path: Path) -> None:
+def test_import_reports_rows_that_are_left_out(built: str, tmp_path: Path) -> None:
     records = [
         {
             "prompt": "",
@@ -146,18 +146,18 @@ def test_import_says_what_was_left_out(built: str, tmp_path: Path) -> None:
         (("--format", "infercom"), "'infercom' is not one of 'codereval', "),
     ],
 )
-def test_options_that_would_change_nothing_are_refused(options: tuple[str, ...], words: str) -> None:
+def test_import_options_without_effect_are_refused(options: tuple[str, ...], words: str) -> None:
     result = run_cli("samples", "import", "f.jsonl", "--name", "n", *options)
     assert result.code == 2 and words in result.err
 
 
-def test_an_export_that_has_no_place_is_refused(built: str, tmp_path: Path) -> None:
+def test_an_export_to_an_unsuitable_format_is_refused(built: str, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     assert_fault(run_cli("samples", "export", built, "--format", "repobench", "--out", str(out)), "choose another")
     assert not out.exists()
 
 
-def test_faults(built: str, manifest: str, tmp_path: Path) -> None:
+def test_invalid_input_is_a_one_line_fault(built: str, manifest: str, tmp_path: Path) -> None:
     torn = tmp_path / "torn.jsonl"
     torn.write_text('{"prompt": "x", ')
     wrong = tmp_path / "wrong.jsonl"
@@ -187,7 +187,7 @@ def test_a_tampered_set_is_refused(built: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.network
-def test_a_shipped_repository_gives_the_same_bytes_twice(tmp_path: Path) -> None:
+def test_a_shipped_repository_builds_the_same_set_twice(tmp_path: Path) -> None:
     digests = set()
     for name, workers in (("one", "1"), ("two", "2")):
         result = run_cli("samples", "build", name, "--repo", "fasta2a", "--per-repo", "100", "--workers", workers)
@@ -201,7 +201,7 @@ Use = Callable[[FakeSandbox], None]
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Return what puts a back end behind the command line."""
+    """Return a function that replaces the back end of the command line."""
     monkeypatch.setattr(wheels, "lock", lambda *_, **__: ("pytest==9.2.0",))
 
     def put(sandbox: FakeSandbox) -> None:
@@ -211,7 +211,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Use:
 
 
 def passed(job: Job) -> Outcome:
-    """Return what a box says in which the job's tests pass."""
+    """Return the outcome of a box in which all tests of the job pass."""
     assert isinstance(job.action, Call)
     asked = job.action.arguments
     drawn = [Canary(**each) for each in asked["canaries"]]
@@ -232,7 +232,7 @@ def built_functions(use: Use, tmp_path: Path) -> str:
     return "shop"
 
 
-def test_show_a_set_of_functions(built_functions: str) -> None:
+def test_a_function_set_is_shown_with_its_counts(built_functions: str) -> None:
     shown = run_cli("samples", "show", built_functions)
     assert shown.code == 0
     for part in (
@@ -249,7 +249,7 @@ def test_show_a_set_of_functions(built_functions: str) -> None:
     assert "masked" not in shown.out
 
 
-def test_show_a_function_without_its_answer_until_asked(built_functions: str) -> None:
+def test_show_hides_the_body_of_a_function_by_default(built_functions: str) -> None:
     shown = run_cli("samples", "show", built_functions, "demo/shop.py::root")
     assert shown.code == 0 and "slib_runnable" in shown.out and "hidden  tests/" in shown.out
     assert "math.sqrt" not in shown.out and "def root(x):" in shown.out
@@ -257,7 +257,7 @@ def test_show_a_function_without_its_answer_until_asked(built_functions: str) ->
     assert "return math.sqrt(x)" in asked.out and "tests/test_shop.py::test_root" in asked.out
 
 
-def test_show_says_which_tests_read_a_clock(built_functions: str, tmp_path: Path) -> None:
+def test_show_marks_tests_that_read_a_clock(built_functions: str, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     made = sets.load(home, built_functions)
     root = made.references["demo/shop.py::root"]
@@ -273,7 +273,7 @@ def test_show_says_which_tests_read_a_clock(built_functions: str, tmp_path: Path
     assert "reads a clock" not in run_cli("samples", "show", built_functions, root.id, "--reference").out
 
 
-def test_verify(built_functions: str, use: Use) -> None:
+def test_verify_judges_references_and_empty_bodies(built_functions: str, use: Use) -> None:
     result = run_cli("samples", "verify", built_functions, "--workers", "2")
     assert result.code == 0 and result.out == "shop: reference 100.0% (3 of 3), blank 0.0% (0 of 3)\n"
 
@@ -283,11 +283,11 @@ def test_verify(built_functions: str, use: Use) -> None:
     assert "demo/shop.py::root: reference TIMED_OUT" in failed.err
 
 
-def test_verify_marks_what_no_score_is_to_rest_on(built_functions: str, use: Use, tmp_path: Path) -> None:
+def test_verify_marks_invalid_samples(built_functions: str, use: Use, tmp_path: Path) -> None:
     assert run_cli("samples", "verify", built_functions, "--mark").out.endswith("\ninvalid: none\n")
 
     def blind(job: Job) -> Outcome | None:
-        """Answer as a box whose tests do not look at what ``double`` returns."""
+        """Answer like a box whose tests do not check what ``double`` returns."""
         changed = job.files.get("shop.py")
         return None if changed is None or b"return x * RATE" in changed else passed(job)
 
@@ -309,7 +309,7 @@ def test_verify_marks_what_no_score_is_to_rest_on(built_functions: str, use: Use
     assert ("demo/shop.py::root", "broken", "the reference TIMED_OUT ran out of time") in held and len(held) == 4
 
 
-def test_faults_of_functions(built_functions: str, tmp_path: Path) -> None:
+def test_invalid_function_commands_are_refused(built_functions: str, tmp_path: Path) -> None:
     assert_fault(run_cli("samples", "verify", "shap"), "no sample set", "did you mean shop")
     lines = ("samples", "build", "new", "--repo", str(tmp_path / "demo.toml"))
     wrong = run_cli(*lines, "--sandbox", "docker")

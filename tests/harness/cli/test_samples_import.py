@@ -1,4 +1,4 @@
-"""`ctxbench samples import` and `prompt`: what makers of executed sets are handed; the bytes that a run shows."""
+"""`ctxbench samples import` and `prompt`: the input for rebuilt CoderEval sets, and prompts equal to those of a run."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ ID = "0123456789abcdef01234567"
 
 
 class Maker:
-    """Stands in for what makes a set whose completions are executed; remembers what it was given."""
+    """A fake builder of an executed set that records its arguments."""
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
@@ -36,7 +36,7 @@ class Maker:
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> str:
-    """A list of CoderEval's results, as its harness writes it: one task, and a prompt that belongs to none."""
+    """Write CoderEval results with one task, as its harness does; return the path."""
     fields = {"file_path": "shop/pay.py", "project": "owner/shop", "name": "total", "docstring": "Sum up."}
     recorded = {"_id": ID, **fields, "level": "class_runnable", "code": ["x"], "generate_results": []}
     write_jsonl(tmp_path / "model_out.jsonl", [recorded])
@@ -59,7 +59,7 @@ def prompts(tmp_path: Path) -> str:
     return str(tmp_path / "CEPythonRaw.jsonl")
 
 
-def test_rebuild_is_given_the_tasks_and_the_account(tasks: str, prompts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rebuild_receives_tasks_and_import_counts(tasks: str, prompts: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Box:
         name = "bubblewrap"
 
@@ -80,7 +80,7 @@ def test_rebuild_is_given_the_tasks_and_the_account(tasks: str, prompts: str, mo
     assert [source["rows"] for source in about["sources"]] == [1, 2]
 
 
-def test_docstrings_of_people(tasks: str, prompts: str, tmp_path: Path) -> None:
+def test_the_docstring_option_selects_human_docstrings(tasks: str, prompts: str, tmp_path: Path) -> None:
     human = tmp_path / "CEPythonHumanLabel.jsonl"
     rows = [json.loads(line) for line in Path(prompts).read_text().splitlines()]
     write_jsonl(human, [{key: value.replace("Sum up", "Add one") for key, value in row.items()} for row in rows])
@@ -108,7 +108,7 @@ def stored_prompts(home: Home) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["lc.infile", "lc.repocoder", "lc.infercom(encoder=bm25)"])
-def test_it_is_the_prompt_of_the_run(home: Home, strategy: str) -> None:
+def test_the_printed_prompt_is_the_prompt_of_a_run(home: Home, strategy: str) -> None:
     place = ("--home", str(home.root))
     with serving(answer=lambda *_: "apply_tax(cart_1, rate)") as server:
         words = ("--strategy", strategy, "--generator", f"openai:tiny@{server.url}", *place)
@@ -123,7 +123,7 @@ def test_it_is_the_prompt_of_the_run(home: Home, strategy: str) -> None:
 
 
 @pytest.mark.slow
-def test_origins_say_where_each_block_comes_from(home: Home) -> None:
+def test_origins_show_the_source_of_each_block(home: Home) -> None:
     words = ("samples", "prompt", "demo", "shop0/shop/pay.py#L4", "--strategy", "lc.repocoder")
     words = (*words, "--home", str(home.root))
     exact, origins = run_cli(*words).out, run_cli(*words, "--origins").out
@@ -140,7 +140,7 @@ def test_origins_say_where_each_block_comes_from(home: Home) -> None:
     assert whole.startswith(exact.rstrip("\n"))
 
 
-def test_faults(home: Home) -> None:
+def test_an_unusable_sample_or_strategy_is_refused(home: Home) -> None:
     words = ("samples", "prompt", "demo")
     end = ("--home", str(home.root))
     assert_fault(run_cli(*words, "shop0/shop/pay.py#L5x", "--strategy", "lc.infile", *end), "did you mean")

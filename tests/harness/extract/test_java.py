@@ -1,4 +1,4 @@
-"""Java: braces count, strings and comments do not."""
+"""Java answers: braces count in code, but not in strings and comments."""
 
 import pytest
 
@@ -46,7 +46,7 @@ METHOD = "public int area(int width, int height) {\n    return width * height;\n
         "        return width * height;\n```\nThis multiplies both.",
     ],
 )
-def test_a_body_goes_on_with_the_head(answer: str) -> None:
+def test_a_body_continues_the_head(answer: str) -> None:
     assert extract(make(), answer) == Extracted(text=WHOLE)
 
 
@@ -57,7 +57,7 @@ def test_braces_in_strings_and_comments_do_not_count() -> None:
     assert extract(make(), f"{body}\n    int x() {{}}\n").text == HEAD + body
 
 
-def test_a_fence_in_a_comment_is_none() -> None:
+def test_a_fence_in_a_comment_does_not_count() -> None:
     body = "        /*\n        ```\n        area(1, 2);\n        ```\n        */\n        return 2;\n    }"
     assert extract(make(), f"{body}\n```\nDone.") == Extracted(text=HEAD + body)
 
@@ -71,7 +71,7 @@ def test_a_fence_in_a_comment_is_none() -> None:
         f"class A {{\n{METHOD}\n}}\n}}\nOr",
     ],
 )
-def test_what_stands_before_a_fence_is_no_body(before: str) -> None:
+def test_text_before_a_fence_is_not_a_body(before: str) -> None:
     found = extract(make(), f"{before}\n\n```java\n{METHOD}\n```\nIt multiplies both.")
     assert found == Extracted(text=METHOD, flags=(NO_CODE_TAGS,))
 
@@ -91,11 +91,11 @@ INNER = (
         f"[CODE]\n{INNER.rpartition('}')[0].rstrip()}[/CODE]",
     ],
 )
-def test_a_method_of_an_anonymous_class_is_a_part_of_the_method(answer: str) -> None:
+def test_a_method_of_an_anonymous_class_is_part_of_the_method(answer: str) -> None:
     assert extract(make(), answer).text == HEAD + INNER
 
 
-def test_a_method_of_a_class_that_is_cut_off_is_no_answer() -> None:
+def test_a_method_of_a_truncated_anonymous_class_is_not_the_answer() -> None:
     cut = f"```java\n{HEAD}{INNER.partition('});')[0]}"
     found = extract(make(), cut)
     assert "return run(" in found.text and found.flags == (NO_CODE_TAGS, PARSE_FAILED)
@@ -124,7 +124,7 @@ def test_a_whole_method_is_found(answer: str) -> None:
     assert extract(make(), answer).flags == (() if "[CODE]" in answer else (NO_CODE_TAGS,))
 
 
-def test_a_class_around_it_is_dropped() -> None:
+def test_a_class_around_the_method_is_dropped() -> None:
     answer = f"```java\nclass Box {{\n{WHOLE}\n\n    void use() {{ area(1, 2); new Box().area(3, 4); }}\n}}\n```"
     assert extract(make(), answer).text == WHOLE
 
@@ -138,19 +138,19 @@ def test_generics_do_not_split_parameters() -> None:
 
 
 @pytest.mark.parametrize("answer", ["I cannot.", "        if (width > 0) { while (true) {"])
-def test_what_is_not_closed(answer: str) -> None:
+def test_an_answer_without_its_closing_brace_is_flagged(answer: str) -> None:
     found = extract(make(), answer)
     assert found.text.startswith(HEAD)
     assert found.flags == (PARSE_FAILED,)
 
 
-def test_bodies() -> None:
+def test_the_body_of_a_method_is_found() -> None:
     assert body(make(), METHOD) == body(make(), WHOLE) == "return width * height;"
     assert body(make(), HEAD + "        if (x) {\n") == "if (x) {"
 
 
 @pytest.mark.parametrize("answer", ["", "\n", "[CODE]\n[/CODE]"])
-def test_nothing_is_nothing(answer: str) -> None:
+def test_a_blank_answer_has_no_code(answer: str) -> None:
     assert extract(make(), answer) == Extracted(text="", flags=(PARSE_FAILED,))
 
 
@@ -171,7 +171,7 @@ def test_nothing_is_nothing(answer: str) -> None:
 @pytest.mark.parametrize(
     "around", ["{}", "package a;\n\nclass Box {{\n    int b = area(1, 2);\n{}\n}}", "import a.b;\n\n{}"]
 )
-def test_braces_that_bound_no_method_do_not_end_it(method: str, around: str) -> None:
+def test_braces_inside_a_method_do_not_end_it(method: str, around: str) -> None:
     found = extract(make(), f"[CODE]\n{around.format(method)}\n[/CODE]")
     assert (found.text, found.flags) == (method, ())
 
@@ -180,20 +180,20 @@ def test_braces_that_bound_no_method_do_not_end_it(method: str, around: str) -> 
     "annotations", ["@Override ", '@SuppressWarnings({"a", "}"}) ', "@A(x = {1})\n@B(@C({2}))\n", "@A(\n    {1}\n)\n"]
 )
 def test_annotations_of_the_answer_are_left_out(annotations: str) -> None:
-    # They stay in the file, with the Javadoc.
+    # The file keeps its own annotations and Javadoc.
     assert extract(make(), f"[CODE]\n/** It {{@code x}}. */\n{annotations}{METHOD}\n[/CODE]").text == METHOD
 
 
 @pytest.mark.parametrize(
     "remark", ["", "\nThe code is between [CODE] and [/CODE] tags.", "\n`[CODE]` and `[/CODE]`: done."]
 )
-def test_a_remark_that_names_the_tags_is_no_method(remark: str) -> None:
+def test_a_remark_that_names_the_tags_is_not_a_method(remark: str) -> None:
     assert extract(make(), f"[CODE]\n{METHOD}\n[/CODE]{remark}") == Extracted(text=METHOD)
     found = extract(make(), f"[CODE]\n{BODY}\n[/CODE]{remark}")
     assert found == Extracted(text=WHOLE)
 
 
-def test_a_body_between_tags_is_given_the_signature() -> None:
+def test_a_body_between_tags_receives_the_signature() -> None:
     found = extract(make(), "[CODE]\nint area = width * height;\nreturn area;\n[/CODE]")
     assert found.text == f"{HEAD}int area = width * height;\nreturn area;\n    }}" and found.flags == ()
 
@@ -203,7 +203,7 @@ OLD = "        int area = width;\n//        old();\n        return area;\n    }"
 
 
 @pytest.mark.parametrize("lines", [BLOCK, OLD, BLOCK.replace("\n", "\n" + 12 * " ", 3)])
-def test_a_right_body_is_the_references_wherever_its_lines_stand(lines: str) -> None:
+def test_a_correct_body_equals_the_reference_at_any_indentation(lines: str) -> None:
     made, target = make(), JAVA.miner().lift(f"{HEAD}{lines}".split("\n"))
     moved = body(made, target)
     assert moved.startswith(("String", "int")) and "\n        return" not in moved
@@ -212,11 +212,11 @@ def test_a_right_body_is_the_references_wherever_its_lines_stand(lines: str) -> 
 
 
 @pytest.mark.parametrize("lines", [BLOCK, BLOCK.replace("\n", "\n" + 12 * " ", 3)])
-def test_what_follows_the_cursor_keeps_its_text_blocks(lines: str) -> None:
+def test_the_text_after_the_cursor_keeps_its_text_blocks(lines: str) -> None:
     assert after_cursor(make(), JAVA.miner().lift(f"{HEAD}{lines}".split("\n"))) == lines
 
 
-def test_code_that_stands_oddly_keeps_its_indentation() -> None:
+def test_oddly_indented_code_keeps_its_indentation() -> None:
     odd = "        if (width > 0) {\n            return 1;\n}\n        return 0;\n    }"
     assert body(make(), extract(make(), odd).text) == odd.removesuffix("\n    }")
     assert body(make(), HEAD + odd.replace("\n}", "\n        }  /* so\n*/")) == (

@@ -1,4 +1,4 @@
-"""What becomes of a model's answer: the function it means, in the file's indentation."""
+"""The function that a model's answer contains, with the file's indentation."""
 
 import textwrap
 
@@ -46,7 +46,7 @@ WHOLE = HEAD + BODY
         " return width * height",
     ],
 )
-def test_a_body_goes_on_with_the_head_also_behind_the_indentation(answer: str, tail: str) -> None:
+def test_a_body_continues_the_head_before_or_after_its_indentation(answer: str, tail: str) -> None:
     assert extract(make(tail=tail), answer) == Extracted(text=WHOLE)
 
 
@@ -80,8 +80,8 @@ def test_a_whole_function_is_found(answer: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ["[CODE]", "[CODE]\n", "[CODE]\n[/CODE]\n"])
-def test_a_tag_with_nothing_behind_it_leaves_the_code_in_a_fence(tag: str) -> None:
-    # Seen of Qwen2.5-Coder-0.5B.
+def test_an_empty_tag_does_not_hide_the_code_in_a_fence(tag: str) -> None:
+    # Qwen2.5-Coder-0.5B wrote such answers.
     answer = f"```python\n{FUNCTION}\n```\n\n{tag}"
     assert extract(make(), answer) == Extracted(text=FUNCTION, flags=(NO_CODE_TAGS,))
     assert extract(make(), tag) == Extracted(text="", flags=(PARSE_FAILED,))
@@ -103,7 +103,7 @@ def test_a_tag_with_nothing_behind_it_leaves_the_code_in_a_fence(tag: str) -> No
 )
 @pytest.mark.parametrize("after", ["", "\n[/PYTHON]", "\n\n\nprint(area(1, 2))\n", "\n\nIt multiplies both."])
 @pytest.mark.parametrize("tail", ["", "    "])
-def test_what_stands_before_a_whole_function_is_no_body(before: str, after: str, tail: str) -> None:
+def test_text_before_a_whole_function_is_not_a_body(before: str, after: str, tail: str) -> None:
     assert extract(make(tail=tail), f"{before}{FUNCTION}{after}") == Extracted(text=FUNCTION, flags=(NO_CODE_TAGS,))
     in_class = f"{before}class Shape:\n{textwrap.indent(FUNCTION, '    ')}{after}"
     assert textwrap.dedent(extract(make(METHOD, "class Shape:\n"), in_class).text) == FUNCTION
@@ -111,7 +111,7 @@ def test_what_stands_before_a_whole_function_is_no_body(before: str, after: str,
 
 @pytest.mark.parametrize("before", ["", "    limit = 1\n\n", "    @cache\n", "\n"])
 @pytest.mark.parametrize("after", ["", "\n\n    def other(self):\n        return 1\n", "\n\nIt multiplies both."])
-def test_a_method_as_it_stands_in_its_class_is_not_put_into_itself(before: str, after: str) -> None:
+def test_an_indented_method_is_not_nested_in_itself(before: str, after: str) -> None:
     answer = f"{before}{textwrap.indent(FUNCTION, '    ')}{after}"
     assert textwrap.dedent(extract(make(METHOD, "class Shape:\n"), answer).text) == FUNCTION
     assert textwrap.dedent(extract(make(), answer).text) == FUNCTION
@@ -130,12 +130,12 @@ def test_a_method_as_it_stands_in_its_class_is_not_put_into_itself(before: str, 
 @pytest.mark.parametrize(
     "after", ["", "\n\n\ndef area(a):\n    return 0\n", "\n\n\nclass A:\n    def area(a):\n        return 0\n"]
 )
-def test_a_function_of_that_name_in_the_body_or_behind_it_makes_it_no_other(body: str, after: str) -> None:
+def test_a_body_is_taken_despite_another_function_of_its_name(body: str, after: str) -> None:
     assert extract(make(), body + after) == Extracted(text=HEAD + body)
 
 
 @pytest.mark.parametrize("first", ["self.width = width", "self.reset()", "raise NotImplementedError"])
-def test_a_body_from_the_cursor_stays_before_a_class_with_the_same_method(first: str) -> None:
+def test_a_body_is_taken_before_a_class_with_the_same_method(first: str) -> None:
     answer = f"{first}\n\n\nclass Other:\n{METHOD}        return 1\n"
     found = extract(make(METHOD, "class Shape:\n", tail="        "), answer)
     assert found.text == f"{METHOD}        {first}"
@@ -199,7 +199,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_of_an_answer_the_function_alone_is_taken(name: str) -> None:
+def test_only_the_function_is_taken_from_an_answer(name: str) -> None:
     sample, answer, text = TAKEN[name]
     assert extract(sample, answer).text == text
 
@@ -207,18 +207,18 @@ def test_of_an_answer_the_function_alone_is_taken(name: str) -> None:
 @pytest.mark.parametrize(
     ("head", "answer"), [("def area():\n", '    """Return it."""\n\n\nx = 1\n'), (HEAD, '    return "\\d"')]
 )
-def test_a_docstring_where_there_was_none_and_what_python_warns_of_are_bodies(head: str, answer: str) -> None:
+def test_a_new_docstring_and_code_with_a_warning_are_valid_bodies(head: str, answer: str) -> None:
     assert extract(make(head), answer).flags == ()
 
 
 @pytest.mark.parametrize("answer", ["I cannot do that.", "    return (width *", "Sorry", "```\nwidth *\n```"])
-def test_what_is_no_function_says_so(answer: str) -> None:
+def test_an_answer_without_a_function_is_flagged(answer: str) -> None:
     found = extract(make(), answer)
     assert found.flags[-1] == PARSE_FAILED and found.text
 
 
 @pytest.mark.parametrize("answer", ["", "  \n\t", "[CODE][/CODE]", "A plan.\n[CODE]\n```python\n```\n[/CODE]"])
-def test_nothing_is_nothing(answer: str) -> None:
+def test_a_blank_answer_has_no_code(answer: str) -> None:
     assert extract(make(), answer) == Extracted(text="", flags=(PARSE_FAILED,))
 
 
@@ -235,14 +235,14 @@ def test_nothing_is_nothing(answer: str) -> None:
         ("def other(:\n    x", "def other(:\n    x"),
     ],
 )
-def test_bodies(text: str, found: str) -> None:
+def test_the_body_of_a_function_is_found(text: str, found: str) -> None:
     assert body(make(), text) == found
 
 
 @pytest.mark.parametrize(
     ("head", "before", "tail"), [(HEAD, "", ""), (METHOD, "class A:\n", ""), (METHOD, "", "        ")]
 )
-def test_the_rest_and_the_prefix_are_the_function(head: str, before: str, tail: str) -> None:
+def test_the_prefix_and_the_rest_are_the_whole_function(head: str, before: str, tail: str) -> None:
     made = make(head, before, tail=tail)
     whole = head + ("        " if head is METHOD else "    ") + "return 1\n"
     target = textwrap.dedent(whole)
@@ -256,10 +256,10 @@ MOVED = f"{METHOD}        if width:\n            return 1\n        return 2"
 @pytest.mark.parametrize("tail", ["", "        "])
 @pytest.mark.parametrize("margin", ["", "    ", "        ", "            "])
 @pytest.mark.parametrize("after", ["", "\n\nclass Other:\n    def area(self):\n        return 3\n"])
-def test_a_body_is_moved_to_where_it_belongs(tail: str, margin: str, after: str) -> None:
+def test_a_body_is_indented_as_in_the_file(tail: str, margin: str, after: str) -> None:
     answer = textwrap.indent("if width:\n    return 1\nreturn 2", margin) + after
     if after and not margin:
-        answer = answer.removesuffix(after)  # at the margin nothing tells the two apart
+        answer = answer.removesuffix(after)  # at the margin, the body and the class have the same indentation
     found = extract(make(METHOD, SHAPE, tail=tail), answer)
     assert (found.text, found.flags) == (MOVED, ())
 
@@ -275,10 +275,10 @@ def test_a_body_is_moved_to_where_it_belongs(tail: str, margin: str, after: str)
         ("area", "surface_area", False),
     ],
 )
-def test_one_underscore_more_or_less_is_forgiven(wanted: str, written: str, taken: bool) -> None:
+def test_one_underscore_more_or_less_is_accepted(wanted: str, written: str, taken: bool) -> None:
     head = HEAD.replace("area(", f"{wanted}(")
     answer = f"[CODE]\ndef helper(a):\n    return 0\n\ndef {written}(a):\n    return 1\n[/CODE]"
-    # Without one of the name the first is taken.
+    # If no function has the name, the first one is taken.
     assert ("return 1" in extract(make(head, name=wanted), answer).text) is taken
 
 
@@ -286,12 +286,12 @@ WRAP = "def area(f):\n    def _area(*a):\n        return f(*a) + 1\n\n    return
 
 
 @pytest.mark.parametrize("answer", ["Here it is:\n\n{}", "{}\n\nIt adds one.", "```\n{}\n\nand so on\n```"])
-def test_a_function_inside_the_function_is_a_part_of_it(answer: str) -> None:
+def test_a_nested_function_is_part_of_its_function(answer: str) -> None:
     assert extract(make(), answer.format(WRAP)) == Extracted(text=WRAP, flags=(NO_CODE_TAGS,))
 
 
 @pytest.mark.parametrize("name", ["area", "surface"])
-def test_a_function_inside_another_is_no_answer(name: str) -> None:
+def test_a_nested_function_alone_is_not_the_answer(name: str) -> None:
     function = WRAP.replace("area", name)
     assert extract(make(), f"```\n{function}\n\nand so on\n```").text == function
     broken = extract(make(), f"```\n{function}(\n\nand so on\n```")
@@ -313,7 +313,7 @@ EXAMPLE = FUNCTION.replace("\n", '\n    """Return the area.\n\n    ```python\n  
 )
 @pytest.mark.parametrize("step", ["    ", "\t"])
 @pytest.mark.parametrize("indent", ["", "    "])
-def test_a_fence_in_a_docstring_ends_nothing(answer: str, step: str, indent: str) -> None:
+def test_a_fence_in_a_docstring_does_not_end_the_code(answer: str, step: str, indent: str) -> None:
     function = textwrap.indent(EXAMPLE.replace("    ", step), indent)
     found = extract(make(), answer.format(function))
     assert textwrap.dedent(found.text) == textwrap.dedent(function) and PARSE_FAILED not in found.flags
@@ -323,11 +323,11 @@ def test_a_fence_in_a_docstring_ends_nothing(answer: str, step: str, indent: str
 @pytest.mark.parametrize(
     "after", ["", "    ```", "\t```\nDone.", "\n    ```\n\nUse it so:\n\n```python\narea(1, 2)\n```\n"]
 )
-def test_a_fence_may_be_closed_too_deep_or_not_at_all(function: str, after: str) -> None:
+def test_a_fence_may_be_closed_with_indentation_or_not_at_all(function: str, after: str) -> None:
     assert extract(make(), f"So:\n\n```python\n{function}\n{after}") == Extracted(text=function, flags=(NO_CODE_TAGS,))
 
 
-def test_a_function_is_cut_by_lines_out_of_what_does_not_parse() -> None:
+def test_a_function_is_found_by_lines_in_an_answer_that_does_not_parse() -> None:
     rest_of_it = "\n\nthis is (no Python\n[/CODE]"
     assert extract(make(), f"[CODE]\n{FUNCTION}{rest_of_it}").text == FUNCTION
     other = FUNCTION.replace("area", "surface")
@@ -352,22 +352,22 @@ def test_a_function_is_cut_by_lines_out_of_what_does_not_parse() -> None:
         f"[CODE]\ndef area(a):\n    return 0\n[/CODE]\nBetter:\n[CODE]\n{FUNCTION}\n[/CODE]",
     ],
 )
-def test_tags_in_every_shape(answer: str) -> None:
+def test_code_is_found_between_tags_of_every_form(answer: str) -> None:
     found = extract(make(), answer)
     assert (textwrap.dedent(found.text), found.flags) == (FUNCTION, ())
 
 
-def test_a_body_between_tags_stays_behind_a_remark_that_names_them() -> None:
+def test_a_body_between_tags_is_found_despite_remarks_about_the_tags() -> None:
     answer = f"First [CODE] and then [/CODE].\n[CODE]\n{BODY}\n[/CODE]\nIt is between [CODE] and [/CODE] tags."
     assert extract(make(), answer) == extract(make(), f"{answer} [CODE]...[/CODE]") == Extracted(text=WHOLE)
 
 
 STRING = '        text = """usage:\noptions:\n        -h\n"""\n        return text'
 AT_THE_MARGIN = "        total = 1\n#        old()\n        return total"
-"""A comment there, as editors comment lines out."""
+"""A comment at the margin, where editors put it when they comment out a line."""
 BODIES = [STRING, AT_THE_MARGIN, STRING.replace("usage:\n", "usage:\n" + 12 * " ")]
 DEEP = STRING.replace("options:", 12 * " " + "options:").replace('\n"""', '\n        """')
-"""Each line of its string stands deeper than the method."""
+"""Each line of its string is indented deeper than the method."""
 
 
 def reference_of(whole: str) -> str:
@@ -375,7 +375,7 @@ def reference_of(whole: str) -> str:
 
 
 @pytest.mark.parametrize("lines", [*BODIES, DEEP])
-def test_a_right_body_is_the_references_wherever_its_lines_stand(lines: str) -> None:
+def test_a_correct_body_equals_the_reference_at_any_indentation(lines: str) -> None:
     made, target = make(METHOD, SHAPE), reference_of(METHOD + lines)
     moved = body(made, target)
     assert moved.startswith(("text", "total")) and "\n        return" not in moved
@@ -385,12 +385,12 @@ def test_a_right_body_is_the_references_wherever_its_lines_stand(lines: str) -> 
 
 
 @pytest.mark.parametrize("lines", [STRING, STRING.replace("options:", 12 * " " + "options:")])
-def test_what_follows_the_cursor_keeps_its_strings(lines: str) -> None:
+def test_the_text_after_the_cursor_keeps_its_strings(lines: str) -> None:
     made = make(METHOD, SHAPE)
     assert after_cursor(made, reference_of(METHOD + lines)) == lines
 
 
-def test_of_a_body_that_was_cut_off_strings_stay_too() -> None:
+def test_a_truncated_body_keeps_its_strings() -> None:
     made, target = make(METHOD, SHAPE), reference_of(METHOD + DEEP)
     found = extract(made, DEEP.replace("return text", "return (text"))
     assert found.flags[-1] == PARSE_FAILED
@@ -398,7 +398,7 @@ def test_of_a_body_that_was_cut_off_strings_stay_too() -> None:
 
 
 class Kotlin(Language):
-    """Lines only."""
+    """A language with line samples only."""
 
 
 PLAIN_HEAD = "/** Doubles. */\nfun twice(n: Int): Int {\n"
@@ -425,11 +425,11 @@ PLAIN = make_sample(
         f"{PLAIN_BODY}\n```\n\nUse it so:\n\n```kotlin\ntwice(1)\n```\n",
     ],
 )
-def test_code_or_what_continues_the_prompt_is_taken_as_it_is(answer: str) -> None:
+def test_other_languages_take_code_or_a_continuation_unchanged(answer: str) -> None:
     function = extract(PLAIN, answer).text.rstrip("\n")
     assert function == f"fun twice(n: Int): Int {{\n{PLAIN_BODY}"
     assert body(PLAIN, function) == PLAIN_BODY
 
 
-def test_blank_answers_are_no_function() -> None:
+def test_other_languages_take_no_code_from_a_blank_answer() -> None:
     assert extract(PLAIN, " \n") == Extracted(text="", flags=("parse_failed",))

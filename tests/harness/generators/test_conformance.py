@@ -1,4 +1,4 @@
-"""The conformance list finds what is wrong with a generator: each check fails for its own fault, and no other does."""
+"""The conformance checks of generators: each fault fails its own check and no other."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ def scripted(**changes: Any) -> Scripted:
 
 
 class Odd(Scripted):
-    """Answers soundly, and then a function of the requests and the answers says which of these are given."""
+    """A generator whose valid answers pass through a function of requests and answers."""
 
     def __init__(self, given: Callable[[Sequence[Request], list[Response]], list[Response]], **changes: Any) -> None:
         super().__init__(lambda request: request.prompt.text[-20:], **{"version": "1", **changes})
@@ -36,13 +36,13 @@ def changed(**fields: Any) -> Odd:
 
 
 def fickle() -> Scripted:
-    """Return a generator that answers otherwise every time."""
+    """Return a generator that answers differently every time."""
     count = itertools.count()
     return Scripted(lambda _: f"x{next(count)}", version="1")
 
 
 class Alone(Scripted):
-    """Says that many may call at once, and answers none of them but the first."""
+    """A generator that claims to accept concurrent calls, but answers only the first of them."""
 
     capabilities = Capabilities(batch_size=4, concurrent=True)
 
@@ -51,14 +51,14 @@ class Alone(Scripted):
 
 
 class Talkative(Scripted):
-    """Heeds no limit."""
+    """A generator that ignores the token limit."""
 
     def _respond(self, request: Request) -> Response:
         return replace(super()._respond(request), tokens_out=3, finish="length")
 
 
 class Coder(Scripted):
-    """Prices everything alike."""
+    """A generator that measures the same bits for every text."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
@@ -71,14 +71,14 @@ class Coder(Scripted):
 
 
 class Beside(Coder):
-    """Prices a text beside an answer otherwise than alone."""
+    """A generator that measures other bits beside an answer than for the text alone."""
 
     def _respond(self, request: Request) -> Response:
         return replace(super()._respond(request), bits=None if request.reference is None else 9.0)
 
 
 class Counter(Scripted):
-    """Counts fewer tokens than it reads."""
+    """A generator that counts fewer tokens than it reads."""
 
     capabilities = Capabilities(counts=True)
 
@@ -87,7 +87,7 @@ class Counter(Scripted):
 
 
 class Middle(Scripted):
-    """Knows a middle's marks, and forgets to answer what has them."""
+    """A generator that has fill-in-the-middle tokens, but does not answer prompts with them."""
 
     capabilities = Capabilities(fills=True, batch_size=2)
 
@@ -102,12 +102,12 @@ def failed(made: Any) -> list[str]:
     return [finding.name for finding in check(made) if not finding.passed]
 
 
-def test_a_price_beside_an_answer_is_that_of_the_text_alone() -> None:
+def test_bits_beside_an_answer_must_equal_those_of_the_text_alone() -> None:
     name = "measures a text beside its answer"
     assert name in failed(Beside(5.0)) and name not in failed(Beside(9.0)) and name not in failed(Coder(9.0))
 
 
-def test_a_sound_one_passes() -> None:
+def test_a_valid_generator_passes_every_check() -> None:
     findings = check(scripted())
     assert len(findings) == 7 and failed(scripted()) == []
     assert failed(Talkative(lambda _: "x", version="1", thinking=2)) == []
@@ -116,17 +116,17 @@ def test_a_sound_one_passes() -> None:
 @pytest.mark.parametrize(
     ("capability", "method"), [("log_likelihoods", "bits"), ("fills", "infilling"), ("counts", "count")]
 )
-def test_what_is_declared_and_not_there_is_named(capability: str, method: str) -> None:
+def test_a_declared_capability_without_its_method_is_named(capability: str, method: str) -> None:
     last = check(scripted(**{capability: True}))[-1]
     assert not last.passed and f"the generator declares {capability}, but has no method {method}" in last.detail
 
 
-def test_a_slip_in_a_declaration_is_a_fault_of_the_program() -> None:
+def test_a_misspelt_capability_raises_a_type_error() -> None:
     with pytest.raises(TypeError, match="concurent"):
         scripted(concurent=True)
 
 
-def test_a_generator_of_another_kind_is_refused() -> None:
+def test_an_object_that_is_not_a_generator_is_refused() -> None:
     @generator("tests-odd")
     def odd() -> Any:
         return object()
@@ -156,11 +156,11 @@ def test_a_generator_of_another_kind_is_refused() -> None:
         (Talkative(lambda _: "x", version="1", thinking=1), ["keeps to the token limit"]),
     ],
 )
-def test_each_fault_is_found(made: Any, names: list[str]) -> None:
+def test_each_fault_fails_its_own_check(made: Any, names: list[str]) -> None:
     assert failed(made) == names
 
 
-def test_a_fault_in_an_answers_place_is_shown() -> None:
+def test_a_fault_returned_instead_of_an_answer_is_shown() -> None:
     class Refusing(Scripted):
         def generate(self, requests: Sequence[Request]) -> Any:
             return [MachineFault("no room", where="here", cure="make some")] * len(requests)

@@ -1,4 +1,4 @@
-"""What a test needs and is not there: a skip, or a failure where tests must be complete."""
+"""A missing dependency skips a test, or fails it where tests must be complete."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.helpers.extras import COMPLETE, needed
 @pytest.mark.parametrize(
     ("complete", "outcome"), [("0", pytest.skip.Exception), ("1", pytest.fail.Exception)], ids=["here", "complete"]
 )
-def test_what_is_missing_is_skipped_but_fails_where_tests_must_be_complete(
+def test_a_missing_dependency_skips_or_fails_a_test(
     complete: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(COMPLETE, complete)
@@ -25,11 +25,11 @@ def test_no_other_test_skips() -> None:
     root = Path(tests.__file__).parent
     found = {str(one.relative_to(root)) for one in root.rglob("*.py") if skips.search(one.read_text(encoding="utf-8"))}
     assert found - {Path(__file__).relative_to(root).as_posix(), "helpers/extras.py"} == {
-        # What is a test's text, not its own skip.
+        # The words belong to the test data. The file itself skips nothing.
         "bench/functions/test_real.py",
-        # What only another processor, or no GPU, can show.
+        # These tests need another processor, or a machine without a GPU.
         "sandbox/docker/test_seccomp.py",
         "harness/generators/test_hf.py",
-        # What only an engine with gVisor can show.
+        # This test needs an engine with gVisor.
         "sandbox/test_conformance.py",
     }

@@ -1,4 +1,4 @@
-"""Fill in the middle: which marks a model has, what is shown behind the cursor, and that nobody else sees it."""
+"""Fill in the middle: a model's marks, the text shown after the cursor, and that strategies do not see it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -74,12 +74,12 @@ class Model(Generator):
         ("mistralai/Codestral-22B-v0.1", "codestral"),
     ],
 )
-def test_a_models_name_says_its_family(model: str, name: str) -> None:
+def test_a_models_name_determines_its_family(model: str, name: str) -> None:
     assert fim.of_name(model, where="openai").name == name
     assert fim.of_name("another", family_name=name, where="openai").name == name
 
 
-def test_a_model_without_marks_is_told_the_cure() -> None:
+def test_a_model_without_known_marks_is_refused_with_a_cure() -> None:
     with pytest.raises(
         InputFault, match=r"fill-in-the-middle tokens are unknown.*set fim= to one of qwen, codegemma"
     ) as caught:
@@ -91,7 +91,7 @@ def test_a_model_without_marks_is_told_the_cure() -> None:
         fim.of_name("Qwen2.5-Coder-7B-Instruct", chat=True, where="openai")
 
 
-def test_a_vocabulary_says_its_family_and_its_ends() -> None:
+def test_a_vocabulary_determines_the_family_and_the_end_tokens() -> None:
     for one in FAMILIES:
         words = {one.token(mark): number for number, mark in enumerate(one.marks)} | {"▁<EOT>": 9, "<fim_pad>": 8}
         found = fim.of_vocabulary(words, where="hf m")
@@ -105,20 +105,20 @@ def test_a_vocabulary_says_its_family_and_its_ends() -> None:
         fim.of_vocabulary({}, chat=True, where="hf m")
 
 
-# What follows the cursor
+# Suffixes
 
 
-def test_it_begins_with_the_end_of_the_answers_line() -> None:
+def test_a_suffix_begins_with_the_end_of_the_answers_line() -> None:
     found = fim.suffix_block(sample())
     assert (found.kind, found.text, found.cut) == (BlockKind.AFTER, "\nprint(x)\ny = 2\n", False)
     assert found.places == (Place(path="a.py", start=2, end=5),)
-    # CrossCodeEval's texts begin right behind the answer, which may end within a line.
+    # CrossCodeEval's suffixes begin right after the answer, which may end within a line.
     other = fim.suffix_block(sample(")\nz", benchmark="crosscodeeval", subkind="statement"))
     assert (other.text, other.places) == (")\nz", ())
     assert fim.suffix_block(sample("")).text == "\n"
 
 
-def test_of_built_samples_it_goes_on_right_behind_the_answer(tmp_path: Path) -> None:
+def test_a_built_samples_suffix_begins_right_after_the_answer(tmp_path: Path) -> None:
     lines = "".join(f"    value_{number} = total(Cart({number}))\n" for number in range(12))
     files = {"shop/__init__.py": "", "shop/cart.py": "class Cart: ...\n\n\ndef total(x):\n    return x\n"}
     files["shop/user.py"] = f"from shop.cart import Cart, total\n\n\ndef run():\n{lines}"
@@ -132,7 +132,7 @@ def test_of_built_samples_it_goes_on_right_behind_the_answer(tmp_path: Path) -> 
         assert text.count("\n", 0, -len(fim.suffix_block(one).text)) == one.cursor.line
 
 
-def test_it_is_cut_at_the_end_of_a_line() -> None:
+def test_a_long_suffix_is_cut_at_the_end_of_a_line() -> None:
     found = fim.suffix_block(sample("".join(f"value_{number} = {number}\n" for number in range(500))))
     assert found.cut and found.text.endswith("\n") and found.text.startswith("\nvalue_0 = 0\n")
     count = code_tokens.count(found.text)
@@ -141,12 +141,12 @@ def test_it_is_cut_at_the_end_of_a_line() -> None:
     assert found.places[0].end - found.places[0].start == found.text.count("\n")
 
 
-def test_a_line_that_is_too_long_is_cut_within() -> None:
+def test_a_suffix_of_one_long_line_is_cut_within_the_line() -> None:
     found = fim.suffix_block(sample(benchmark="crosscodeeval", suffix="x + " * 2000))
     assert found.cut and code_tokens.count(found.text) == fim.MOST and found.text.startswith("x + x")
 
 
-def test_imports_behind_the_cursor_of_what_is_masked_before_it_are_masked() -> None:
+def test_imports_that_are_masked_before_the_cursor_are_masked_after_it() -> None:
     uses = (Use(name="Cart", module="shop.store", kind="class"),)
     behind = "print(x)\nfrom shop.store import (\n    Cart,\n)\n    import shop.store as one\n    import other\nend\n"
     found = fim.suffix_block(sample(behind, masked=((0, 1),), uses=uses))
@@ -163,7 +163,7 @@ def test_masked_lines_stay_masked() -> None:
     ("changes", "said"),
     [({"kind": Kind.FUNCTION}, "is a function.*leave --fim out"), ({"suffix": None}, "was not recorded")],
 )
-def test_samples_that_cannot_be_shown_so_are_refused(changes: dict[str, Any], said: str) -> None:
+def test_samples_without_a_usable_suffix_are_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InputFault, match=said):
         fim.suffix_block(sample(**changes))
 
@@ -185,7 +185,7 @@ def test_a_prompt_has_both_sides_between_its_marks(template: Template) -> None:
     assert kinds.count(BlockKind.MARK) == len(template.marks) and kinds.count(BlockKind.AFTER) == 1
 
 
-def test_no_text_of_the_repository_passes_for_a_mark() -> None:
+def test_marks_in_the_repositorys_text_are_broken_up() -> None:
     tricky = Prompt(blocks=(Block(kind=BlockKind.INFILE, text='STOP = "<|fim_suffix|>"\nx = '),))
     shown = fim.filled(Model(), request(tricky), fim.suffix_block(sample("y = '<|fim_middle|><|fim_pad|>'\n"))).prompt
     for mark in QWEN.marks:
@@ -207,7 +207,7 @@ def test_both_sides_are_cut_to_the_window() -> None:
     assert len(infile.text) > 200
 
 
-def test_a_generator_that_cannot_is_named(tmp_path: Path) -> None:
+def test_a_generator_without_infilling_is_refused(tmp_path: Path) -> None:
     made = resolve("scripted(text=x)")
     with pytest.raises(InputFault, match="--fim: this generator cannot fill in the middle; leave --fim out"):
         fim.filled(made, request(), fim.suffix_block(sample()))

@@ -1,4 +1,4 @@
-"""Prompts cut to a window: what goes first, what never goes, and what is said of it."""
+"""Prompts cut to a window: what is cut first, what always stays, and how a cut is recorded."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ QUERY = Query(
 
 
 def words(prompt: Prompt) -> int:
-    """A model whose tokens are words, each line end one more."""
+    """Count tokens as a model does that has one token per word and line end."""
     return sum(len(line.split()) + 1 for line in prompt.text.splitlines())
 
 
@@ -65,18 +65,18 @@ def names(prompt: Prompt) -> list[str]:
 
 
 def fixed(prompt: Prompt) -> str:
-    """Instruction, steps and target section."""
+    """Return the instruction, the steps and the target section."""
     return prompt.blocks[0].text + "".join(block.text for block in prompt.blocks[-3:])
 
 
-def test_what_fits_is_left_as_it_is() -> None:
+def test_a_prompt_that_fits_does_not_change() -> None:
     prompt = line_prompt(found("a", 0.5))
     assert fit(prompt, words, words(prompt) + 16, 16, Kind.LINE) is prompt
     assert fit(prompt, words, 0, 16, Kind.LINE) is prompt
     assert fit(prompt, words, words(prompt) + 15, 16, Kind.LINE) is not prompt
 
 
-def test_functions_lose_the_lowest_score_first() -> None:
+def test_function_prompts_lose_the_lowest_score_first() -> None:
     prompt = icl_prompt(found("best", 0.9), found("worst", 0.1), found("middle", 0.5))
     made = fit(prompt, words, words(prompt) - 1 + 64, 64, Kind.FUNCTION)
     assert names(made) == ["best.py", "middle.py", "own.py"]
@@ -89,7 +89,7 @@ def test_functions_lose_the_lowest_score_first() -> None:
     assert section in whole and made.text == whole.replace(section, ""), "its frame goes with it"
 
 
-def test_the_last_of_the_retrieved_is_cut_at_its_end_by_whole_lines() -> None:
+def test_the_last_retrieved_block_is_cut_at_its_end_by_whole_lines() -> None:
     prompt = icl_prompt(found("best", 0.9, 30), found("worst", 0.1))
     room = words(icl_prompt(found("best", 0.9, 7)))
     made = fit(prompt, words, room + 64, 64, Kind.FUNCTION)
@@ -100,7 +100,7 @@ def test_the_last_of_the_retrieved_is_cut_at_its_end_by_whole_lines() -> None:
     assert own.text == code("own", 10) and not own.cut
 
 
-def test_then_the_current_file_is_cut_at_its_top() -> None:
+def test_function_prompts_cut_the_top_of_the_current_file_last() -> None:
     prompt = icl_prompt(found("best", 0.9), current=40)
     room = words(icl_prompt(current=4))
     made = fit(prompt, words, room + 64, 64, Kind.FUNCTION)
@@ -110,14 +110,14 @@ def test_then_the_current_file_is_cut_at_its_top() -> None:
     assert fixed(made) == fixed(prompt) and words(made) <= room
 
 
-def test_a_function_prompt_that_ends_at_the_cursor_is_cut_as_a_file() -> None:
+def test_a_function_prompt_that_ends_at_the_cursor_is_cut_like_a_file() -> None:
     prompt = Prompt(blocks=(*framed([found("a", 0.5)]), here(30, "def f():\n    ")))
     made = fit(prompt, words, 40, 20, Kind.FUNCTION)
     assert names(made) == ["shop/cart.py"] and made.text.endswith("def f():\n    ") and words(made) <= 20
     assert made.blocks[0].kind is BlockKind.INFILE, "an empty section leaves no heading"
 
 
-def test_lines_cut_the_file_first_but_leave_it_half_of_the_room() -> None:
+def test_line_prompts_cut_the_file_first_but_keep_half_the_window_for_it() -> None:
     prompt = line_prompt(found("a", 0.2, 5), found("b", 0.4, 5), lines=100)
     made = fit(prompt, words, 178, 28, Kind.LINE)
     assert names(made) == ["a.py", "b.py", "shop/cart.py"] and not made.dropped
@@ -127,7 +127,7 @@ def test_lines_cut_the_file_first_but_leave_it_half_of_the_room() -> None:
     assert (place.end, place.end - place.start) == (101, made.blocks[-1].text.count("\n") + 1)
 
 
-def test_then_lines_lose_what_was_retrieved() -> None:
+def test_line_prompts_then_lose_retrieved_blocks() -> None:
     prompt = line_prompt(found("a", 0.2, 20), found("b", 0.4, 20), found("c", 0.6, 10), lines=100)
     made = fit(prompt, words, 164, 64, Kind.LINE)
     file = words(Prompt(blocks=made.blocks[-1:]))
@@ -137,20 +137,20 @@ def test_then_lines_lose_what_was_retrieved() -> None:
     assert kept.cut and code("c", 10).startswith(kept.text)
 
 
-def test_a_line_that_is_longer_than_the_window_is_cut_at_its_beginning() -> None:
+def test_a_line_longer_than_the_window_is_cut_at_its_beginning() -> None:
     prompt = Prompt(blocks=(here(3, "value = f(" + "a, " * 200),))
     made = fit(prompt, ours, 40, 10, Kind.LINE)
     assert ours(made) <= 30 and made.text and prompt.text.endswith(made.text) and "\n" not in made.text
     assert made.flags == ("overflow_trimmed",) and made.blocks[0].places[0].start == 3
 
 
-def test_of_equals_and_of_unscored_the_later_goes_first() -> None:
+def test_the_later_of_two_unscored_blocks_is_dropped_first() -> None:
     prompt = line_prompt(found("a", None), found("b", None), found("c", 0.0), lines=3)
     made = fit(prompt, words, words(prompt) - 1 + 16, 16, Kind.LINE)
     assert [one.places[0].path for one in made.dropped] == ["b.py"]
 
 
-def test_a_heading_stays_while_its_section_has_something() -> None:
+def test_a_heading_stays_while_its_section_has_a_block() -> None:
     prompt = line_prompt(found("a", 0.2), found("b", 0.4), lines=3)
     made = fit(prompt, words, words(prompt) - 1 + 16, 16, Kind.LINE)
     assert made.blocks[0] == prompt.blocks[0] and names(made) == ["b.py", "shop/cart.py"]
@@ -159,7 +159,7 @@ def test_a_heading_stays_while_its_section_has_something() -> None:
     assert fit(bare, words, 24, 4, Kind.LINE).blocks[0] == instruction
 
 
-def test_a_heading_that_begins_with_its_distance_goes_too() -> None:
+def test_a_heading_that_begins_with_blank_lines_is_dropped_with_its_block() -> None:
     heads = [text_block(f"{gap}# file path: {name}\n") for gap, name in (("", "a"), ("\n\n", "b"), ("\n\n", "own"))]
     pieces = [found("a", 0.9), found("b", 0.1)]
     prompt = Prompt(blocks=(heads[0], pieces[0], heads[1], pieces[1], heads[2], here(3)))
@@ -167,7 +167,7 @@ def test_a_heading_that_begins_with_its_distance_goes_too() -> None:
     assert made.blocks == (heads[0], pieces[0], heads[2], here(3)) and len(made.dropped) == 1
 
 
-def test_remarks_and_what_was_left_out_before_stay() -> None:
+def test_flags_and_earlier_dropped_blocks_stay() -> None:
     prompt = dataclasses.replace(line_prompt(lines=40), flags=("no_candidates", "overflow_trimmed"))
     first = fit(prompt, words, 60, 10, Kind.LINE)
     assert first.flags == ("no_candidates", "overflow_trimmed")
@@ -185,7 +185,7 @@ def test_remarks_and_what_was_left_out_before_stay() -> None:
     window=st.integers(2, 200),
     kind=st.sampled_from(Kind),
 )
-def test_a_cut_prompt_fits_or_says_that_it_does_not(
+def test_a_cut_prompt_fits_or_is_flagged(
     scores: list[float | None], sizes: list[int], lines: int, window: int, kind: Kind
 ) -> None:
     blocks = [found("abcde"[at], score, sizes[at]) for at, score in enumerate(scores)]

@@ -1,4 +1,4 @@
-"""`hf` with tiny models, against transformers' own decoding and plain sums of log-probabilities; in the middle too."""
+"""`hf` with tiny models, compared with transformers' own decoding and plain sums of log-probabilities."""
 
 import functools
 import json
@@ -32,7 +32,7 @@ transformers = needed("transformers", "hf")
 
 pytestmark = [
     pytest.mark.slow,
-    # Both libraries warn of themselves.
+    # Both libraries print warnings.
     pytest.mark.filterwarnings("ignore"),
 ]
 CODE = [
@@ -50,7 +50,7 @@ LONGEST = 24
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    """Threads that wait for each other at every step are slow for a tiny model, and very slow on a busy machine."""
+    """Use one thread, because threads that wait for each other at every step are slow for a tiny model."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -92,7 +92,7 @@ def price(made: HF, *pairs: tuple[str, str]) -> list[float]:
     return made.bits([request(one).prompt for one, _ in pairs], [text for _, text in pairs], PYTHON)
 
 
-def test_it_does_all_that_a_generator_must(model: HF) -> None:
+def test_hf_passes_the_conformance_checks(model: HF) -> None:
     findings = check(model)
     assert len(findings) == 11 and [one for one in findings if not one.passed] == []
 
@@ -100,7 +100,7 @@ def test_it_does_all_that_a_generator_must(model: HF) -> None:
 # Decoding
 
 
-def test_greedy_answers_are_those_of_the_library(model: HF, oracle: tuple[Any, Any]) -> None:
+def test_greedy_answers_equal_those_of_transformers(model: HF, oracle: tuple[Any, Any]) -> None:
     tokenizer, own = oracle
     for text, found in zip(CODE, answers(model, *(request(text) for text in CODE)), strict=True):
         ids = tokenizer(text, return_tensors="pt")
@@ -110,7 +110,7 @@ def test_greedy_answers_are_those_of_the_library(model: HF, oracle: tuple[Any, A
         assert found.finish == ("stop" if int(made[-1]) == tokenizer.eos_token_id else "length")
 
 
-def test_an_answer_does_not_depend_on_what_is_answered_beside_it(model: HF, single: HF) -> None:
+def test_an_answer_does_not_depend_on_the_rest_of_its_batch(model: HF, single: HF) -> None:
     greedy = [request(text, max_tokens=8 + 4 * number) for number, text in enumerate(CODE)]
     drawn = [request(text, temperature=0.8, top_p=0.95, seed=7) for text in CODE[:4]]
     alone = [one.text for one in answers(single, *(greedy + drawn))]
@@ -118,7 +118,7 @@ def test_an_answer_does_not_depend_on_what_is_answered_beside_it(model: HF, sing
     assert [one.text for one in answers(model, *reversed(drawn), *greedy[:2])] == [*reversed(alone[8:]), *alone[:2]]
 
 
-def test_samples_follow_seed_and_index_and_nothing_else(model: HF) -> None:
+def test_drawn_answers_depend_only_on_seed_and_index(model: HF) -> None:
     def drawn(index: int = 0, **how: Any) -> str:
         return answers(model, request(CODE[0], index=index, max_tokens=12, temperature=1.0, **how))[0].text
 
@@ -127,7 +127,7 @@ def test_samples_follow_seed_and_index_and_nothing_else(model: HF) -> None:
     assert drawn(seed=1, top_p=1e-9) == answers(model, request(CODE[0], max_tokens=12))[0].text
 
 
-def test_tokens_are_drawn_as_often_as_they_are_likely() -> None:
+def test_tokens_are_drawn_in_proportion_to_their_probability() -> None:
     logits = torch.tensor([0.0, 3.0, 1.0, 2.0])
     shares = [draw(logits, 2.0, 1.0, (number + 0.5) / 1000) for number in range(1000)]
     likely = (logits / 2).softmax(0)
@@ -138,7 +138,7 @@ def test_tokens_are_drawn_as_often_as_they_are_likely() -> None:
 
 @pytest.mark.parametrize("top_p", [0.5, 0.95, 1.0])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 6.0])
-def test_of_a_large_vocabulary_that_token_is_drawn_that_its_whole_order_gives(scale: float, top_p: float) -> None:
+def test_a_large_vocabulary_is_drawn_from_as_if_fully_sorted(scale: float, top_p: float) -> None:
     logits = (torch.arange(5000) * 0.37).sin().round(decimals=1) * scale
     likely, tokens = logits.double().softmax(0).sort(descending=True, stable=True)
     mass = likely.cumsum(0)
@@ -148,7 +148,7 @@ def test_of_a_large_vocabulary_that_token_is_drawn_that_its_whole_order_gives(sc
         assert draw(logits, 1.0, top_p, number) == tokens[place]
 
 
-def test_lines_end_with_a_line_and_others_go_on(folder: Path, model: HF) -> None:
+def test_line_answers_end_with_their_line_and_others_continue(folder: Path, model: HF) -> None:
     whole = answers(model, *(request(text) for text in CODE))
     lines = answers(model, *(request(text, Kind.LINE) for text in CODE))
     for one, line in zip(whole, lines, strict=True):
@@ -164,14 +164,14 @@ def test_stop_texts_end_answers(model: HF) -> None:
     assert cut.finish == "stop" and cut.tokens_out < whole.tokens_out == LONGEST
 
 
-def test_a_row_that_is_done_does_not_run_over_the_window_beside_a_longer_one(folder: Path, tmp_path: Path) -> None:
-    """Where positions are learnt there are none beyond the window."""
+def test_a_finished_row_does_not_exceed_the_window(folder: Path, tmp_path: Path) -> None:
+    """A model with learnt positions has none beyond its window."""
     random_model(folder, tmp_path, transformers.GPT2Config(**SMALL, n_embd=32, n_layer=2, n_head=4, n_positions=32))
     found = answers(hf(model=str(tmp_path)), request("a = " * 14), request("x"))
     assert found[0].tokens_in + found[0].tokens_out == 32 and found[1].tokens_out == LONGEST
 
 
-def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_memory_halves_the_batch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, most = HF._answers, 2
 
     def some(self: HF, prefill: Any, rows: Sequence[Any]) -> Any:
@@ -187,7 +187,7 @@ def test_memory_that_does_not_suffice_halves_the_batch(folder: Path, monkeypatch
         made.generate([request(CODE[0])])
 
 
-def test_memory_that_ends_in_the_middle_changes_no_drawn_answer(model: HF, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_memory_does_not_change_drawn_answers(model: HF, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [request(text, temperature=1.0, seed=7) for text in CODE[:4]]
     whole = [one.text for one in answers(model, *drawn)]
     network = model._network
@@ -205,7 +205,7 @@ def test_memory_that_ends_in_the_middle_changes_no_drawn_answer(model: HF, monke
     assert [one.text for one in answers(model, *drawn)] == whole and steps > LONGEST
 
 
-def test_numbers_that_are_none_are_no_answer(folder: Path) -> None:
+def test_numbers_that_are_not_finite_are_a_machine_fault(folder: Path) -> None:
     made = hf(model=str(folder))
     answers(made, request("x", max_tokens=1))
     with torch.no_grad():
@@ -223,7 +223,7 @@ LAYERS = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "n
 
 
 def random_model(folder: Path, to: Path, config: Any) -> Any:
-    """Save a model with the tiny one's tokenizer; return it."""
+    """Save a model with random weights and the tiny model's tokenizer; return it."""
     torch.manual_seed(0)
     made = transformers.AutoModelForCausalLM.from_config(config).eval()
     made.save_pretrained(to)
@@ -235,12 +235,12 @@ def random_model(folder: Path, to: Path, config: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
-        ("GPT2Config", {"n_embd": 32, "n_layer": 2, "n_head": 4}),  # positions are learnt
-        ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4}),  # positions are distances
+        ("GPT2Config", {"n_embd": 32, "n_layer": 2, "n_head": 4}),  # with learnt positions
+        ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4}),  # with positions as distances
         ("Starcoder2Config", {**LAYERS, "num_key_value_heads": 2, "sliding_window": 16}),
     ],
 )
-def test_padding_changes_nothing_in_any_architecture(
+def test_padding_does_not_change_answers_of_any_architecture(
     folder: Path, tmp_path: Path, oracle: tuple[Any, Any], kind: str, more: dict[str, Any]
 ) -> None:
     own = random_model(folder, tmp_path, getattr(transformers, kind)(**SMALL, **more))
@@ -252,7 +252,7 @@ def test_padding_changes_nothing_in_any_architecture(
         assert len(made) == found.tokens_in + found.tokens_out
 
 
-def test_models_of_another_make_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_models_without_a_key_value_cache_are_refused(folder: Path, tmp_path: Path) -> None:
     random_model(folder, tmp_path, transformers.MambaConfig(**SMALL, hidden_size=32, num_hidden_layers=2))
     with pytest.raises(InputFault, match="caches no keys and values"):
         hf(model=str(tmp_path)).generate([request("x")])
@@ -261,18 +261,18 @@ def test_models_of_another_make_are_refused(folder: Path, tmp_path: Path) -> Non
 # The window
 
 
-def test_what_is_too_long_is_the_fault_of_that_request_alone(model: HF) -> None:
+def test_a_prompt_over_the_window_fails_only_its_own_request(model: HF) -> None:
     long, short = model.generate([request("x = 1\n" * WINDOW), request("x = ", max_tokens=2)])
     assert isinstance(long, TooLong) and f"window has {WINDOW}" in str(long) and isinstance(short, Response)
 
 
-def test_prompts_are_counted_while_answers_are_made(model: HF) -> None:
+def test_prompts_are_counted_while_answers_are_generated(model: HF) -> None:
     with model._lock, ThreadPoolExecutor(4) as threads:
         counts = list(threads.map(model.count, [request("x = 1\n" * 50)] * 40, timeout=60))
     assert len(set(counts)) == 1 and counts[0] > 50
 
 
-def test_an_answer_has_what_the_prompt_leaves(folder: Path) -> None:
+def test_an_answer_uses_the_window_that_the_prompt_leaves(folder: Path) -> None:
     made = hf(model=str(folder), window=40)
     [found] = answers(made, request(CODE[2]))
     assert found.tokens_in == made.count(request(CODE[2])) and found.tokens_in + found.tokens_out <= 40
@@ -291,7 +291,7 @@ def test_a_fitted_prompt_is_answered(folder: Path) -> None:
     answers(made, request(prompt.text, Kind.LINE, max_tokens=32))
 
 
-# Prices
+# Bits
 
 
 def test_bits_are_the_models_own_log_probabilities(model: HF, oracle: tuple[Any, Any]) -> None:
@@ -306,12 +306,12 @@ def test_bits_are_the_models_own_log_probabilities(model: HF, oracle: tuple[Any,
         assert found == pytest.approx(wanted, rel=1e-4)
 
 
-def test_a_price_does_not_depend_on_what_is_priced_beside_it(model: HF, single: HF) -> None:
+def test_bits_do_not_depend_on_the_rest_of_their_batch(model: HF, single: HF) -> None:
     pairs = [(text, "x.append(item)" * (1 + number)) for number, text in enumerate(CODE)]
     assert price(model, *pairs) == pytest.approx(price(single, *pairs), rel=1e-4)
 
 
-def test_answer_and_price_come_from_one_reading(folder: Path, model: HF) -> None:
+def test_a_prompt_is_read_once_for_answer_and_bits(folder: Path, model: HF) -> None:
     asked = [request(text, Kind.LINE) for text in (*CODE, CODE[0] + "ArgumentParser()", CODE[0])]
     made = hf(model=str(folder))
     priced = answers(made, *(replace(one, reference="self.name") for one in asked))
@@ -325,12 +325,12 @@ def test_answer_and_price_come_from_one_reading(folder: Path, model: HF) -> None
     prompts = sum(one.tokens_in for one in priced[:9]) - priced[0].tokens_in
     written = sum(one.tokens_out for one in priced)
     assert made.counted.needed < prompts + written + 12 * len(asked)
-    # What is left over are rows that had ended while others of their batch went on.
+    # The rest are tokens of rows that had ended while their batch continued.
     left_over = max(one.tokens_out for one in priced) * len(asked) - written
     assert made.counted.read <= made.counted.needed + left_over and "tokens read" in made.remark
 
 
-def test_long_texts_are_priced_in_pieces(folder: Path, model: HF) -> None:
+def test_long_texts_are_measured_in_pieces(folder: Path, model: HF) -> None:
     small = hf(model=str(folder), window=64)
     [whole] = price(model, (CODE[3], "item = 1\n" * 30))
     [pieces] = price(small, (CODE[3], "item = 1\n" * 30))
@@ -343,7 +343,7 @@ def test_long_texts_are_priced_in_pieces(folder: Path, model: HF) -> None:
 # Chat
 
 
-def test_a_chat_model_is_asked_by_its_template_in_one_message(folder: Path) -> None:
+def test_a_chat_models_prompt_is_one_message_in_its_template(folder: Path) -> None:
     made = hf(model=str(folder), chat="on")
     asked = request("Write a function.\n")
     shown = "<|user|>\nWrite a function.\n\n<|assistant|>\n"
@@ -363,23 +363,23 @@ def changed(folder: Path, to: Path, **files: str | None) -> str:
     return str(to)
 
 
-def test_templates_see_no_changing_date(folder: Path, tmp_path: Path) -> None:
+def test_templates_see_a_fixed_date(folder: Path, tmp_path: Path) -> None:
     dated = changed(folder, tmp_path / "m", chat_template__jinja="{{ date_string }}: {{ messages[0].content }}")
     made = hf(model=dated, chat="on")
     assert made._tokens.text([], made._tokens.prompt(request("hi"))) == "26 Jul 2024: hi"
 
 
 @pytest.mark.parametrize("template", [None, "{{ raise_exception('system first') }}"])
-def test_a_model_that_cannot_be_asked_says_so(folder: Path, tmp_path: Path, template: str | None) -> None:
+def test_a_model_without_a_usable_chat_template_is_refused(folder: Path, tmp_path: Path, template: str | None) -> None:
     made = hf(model=changed(folder, tmp_path / "m", chat_template__jinja=template), chat="on")
     with pytest.raises(InputFault, match="chat=off" if template is None else "system first"):
         made.generate([request("hi")])
 
 
-# What cannot be read
+# Files that cannot be read
 
 
-def test_missing_tensors_are_not_made_up(folder: Path, tmp_path: Path) -> None:
+def test_a_model_with_missing_tensors_is_refused(folder: Path, tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     deeper = json.dumps({**config, "num_hidden_layers": 5})
     with pytest.raises(InputFault, match=r"lack 9 tensors \(model\.layers\.4"):
@@ -387,7 +387,7 @@ def test_missing_tensors_are_not_made_up(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_a_broken_file_is_one_line(folder: Path, tmp_path: Path, name: str) -> None:
+def test_a_broken_file_is_a_one_line_fault(folder: Path, tmp_path: Path, name: str) -> None:
     made = hf(model=changed(folder, tmp_path / "m", **{name.replace(".", "__"): "{"}))
     with pytest.raises(InputFault) as caught:
         made.generate([request("x")])
@@ -395,7 +395,7 @@ def test_a_broken_file_is_one_line(folder: Path, tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_named(folder: Path) -> None:
+def test_a_missing_gpu_is_named(folder: Path) -> None:
     with pytest.raises(InputFault, match=r"no GPU.*device=cpu"):
         hf(model=str(folder), device="cuda").generate([request("x")])
 
@@ -407,7 +407,7 @@ BEFORE, BEHIND = "import os\nx = ", "\nprint(x)\n"
 
 @pytest.fixture(scope="module")
 def marked(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HF]:
-    """Return a model whose tokenizer has the marks, as tokens that are not special, like Qwen2.5-Coder's."""
+    """Return a model whose tokenizer has the marks as ordinary tokens, as Qwen2.5-Coder has."""
     to = tmp_path_factory.mktemp("marked")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     assert tokenizer.add_tokens([*MARKS, "<|fim_pad|>"]) == 4
@@ -426,7 +426,7 @@ def to_fill(before: str = BEFORE, behind: str = BEHIND) -> tuple[Request, Block]
     return make_request(before, max_tokens=12, fim=True), Block(kind=BlockKind.AFTER, text=behind)
 
 
-def test_marks_are_tokens_and_the_texts_between_them_are_read_alone(marked: HF) -> None:
+def test_marks_are_tokens_and_texts_between_them_are_encoded_separately(marked: HF) -> None:
     filled = fim.filled(marked, *to_fill())
     assert marked.infilling().name == "qwen" and filled.prompt.text == f"{MARKS[0]}{BEFORE}{MARKS[1]}{BEHIND}{MARKS[2]}"
     words = marked._tokens
@@ -437,12 +437,12 @@ def test_marks_are_tokens_and_the_texts_between_them_are_read_alone(marked: HF) 
     assert isinstance(found, Response) and found.tokens_in == marked.count(filled) and found.tokens_out <= 12
 
 
-def test_a_text_that_spells_a_mark_is_none(marked: HF) -> None:
+def test_a_text_that_spells_a_mark_does_not_become_one(marked: HF) -> None:
     ids = marked._tokens.prompt(fim.filled(marked, *to_fill(f"stop = '{MARKS[2]}'\n", f"'{MARKS[0]}'")))
     assert [ids.count(mark) for mark in (PREFIX, SUFFIX, MIDDLE)] == [1, 1, 1]
 
 
-def test_an_answer_ends_with_a_mark_which_is_no_part_of_it(marked: HF) -> None:
+def test_an_answer_ends_before_the_first_mark(marked: HF) -> None:
     filled = fim.filled(marked, *to_fill())
     row = LocalRequest(request=filled, ids=[0], most=9, end=end_of(filled, chat=False))
     made = marked._tokens.plain("y")[1:]
@@ -453,7 +453,7 @@ def test_an_answer_ends_with_a_mark_which_is_no_part_of_it(marked: HF) -> None:
     assert marked._tokens.answer(without, [0], [*made, PAD]) == "y<|fim_pad|>"
 
 
-def test_a_model_without_marks_or_with_a_chat_says_so(folder: Path, marked: HF) -> None:
+def test_a_model_without_marks_and_a_chat_model_cannot_fill(folder: Path, marked: HF) -> None:
     with pytest.raises(InputFault, match="no fill-in-the-middle tokens"):
         fim.filled(hf(model=str(folder)), *to_fill())
     with pytest.raises(InputFault, match=r"chat model.*chat=off"):

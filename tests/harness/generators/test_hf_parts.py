@@ -1,4 +1,4 @@
-"""What of `hf` needs no torch: parameters, files, ends of answers, what is priced, and the weights' format."""
+"""Parts of `hf` without torch: parameters, files, ends of answers, measured tokens, and the weights' format."""
 
 import json
 import subprocess
@@ -41,7 +41,7 @@ def folder(path: Path, **config: Any) -> Path:
 # Parameters
 
 
-def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputFault, match=r"torch and transformers must be installed.*pip install 'ctxbench\[hf\]'"):
@@ -59,7 +59,7 @@ def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch)
         ("Qwen/Qwen2.5-Coder-7B", False),
     ],
 )
-def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bool) -> None:
+def test_a_models_name_determines_whether_it_follows_instructions(model: str, chat: bool) -> None:
     assert package.hf(model=model).capabilities.instructs is is_chat("auto", model) is chat
     assert (
         package.hf(model=model, chat="on").capabilities.instructs
@@ -70,7 +70,7 @@ def test_a_models_name_says_whether_it_follows_instructions(model: str, chat: bo
 # Files
 
 
-def test_the_version_follows_everything_that_decides_answers(tmp_path: Path) -> None:
+def test_the_version_depends_on_every_file_that_affects_answers(tmp_path: Path) -> None:
     one = folder(tmp_path / "one", max_position_embeddings=64)
     same = folder(tmp_path / "same", max_position_embeddings=64)
     made = package.hf(model=str(one))
@@ -90,7 +90,7 @@ def test_the_version_follows_everything_that_decides_answers(tmp_path: Path) -> 
     assert package.hf(model=str(same)).version in seen
 
 
-def test_weights_of_equal_size_that_were_trained_on_differ(tmp_path: Path) -> None:
+def test_weights_of_equal_size_with_other_content_have_other_digests(tmp_path: Path) -> None:
     one, other = folder(tmp_path / "one"), folder(tmp_path / "other")
     trained = bytearray((other / "model.safetensors").read_bytes())
     trained[1000:] = bytes(len(trained) - 1000)
@@ -98,10 +98,10 @@ def test_weights_of_equal_size_that_were_trained_on_differ(tmp_path: Path) -> No
     assert model_digest(one) != model_digest(other)
 
 
-def test_the_digest_reads_little_of_large_weights(tmp_path: Path) -> None:
+def test_the_digest_reads_only_parts_of_large_weights(tmp_path: Path) -> None:
     made = folder(tmp_path / "large")
     with (made / "model.safetensors").open("wb") as handle:
-        handle.truncate(40 << 30)  # a hole: takes no room, but hours to read
+        handle.truncate(40 << 30)  # a sparse file: it takes no space, but hours to read
     assert model_digest(made)
 
 
@@ -122,32 +122,32 @@ def test_safetensors_are_preferred(tmp_path: Path) -> None:
         ({"max_position_embeddings": "many"}, 0),
     ],
 )
-def test_the_window_is_what_the_configuration_says(tmp_path: Path, config: dict[str, Any], window: int) -> None:
+def test_the_window_is_read_from_the_configuration(tmp_path: Path, config: dict[str, Any], window: int) -> None:
     made = folder(tmp_path / "m", **config)
     assert configured_window(made) == window == package.hf(model=str(made)).window
     assert package.hf(model=str(made), window=7).window == 7
 
 
-def test_a_configuration_that_is_none_is_named(tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_named(tmp_path: Path) -> None:
     (folder(tmp_path / "m") / "config.json").write_text("[]")
     with pytest.raises(InputFault, match=r"config\.json.*fetch the model again"):
         configured_window(tmp_path / "m")
 
 
-def test_a_folder_without_a_model_is_no_name_on_the_hub(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_not_looked_up_on_the_hub(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="does not contain a model"):
         _ = package.hf(model=str(tmp_path)).version
 
 
 def cached(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty cache of the hub, which cannot be asked."""
+    """Return an empty cache of the model hub, with the hub itself offline."""
     constants = needed("huggingface_hub.constants", "hf")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     return home
 
 
-def test_a_model_in_the_hubs_cache_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_in_the_hubs_cache_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = cached(tmp_path / "hub", monkeypatch) / "models--org--tiny"
     commit = "a" * 40
     (home / "snapshots").mkdir(parents=True)
@@ -159,13 +159,13 @@ def test_a_model_in_the_hubs_cache_is_not_asked_for_again(tmp_path: Path, monkey
     assert package.hf(model="org/tiny", revision=commit).version == made.version
 
 
-def test_a_model_that_is_nowhere_is_named_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_model_is_named_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cached(tmp_path / "hub", monkeypatch)
     with pytest.raises(InputFault, match=r"hf org/none.*name its folder"):
         _ = package.hf(model="org/none").version
 
 
-# What is priced
+# Ends of answers and measured tokens
 
 
 @pytest.mark.parametrize(
@@ -180,18 +180,18 @@ def test_a_model_that_is_nowhere_is_named_with_its_cure(tmp_path: Path, monkeypa
         ("  \n \n", None),
     ],
 )
-def test_a_line_ends_with_its_first_complete_line_that_is_not_blank(text: str, answer: str | None) -> None:
+def test_a_line_answer_ends_with_its_first_complete_nonblank_line(text: str, answer: str | None) -> None:
     at = End(line=True).find(text)
     assert (None if at is None else text[:at]) == answer
 
 
-def test_stop_texts_end_an_answer_before_the_first_of_them() -> None:
+def test_an_answer_ends_before_its_first_stop_text() -> None:
     end = End(stops=("[/CODE]", "\ndef "))
     assert end.find("x = 1\n[/COD") is None and end.find("a[/CODE]\ndef b") == 1 and end.find("a\ndef b[/CODE]") == 1
     assert End(stops=("=",), line=True).find("x = 1\n") == 2
 
 
-def test_only_lines_end_with_a_line() -> None:
+def test_only_line_answers_end_with_a_line() -> None:
     prompt = Prompt(blocks=(Block(kind=BlockKind.INFILE, text="x"),))
     line = Request(prompt=prompt, language=PYTHON, sampling=Sampling(stop=("", "#")), one_line=True)
     function = Request(prompt=prompt, language=PYTHON, kind=Kind.FUNCTION)
@@ -205,7 +205,7 @@ def letters(text: str) -> list[int]:
 
 
 def pairs(text: str) -> list[int]:
-    """A tokenizer that joins letters two by two, and marks the beginning."""
+    """Encode a text as a tokenizer that joins two letters and adds a token at the beginning."""
     return [1, *(sum(map(ord, text[at : at + 2])) for at in range(0, len(text), 2))]
 
 
@@ -214,19 +214,19 @@ def pairs(text: str) -> list[int]:
     [
         ("x = ", "12", letters, 0, letters("x = 12\n"), 3),
         ("ab", "cd", pairs, 0, pairs("abcd\n"), 2),
-        ("abc", "de", pairs, 0, pairs("abcde\n"), 2),  # a token that begins in the prompt is priced whole
-        ("", "ab", letters, 7, [7, *letters("ab\n")], 3),  # after the mark of a beginning
+        ("abc", "de", pairs, 0, pairs("abcde\n"), 2),  # a token that begins in the prompt is measured completely
+        ("", "ab", letters, 7, [7, *letters("ab\n")], 3),  # after the start token
         ("", "ab", pairs, 7, pairs("ab\n"), 2),
     ],
 )
-def test_the_texts_tokens_and_its_line_end_are_priced(
+def test_the_texts_tokens_and_its_line_end_are_measured(
     prompt: str, text: str, tokens: Callable[[str], list[int]], begin: int, ids: list[int], priced: int
 ) -> None:
     assert encode_pair(prompt, text, tokens, begin) == (ids, priced)
 
 
 @pytest.mark.parametrize(("tokens", "priced", "window"), [(30, 25, 8), (30, 29, 7), (9, 8, 2), (100, 3, 5)])
-def test_every_token_of_a_long_text_is_priced_once_after_half_a_window(tokens: int, priced: int, window: int) -> None:
+def test_every_token_of_a_long_text_is_measured_once(tokens: int, priced: int, window: int) -> None:
     found = list(rolling_windows(range(tokens), priced, window))
     assert [token for ids, count in found for token in ids[-count:]] == list(range(tokens - priced, tokens))
     for ids, count in found:
@@ -235,7 +235,7 @@ def test_every_token_of_a_long_text_is_priced_once_after_half_a_window(tokens: i
 
 
 @pytest.mark.slow
-def test_a_finished_run_needs_no_torch(tmp_path: Path) -> None:
+def test_a_finished_run_does_not_import_torch(tmp_path: Path) -> None:
     made = folder(tmp_path / "m", max_position_embeddings=64)
     program = (
         "import sys\n"
@@ -254,7 +254,7 @@ def test_a_finished_run_needs_no_torch(tmp_path: Path) -> None:
 
 @pytest.fixture
 def timed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Time nothing: every format but bfloat16 is slow; the formats that were timed are returned."""
+    """Replace the timing: every format but bfloat16 is slow. Return the formats that were timed."""
     formats: list[str] = []
 
     def ratio(dtype: str) -> float:
@@ -266,7 +266,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return formats
 
 
-def test_a_format_is_timed_once(timed: list[str]) -> None:
+def test_a_weight_format_is_timed_once(timed: list[str]) -> None:
     assert [precision.is_fast("bfloat16") for _ in range(3)] == [True] * 3
     assert [precision.is_fast("float16") for _ in range(2)] == [False] * 2
     assert timed == ["bfloat16", "float16"]
@@ -274,7 +274,7 @@ def test_a_format_is_timed_once(timed: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["broken", "[]", '{"x": "y"}', "\xff"])
-def test_what_cannot_be_read_is_measured_anew(timed: list[str], text: str) -> None:
+def test_an_unreadable_timing_file_is_measured_again(timed: list[str], text: str) -> None:
     table.home().mkdir(parents=True)
     (table.home() / "processors.json").write_text(text, encoding="latin-1")
     assert precision.is_fast("bfloat16")
@@ -282,7 +282,7 @@ def test_what_cannot_be_read_is_measured_anew(timed: list[str], text: str) -> No
     assert timed == ["bfloat16"]
 
 
-def test_a_folder_that_cannot_be_written_is_no_fault(timed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_folder_does_not_stop_timing(timed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(table.MODELS, "/proc/none")
     assert precision.is_fast("bfloat16")
 
@@ -292,7 +292,7 @@ def local_model(folder: Path, stored: str, *, dtype: str = "auto", device: str =
     (folder / "model.safetensors").write_bytes(b"weights")
     settings = LocalModel(by="hf", model=str(folder), revision="", dtype=dtype, batch=1, window=0, chat=False)
     model = HF(settings, device=device)
-    # As if torch had been asked.
+    # Set the device without asking torch.
     model.__dict__["_device"] = device
     return model
 
@@ -308,7 +308,7 @@ def local_model(folder: Path, stored: str, *, dtype: str = "auto", device: str =
         ("", "auto", "cpu", "auto"),
     ],
 )
-def test_auto_is_what_this_processor_computes_faster(
+def test_auto_selects_the_faster_format_on_this_processor(
     tmp_path: Path, timed: list[str], stored: str, dtype: str, device: str, used: str
 ) -> None:
     model = local_model(tmp_path, stored, dtype=dtype, device=device)
@@ -316,6 +316,6 @@ def test_auto_is_what_this_processor_computes_faster(
     assert model.version.endswith("-float32") == (used == "float32")
 
 
-def test_older_configurations_call_it_by_another_name(tmp_path: Path) -> None:
+def test_the_format_is_read_from_older_configurations(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"torch_dtype": "float16"}')
     assert configured_dtype(tmp_path) == "float16"

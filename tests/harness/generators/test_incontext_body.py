@@ -1,4 +1,4 @@
-"""How the built-in model reads texts, prompts and signatures, and the whole bodies that it writes."""
+"""How the built-in model reads texts, prompts and signatures, and how it writes whole bodies."""
 
 import ast
 import hashlib
@@ -75,26 +75,26 @@ def test_a_python_body_is_indented_parses_and_ends_with_the_function(start: str)
     assert ask(FILE + start).text == response.text
 
 
-def test_a_java_body_ends_with_the_brace_that_closes_it() -> None:
+def test_a_java_body_ends_with_its_closing_brace() -> None:
     response = ask(JAVA, JAVA_LANGUAGE)
     assert response.finish == "stop"
     assert response.text.rstrip().endswith("}") and response.text.count("}") == response.text.count("{") + 1
 
 
-def test_a_body_that_does_not_end_is_cut_at_a_whole_line() -> None:
+def test_an_unfinished_body_is_cut_after_a_whole_line() -> None:
     response = ask(FILE, max_tokens=4)
     assert response.finish == "length"
     assert response.text == "" or response.text.endswith("\n")
 
 
-def test_a_java_body_that_does_not_end_is_closed() -> None:
+def test_an_unfinished_java_body_is_closed() -> None:
     for most in range(3, 40, 6):
         response = ask(JAVA, JAVA_LANGUAGE, max_tokens=most)
         assert not response.text or response.text.count("}") == response.text.count("{") + 1
 
 
 @pytest.mark.parametrize("text", ["", "\n", "def", 'def f():\n    """Open', "def f(:\n", "\tdef f():\n\t\t"])
-def test_any_prompt_gives_an_answer(text: str) -> None:
+def test_any_prompt_has_an_answer(text: str) -> None:
     for language in languages.every():
         assert isinstance(ask(text, language, max_tokens=20).text, str)
 
@@ -115,7 +115,7 @@ def asked_for(signature: str, doc: str, language: Language, style: str = "paper"
     ],
 )
 @pytest.mark.parametrize("doc", ["Put an item in.\n\n>>> put(1)", "", 'FieldError: it\'s "quoted"'])
-def test_a_closing_section_is_given_a_body(style: str, signature: str, indent: int, doc: str) -> None:
+def test_a_body_is_written_for_a_closing_section(style: str, signature: str, indent: int, doc: str) -> None:
     shown = Block(kind=BlockKind.SIMILAR, text=FILE[: FILE.index("    def put")])
     body = ask(asked_for(signature, doc, PYTHON, style, shown)).text
     assert body.startswith(" " * indent) and not body.startswith(" " * (indent + 1))
@@ -124,7 +124,7 @@ def test_a_closing_section_is_given_a_body(style: str, signature: str, indent: i
 
 
 @pytest.mark.parametrize("doc", ["Put an item in at the front.\n\n@param item {@code it}", ""])
-def test_a_closing_section_of_java_is_given_a_body(doc: str) -> None:
+def test_a_java_body_is_written_for_a_closing_section(doc: str) -> None:
     shown = Block(kind=BlockKind.SIMILAR, text=JAVA[: JAVA.index("    int put")] + "}\n")
     body = ask(asked_for("int put(Item item)", doc, JAVA_LANGUAGE, "paper", shown), JAVA_LANGUAGE).text
     assert body.rstrip().endswith("}") and body.count("}") == body.count("{") + 1
@@ -147,7 +147,7 @@ def wait(self):
 @pytest.mark.parametrize(
     "code", ["", CIRCULAR, FILE, FILE.replace("        return", "        if item:\n            return")]
 )
-def test_bodies_parse_and_do_not_go_in_circles(signature: str, code: str) -> None:
+def test_bodies_parse_and_do_not_repeat_lines(signature: str, code: str) -> None:
     shown = Block(kind=BlockKind.SIMILAR, text=code)
     body = ask(asked_for(signature, "Wait for it.", PYTHON, "paper", shown)).text
     ast.parse("def f():\n" + textwrap.indent(textwrap.dedent(body), "    "))
@@ -174,8 +174,8 @@ WINDOW = "def pay(user):\n    cart = store.load_cart(user)\n    return apply_tax
 
 
 @pytest.mark.slow
-def test_the_version_stands_for_the_same_answers_and_prices() -> None:
-    """If this fails, change the model back or give it another version: stored answers would be another model's."""
+def test_answers_and_bits_are_those_of_the_version() -> None:
+    """If this test fails, undo the change or change the version. Stored answers would otherwise be wrong."""
     model, digest = InContext(workers=1), hashlib.sha256()
     for language, code in ((PYTHON, FILE + ODD), (JAVA_LANGUAGE, JAVA + ODD_JAVA)):
         digest.update(weights_path(language).read_bytes())
@@ -244,7 +244,7 @@ def test_signatures_offer_calls(language: Language, text: str, forms: list[str])
     assert bool(found) == bool(forms)
 
 
-def test_a_long_signature_offers_one_argument_a_line() -> None:
+def test_a_long_signature_offers_one_argument_per_line() -> None:
     names = ", ".join(f"argument_number_{n}" for n in range(5))
     shown = prompt("", api("a.py", f"def f({names})"))
     assert texts(shown, PromptRegion.CALL)[1].startswith(
@@ -269,7 +269,7 @@ def test_any_text_is_lexed_without_loss(text: str, language: Language) -> None:
     tokens, tail = lex(text, language, line_start=True)
     assert join(tokens, tail) == text
     assert all(token.text or token.kind is TokenClass.INDENT for token in tokens)
-    # A token's class follows from its vocabulary entry, as generation needs it to.
+    # Generation needs each token's class to follow from its vocabulary entry.
     assert [classify(token.entry, language) for token in tokens] == [token.kind for token in tokens]
     for token in tokens:
         assert "".join(words(token.text)) == token.text
@@ -291,7 +291,7 @@ def test_any_text_is_lexed_without_loss(text: str, language: Language) -> None:
         (JAVA_LANGUAGE, "items.forEach(Item::show);"),
     ],
 )
-def test_usual_spacing_is_expected(language: Language, text: str) -> None:
+def test_usual_spacing_is_predicted(language: Language, text: str) -> None:
     tokens, _ = lex(text, language, line_start=False)
     frame = Frame()
     wanted = ""

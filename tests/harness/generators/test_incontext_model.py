@@ -38,7 +38,7 @@ def answer(generator: InContext, shown: Prompt, language: Language = PYTHON) -> 
 
 @pytest.mark.parametrize("language", languages.every())
 @pytest.mark.parametrize("infile", ["", "\n", INFILE, "x = (", "if a:\n", "é §"])
-def test_chances_sum_to_one_at_every_point(language: Language, infile: str) -> None:
+def test_probabilities_sum_to_one_at_every_point(language: Language, infile: str) -> None:
     reader = trained_model(language)
     reading = reader.read(prompt(infile, similar(("a.py", "total = f(a, b)"))))
     context, point = reading.context, reading.context.point
@@ -67,7 +67,7 @@ def test_bits_are_finite_on_strange_texts(text: str) -> None:
 
 
 @pytest.mark.parametrize("language", languages.every())
-def test_seeing_the_very_line_lowers_the_bits(inline: InContext, language: Language) -> None:
+def test_seeing_the_same_line_lowers_the_bits(inline: InContext, language: Language) -> None:
     line = "price_rules.apply_tax(cart.total, self.rate)"
     shown = similar(("shop/a.py", f"        cart = self.load(user)\n        return {line}\n"))
     other = similar(("shop/b.py", "def unrelated(x):\n    yield from x\n"))
@@ -105,7 +105,7 @@ JAVA_FILE = (
 )
 
 
-def test_completion_in_java(inline: InContext) -> None:
+def test_completion_in_java_copies_a_call_seen_in_a_window(inline: InContext) -> None:
     body = "    Money pay(User user) {\n"
     body += "        Cart cart = store.load(user);\n        return TaxRules.apply(cart, rate);\n"
     shown = similar(("a/A.java", f"class A {{\n{body}    }}\n}}"))
@@ -113,7 +113,7 @@ def test_completion_in_java(inline: InContext) -> None:
     assert answer(inline, prompt(infile, shown), JAVA) == "TaxRules.apply(cart, rate);"
 
 
-def test_a_java_line_that_opens_a_block_is_complete(inline: InContext) -> None:
+def test_a_java_line_that_opens_a_block_is_completed(inline: InContext) -> None:
     loop = "        for (Cart cart : store.load(user)) {\n            cart.clear();\n        }\n"
     infile = JAVA_FILE + loop * 2 + "        for (Cart cart : "
     assert answer(inline, prompt(infile), JAVA) == "store.load(user)) {"
@@ -125,7 +125,7 @@ def test_an_empty_line_is_never_the_answer(inline: InContext, infile: str) -> No
 
 
 @pytest.mark.parametrize("infile", ["", "f(((", ")))", "x = [1,\n", "if True:\n    ", "\x00é"])
-def test_completion_never_fails_and_ends(inline: InContext, infile: str) -> None:
+def test_completion_of_any_prompt_ends_within_max_tokens(inline: InContext, infile: str) -> None:
     for language in languages.every():
         request = Request(prompt=prompt(infile), language=language, sampling=Sampling(max_tokens=20))
         response = inline.generate([request])[0]
@@ -134,7 +134,7 @@ def test_completion_never_fails_and_ends(inline: InContext, infile: str) -> None
         assert not response.text.endswith("\n")
 
 
-def test_max_tokens_and_stop_are_kept(inline: InContext) -> None:
+def test_max_tokens_and_stop_texts_end_an_answer(inline: InContext) -> None:
     shown = prompt(INFILE)
     cut = inline.generate([Request(prompt=shown, language=PYTHON, sampling=Sampling(max_tokens=1))])[0]
     assert cut.tokens_out == 1
@@ -145,7 +145,7 @@ def test_max_tokens_and_stop_are_kept(inline: InContext) -> None:
 
 
 @pytest.mark.parametrize("language", languages.every())
-def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language: Language) -> None:
+def test_the_training_record_fits_the_weights_and_excludes_benchmarks(language: Language) -> None:
     path = weights_path(language)
     record = json.loads(path.with_suffix(".json").read_text("utf-8"))
     assert record["weights_sha256"] == sha256_file(path)
@@ -159,7 +159,7 @@ def test_the_record_is_of_these_weights_and_of_no_benchmark_repository(language:
 
 
 @pytest.mark.slow
-def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
+def test_incontext_is_listed_without_loading_numpy() -> None:
     program = "import sys; from ctxbench.harness.generators.base import parameters; "
     program += "print([p.name for p in parameters('incontext')]); sys.exit('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -168,7 +168,7 @@ def test_it_is_listed_by_its_name_without_loading_numpy() -> None:
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_workers_and_a_lost_worker_is_a_machine_fault(inline: InContext) -> None:
+def test_results_do_not_depend_on_workers_and_a_lost_worker_is_a_fault(inline: InContext) -> None:
     prompts = [prompt(INFILE), prompt("x = "), prompt("", similar(("a.py", "b = c(d)")))]
     requests = [Request(prompt=shown, language=PYTHON) for shown in prompts]
     pooled = InContext(workers=2)
@@ -207,7 +207,7 @@ LINES = st.sampled_from(
     language=st.sampled_from([PYTHON, JAVA]),
 )
 @settings(max_examples=25, deadline=None)
-def test_quick_scores_are_those_that_the_features_define(
+def test_fast_scores_equal_those_of_the_feature_definitions(
     infile: str, window: str, text: str, language: Language
 ) -> None:
     reader = trained_model(language)
@@ -222,7 +222,7 @@ def test_quick_scores_are_those_that_the_features_define(
         point = context.extend(point, token)
 
 
-def test_a_lexicon_that_is_full_is_left_and_prices_stay(monkeypatch: pytest.MonkeyPatch, inline: InContext) -> None:
+def test_a_full_lexicon_is_replaced_without_changing_bits(monkeypatch: pytest.MonkeyPatch, inline: InContext) -> None:
     shown = prompt("def f(cart, rate):\n    return cart.total\n\nx = ")
     before = inline.bits([shown], ["f(cart, 2)"], PYTHON)
     first = trained_model(PYTHON).prior.lexicon

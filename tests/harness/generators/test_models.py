@@ -1,4 +1,4 @@
-"""Models by name: the table, the places of files, and what GGUF files and folders of added ones say, or lie."""
+"""Models by name: the table, the places of files, and facts from GGUF files and folders, also from invalid ones."""
 
 import hashlib
 import json
@@ -33,13 +33,13 @@ def write_table(text: str) -> Path:
     return path
 
 
-def test_the_shipped_table_is_right() -> None:
+def test_the_shipped_table_is_valid() -> None:
     assert [model.name for model in table.builtin()] == ["smollm2-135m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"]
     assert all(model.license == "Apache-2.0" and model.title and not model.chat for model in table.builtin())
     assert all(source.by for model in table.builtin() for source in model.sources)
 
 
-def test_paths_and_names_of_the_hub_are_no_names() -> None:
+def test_paths_and_hub_names_are_not_known_models() -> None:
     write_table("broken")
     assert models.known("/models/tiny") is None
     assert models.known("Qwen/Qwen2.5-Coder-0.5B") is None
@@ -75,20 +75,20 @@ def test_the_users_table_adds_models() -> None:
         ("[[model.source]]\nkind", "[model.x]\nkind", "source: is missing"),
     ],
 )
-def test_a_wrong_entry_is_named_with_its_cure(old: str, new: str, message: str) -> None:
+def test_an_invalid_entry_is_named_with_its_cure(old: str, new: str, message: str) -> None:
     write_table(ENTRY.format(sha="0" * 64).replace(old, new, 1))
     with pytest.raises(InputFault, match=message):
         models.find("tiny")
 
 
 @pytest.mark.parametrize("chat", ["on", "off", "auto"])
-def test_the_table_says_whether_a_named_model_is_asked_by_its_template(chat: str) -> None:
+def test_the_table_decides_whether_a_model_uses_its_chat_template(chat: str) -> None:
     write_table(ENTRY.format(sha="0" * 64).replace("window", "chat = true\nwindow"))
     assert local.is_chat(chat, "tiny") == (chat != "off")
     assert not local.is_chat("auto", "qwen2.5-coder-1.5b")
 
 
-def test_a_named_model_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_model_takes_precedence_over_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "smollm2-135m").mkdir()
     settings = local.LocalModel(by="hf", model="smollm2-135m", revision="", dtype="auto", batch=1, window=0, chat=False)
@@ -130,7 +130,7 @@ def add(path: Path, name: str = "", license_name: str = "") -> models.NamedModel
     return model
 
 
-def test_a_gguf_file_is_named_by_what_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gguf_file_is_added_with_its_own_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = gguf(tmp_path / "Tiny_Model.gguf")
     assert run(["model", "add", str(file)]) == 0
     model = models.find("tiny_model")
@@ -147,14 +147,14 @@ def test_an_entry_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert again == table.builtin()[0]
 
 
-def test_a_licence_is_needed(tmp_path: Path) -> None:
+def test_a_model_without_a_licence_is_refused(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf", without("general.license"))
     with pytest.raises(InputFault, match="the licence of its weights; look it up .* add --license NAME"):
         add(file)
     assert add(file, license_name="MIT").license == "MIT"
 
 
-def test_names_are_taken_once(tmp_path: Path) -> None:
+def test_a_name_can_be_used_only_once(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf")
     add(file)
     for name in ("", "smollm2-135m"):
@@ -163,14 +163,14 @@ def test_names_are_taken_once(tmp_path: Path) -> None:
     assert add(file, "other").name == "other"
 
 
-def test_a_table_that_is_broken_already_is_named(tmp_path: Path) -> None:
+def test_a_broken_table_is_named(tmp_path: Path) -> None:
     table.home().mkdir()
     (table.home() / table.FILE).write_text("broken")
     with pytest.raises(InputFault, match=rf"{table.FILE}: the file is not valid TOML"):
         add(gguf(tmp_path / "tiny.gguf"))
 
 
-def test_a_window_is_needed(tmp_path: Path) -> None:
+def test_a_model_without_a_window_is_refused(tmp_path: Path) -> None:
     file = gguf(tmp_path / "tiny.gguf", without("llama.context_length"))
     with pytest.raises(InputFault, match=r"window: 0 is less than 1.*add a TOML file with the entry"):
         add(file)
@@ -192,7 +192,7 @@ def test_a_window_is_needed(tmp_path: Path) -> None:
         b"GGUF" + struct.pack("<IQQ", 3, 0, 2) + text("key") + struct.pack("<IIQ", 9, 10, 3_000_000),
     ],
 )
-def test_a_file_that_lies_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_gguf_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (file := tmp_path / "tiny.gguf").write_bytes(content)
     with pytest.raises(InputFault, match=r"is not a valid GGUF file \(.*\); use a complete GGUF file"):
         add(file, license_name="MIT")
@@ -206,7 +206,7 @@ def folder(path: Path, readme: str = "---\nlicense: apache-2.0\n---\n") -> Path:
     return path
 
 
-def test_a_folder_stays_where_it_is(tmp_path: Path) -> None:
+def test_an_added_folder_stays_where_it_is(tmp_path: Path) -> None:
     model = add(folder(tmp_path / "My Model"))
     assert (model.name, model.license, model.window) == ("my-model", "apache-2.0", 128)
     assert models.folder("my-model") == tmp_path / "My Model"
@@ -214,7 +214,7 @@ def test_a_folder_stays_where_it_is(tmp_path: Path) -> None:
         models.gguf("my-model")
 
 
-def test_entries_of_a_table_keep_their_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_added_entries_of_a_table_keep_their_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = gguf(tmp_path / "tiny.gguf")
     (tmp_path / "group.toml").write_text(f"""
 [[model]]
@@ -240,7 +240,7 @@ by = "the \\u001b group"
     assert models.find("tiny").chat
 
 
-def test_the_command_says_what_is_wrong_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_fault_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["model", "fetch", "smollm2"]) == 1
     assert "did you mean smollm2-135m? (see `ctxbench model list`)" in capsys.readouterr().err
     assert run(["model", "fetch", "smollm2-135m", "--from", "/nowhere"]) == 1

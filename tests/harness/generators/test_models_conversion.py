@@ -1,4 +1,4 @@
-"""Converting a GGUF file by transformers: once, whole or not at all, the same wherever it is done."""
+"""Converting a GGUF file with transformers: once, completely or not at all, and equally on every machine."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ class Network:
 
 
 class Library:
-    """transformers, for a model whose file lacks the given tensors."""
+    """A fake transformers library for a model whose file lacks the given tensors."""
 
     def __init__(self, missing: list[str] | None = None, error: Exception | None = None) -> None:
         self.missing, self.error, self.calls = missing or [], error, 0
@@ -83,7 +83,7 @@ def test_a_file_is_converted_once(fetched: models.NamedModel, monkeypatch: pytes
         (Library(error=OSError("not a file")), r"cannot convert the file \(OSError: not a file\)"),
     ],
 )
-def test_what_cannot_be_converted_leaves_nothing(
+def test_a_failed_conversion_leaves_no_file(
     fetched: models.NamedModel, monkeypatch: pytest.MonkeyPatch, library: Library, message: str
 ) -> None:
     monkeypatch.setattr(local, "transformers_module", lambda: library)
@@ -93,7 +93,7 @@ def test_what_cannot_be_converted_leaves_nothing(
     assert not list(fetched.place.parent.glob(".ctxbench-*"))
 
 
-def test_a_full_disk_is_said_as_such(fetched: models.NamedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_machine_fault(fetched: models.NamedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "transformers_module", lambda: Library(error=OSError(28, "No space left")))
     with pytest.raises(MachineFault, match="the disk is full"):
         models.folder("tiny")

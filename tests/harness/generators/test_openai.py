@@ -1,4 +1,4 @@
-"""The generator `openai` against a server that answers, fails and breaks off as planned."""
+"""The generator `openai` with a server that answers, fails and breaks off as planned."""
 
 import functools
 import threading
@@ -53,7 +53,7 @@ def fault(made: OpenAI, request: Request | None = None) -> MachineFault:
 # Answers
 
 
-def test_an_answer_with_its_account() -> None:
+def test_an_answer_has_its_tokens_and_seconds() -> None:
     with serving(answer=lambda prompt, _: f"sum({prompt.split()[0]})", cached=2) as server, model(server) as made:
         answer = one(made)
     assert (answer.text, answer.finish, answer.tokens_in, answer.tokens_out) == ("sum(total)", "stop", 3, 4)
@@ -61,7 +61,7 @@ def test_an_answer_with_its_account() -> None:
     assert server.calls == [{"model": "tiny", "prompt": "total = ", "max_tokens": 128, "temperature": 0.0}]
 
 
-def test_a_chat_model_is_told_to_go_on_with_a_line() -> None:
+def test_a_chat_model_receives_instructions_to_continue_a_line() -> None:
     said = "Sure!\n<output_start>sum(cart)<output_end> Hope it helps."
     with serving(answer=lambda *_: said) as server, model(server, endpoint="chat") as made:
         assert one(made, ask(block=BlockKind.INFILE)).text == "sum(cart)"
@@ -71,7 +71,7 @@ def test_a_chat_model_is_told_to_go_on_with_a_line() -> None:
     assert bare == "total = "
 
 
-def test_sampling_has_seeds_that_follow_from_the_index() -> None:
+def test_the_seed_of_a_drawn_answer_depends_on_its_index() -> None:
     with serving() as server, model(server) as made:
         for index in (0, 1, 0):
             one(made, ask(index=index, temperature=0.8, top_p=0.95, seed=7, stop=("\n",)))
@@ -83,14 +83,14 @@ def test_sampling_has_seeds_that_follow_from_the_index() -> None:
     assert not {"seed", "top_p", "stop"} & set(greedy)
 
 
-def test_every_text_can_be_sent() -> None:
+def test_any_text_can_be_sent() -> None:
     with serving(answer=lambda prompt, _: prompt) as server, model(server) as made:
         assert one(made, ask("é 漢 \u2028 \0 \U0001f600")).text == "é 漢 \u2028 \0 \U0001f600"
         assert one(made, ask("half \ud800 character")).text == "half ? character"
     assert server.headers[0]["Content-Type"] == "application/json"
 
 
-def test_who_answered_is_known_where_the_server_says_more_than_the_spec() -> None:
+def test_the_served_model_is_recorded_if_the_server_reports_more_than_the_spec() -> None:
     dated = Fault(change=lambda body: body.update(model="tiny-2026-11-01", system_fingerprint=None))
     with serving(shape=OPENAI, faults=[None, dated]) as server, model(server) as made:
         assert made.served == ()
@@ -102,7 +102,7 @@ def test_who_answered_is_known_where_the_server_says_more_than_the_spec() -> Non
         assert made.served == ()
 
 
-def test_a_refusal_is_taken_at_its_words() -> None:
+def test_a_refusal_is_the_answer() -> None:
     def refuse(body: dict[str, Any]) -> None:
         body["choices"][0]["message"] = {"role": "assistant", "content": None, "refusal": "No."}
 
@@ -110,15 +110,15 @@ def test_a_refusal_is_taken_at_its_words() -> None:
         assert one(made).text == "No."
 
 
-# Many at once
+# Concurrent requests
 
 
 @pytest.mark.slow
-def test_sixty_four_requests_at_once() -> None:
+def test_sixty_four_requests_are_sent_at_once() -> None:
     together = threading.Barrier(64)
 
     def answer(prompt: str, _: object) -> str:
-        # Nobody is answered before 64 ask.
+        # Each answer waits until 64 requests have arrived.
         together.wait(20)
         return prompt.upper()
 
@@ -128,21 +128,21 @@ def test_sixty_four_requests_at_once() -> None:
     assert server.most == 64 == made.capabilities.batch_size
 
 
-def test_callers_share_the_bound() -> None:
+def test_callers_share_the_concurrency_limit() -> None:
     with serving(delay=0.05) as server, model(server, concurrency=3) as made, ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda n: made.generate([ask(str(n)), ask(f"x{n}")]), range(6)))
     assert len(server.calls) == 12 and server.most == 3
 
 
 @pytest.mark.slow
-def test_waiting_for_ones_turn_is_no_delay_of_the_server() -> None:
+def test_waiting_for_a_free_connection_does_not_count_as_server_time() -> None:
     slow, pool = serving(delay=0.5), ThreadPoolExecutor(6)
     with slow as server, model(server, concurrency=1, timeout=2, retries=0) as made, pool:
         found = list(pool.map(lambda n: one(made, ask(str(n))), range(6)))
     assert len(found) == 6 and max(answer.seconds for answer in found) < 2
 
 
-# What passes is waited out
+# Faults that pass
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_waiting_for_ones_turn_is_no_delay_of_the_server() -> None:
         Fault(change=lambda body: body["choices"][0].update(finish_reason="abort")),
     ],
 )
-def test_what_passes_is_tried_again(planned: Fault) -> None:
+def test_a_fault_that_passes_is_tried_again(planned: Fault) -> None:
     with serving(faults=[planned, planned]) as server, model(server) as made:
         assert one(made).text == "answer"
     assert len(server.calls) == 3 and server.calls[0] == server.calls[2]
@@ -166,7 +166,7 @@ def test_what_passes_is_tried_again(planned: Fault) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planned", [Fault(stall=60), Fault(drip=0.05)])
-def test_an_answer_that_never_comes(planned: Fault) -> None:
+def test_an_answer_that_never_arrives_is_a_timeout(planned: Fault) -> None:
     with serving(faults=[planned] * 2) as server, model(server, timeout=0.3, retries=1) as made:
         begin = time.monotonic()
         assert "sent no answer within 0.3 s (2 tries)" in str(fault(made))
@@ -174,7 +174,7 @@ def test_an_answer_that_never_comes(planned: Fault) -> None:
         assert one(made).text == "answer"
 
 
-def test_retry_after_is_waited_out_by_all() -> None:
+def test_all_requests_wait_for_retry_after() -> None:
     with serving(faults=[rate_limited(0.4)]) as server, model(server) as made:
         first = threading.Thread(target=made.generate, args=([ask("a")],))
         first.start()
@@ -187,20 +187,20 @@ def test_retry_after_is_waited_out_by_all() -> None:
     assert all(later - server.times[0] >= 0.39 for later in server.times[1:])
 
 
-def test_a_server_that_asks_for_too_long_a_wait() -> None:
+def test_a_server_that_requests_too_long_a_wait_is_a_fault() -> None:
     with serving(faults=[rate_limited(3600)]) as server, model(server) as made:
         assert "lower concurrency=16" in str(fault(made))
     assert len(server.calls) == 1
 
 
-def test_pauses_double() -> None:
+def test_pauses_between_tries_double() -> None:
     with serving(faults=[Fault(status=500)] * 4) as server, model(server, backoff=0.1, retries=3) as made:
         fault(made)
     gaps = [later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)]
     assert all(gap >= least for gap, least in zip(gaps, (0.05, 0.1, 0.2), strict=True))
 
 
-def test_no_server_and_then_one() -> None:
+def test_a_server_that_starts_later_is_used() -> None:
     server = Server()
     server.start()
     server.stop()
@@ -217,7 +217,7 @@ def test_no_server_and_then_one() -> None:
             server.stop()
 
 
-def test_a_host_where_nobody_ever_was_is_given_up_at_once() -> None:
+def test_a_server_that_was_never_reached_is_not_tried_again() -> None:
     server = Server()
     server.start()
     server.stop()
@@ -227,14 +227,14 @@ def test_a_host_where_nobody_ever_was_is_given_up_at_once() -> None:
 
 
 @pytest.mark.parametrize("first", [None, Fault(cut=True), Fault(drop=True)], ids=["answers", "breaks-off", "hangs-up"])
-def test_a_server_that_was_there_is_waited_for(first: Fault | None) -> None:
+def test_a_server_that_was_reached_before_is_tried_again(first: Fault | None) -> None:
     with serving(faults=[first] * 4 if first else []) as server, model(server, backoff=0.05, retries=3) as made:
         assert isinstance(made.generate([ask()])[0], MachineFault if first else Response)
         server.stop()
         assert "(4 tries)" in str(found := fault(made)) and "cannot be reached" in str(found)
 
 
-def test_closing_wakes_who_waits_for_another_try() -> None:
+def test_closing_ends_the_wait_for_another_try() -> None:
     with serving(faults=[Fault(status=500)] * 9) as server, model(server, backoff=60) as made:
         found: list[Any] = []
         thread = threading.Thread(target=lambda: found.extend(made.generate([ask()])))
@@ -246,11 +246,11 @@ def test_closing_wakes_who_waits_for_another_try() -> None:
     assert not thread.is_alive() and isinstance(found[0], MachineFault)
 
 
-# What does not pass is said once
+# Faults that do not pass
 
 
 @pytest.mark.parametrize("shape", [VLLM, VLLM_OLD, OPENAI, LLAMA_CPP])
-def test_a_prompt_over_the_window_is_told_apart(shape: str) -> None:
+def test_a_prompt_over_the_window_is_recognised(shape: str) -> None:
     with serving(window=50, shape=shape) as server, model(server) as made:
         found = fault(made, ask("word " * 60, max_tokens=8))
         assert isinstance(found, TooLong) and "smaller window" in found.cure
@@ -264,17 +264,17 @@ def test_a_prompt_over_the_window_is_told_apart(shape: str) -> None:
         ({"url": "URL/v2"}, "the model or the address does not exist (status 404): Not Found"),
     ],
 )
-def test_what_the_user_must_mend_ends_the_run(changes: dict[str, Any], words: str) -> None:
+def test_a_fault_in_the_settings_ends_the_run(changes: dict[str, Any], words: str) -> None:
     with serving() as server:
         changes = {key: value.replace("URL", server.url[:-3]) for key, value in changes.items()}
         with model(server, concurrency=2, **changes) as made, pytest.raises(InputFault) as caught:
             made.generate([ask(str(number)) for number in range(40)])
     assert words in str(caught.value) and "check the url" in caught.value.cure
-    # Those that were under way, and few that were begun meanwhile.
+    # Only requests under way, and a few that had just begun, were sent.
     assert len(server.calls) < 20
 
 
-def test_the_other_endpoint_is_the_cure() -> None:
+def test_a_chat_model_at_the_wrong_endpoint_is_refused_with_a_cure() -> None:
     text = '{"error": {"message": "This is a chat model and not supported in the v1/completions endpoint."}}'
     with (
         serving(faults=[Fault(status=404, text=text)]) as server,
@@ -298,7 +298,7 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         assert "Authorization" not in server.headers[0]
 
 
-def test_a_wrong_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_key_is_not_shown(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with (
@@ -312,7 +312,7 @@ def test_a_wrong_key_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch, caplog: p
 
 
 @pytest.mark.parametrize("bad", ["two words", "line\nend", "schlüssel"])
-def test_a_key_that_cannot_be_one(monkeypatch: pytest.MonkeyPatch, bad: str) -> None:
+def test_an_invalid_key_is_refused_and_not_sent(monkeypatch: pytest.MonkeyPatch, bad: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", bad)
     with serving() as server, model(server, key_env="OPENAI_API_KEY") as made, pytest.raises(InputFault) as caught:
         made.generate([ask()])
@@ -324,10 +324,10 @@ def test_the_official_service_needs_a_key() -> None:
         made.generate([ask()])
 
 
-# By name
+# Specs
 
 
-def test_the_short_spelling_is_the_long_one() -> None:
+def test_the_short_spec_equals_the_long_one() -> None:
     short = "openai:Qwen/Qwen2.5-Coder-7B@http://localhost:8000/v1"
     assert base.canonical(short) == "openai(model=Qwen/Qwen2.5-Coder-7B, url=http://localhost:8000/v1)"
     assert base.canonical(f"{short}(endpoint=auto, retries=8)") == base.canonical(short)
@@ -338,7 +338,7 @@ def test_the_short_spelling_is_the_long_one() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"endpoint": "chat"}, {"bits": True}])
-def test_it_does_what_every_generator_must(changes: dict[str, Any]) -> None:
+def test_openai_passes_the_conformance_checks(changes: dict[str, Any]) -> None:
     def answer(prompt: str, _: object) -> str:
         return prompt.split(maxsplit=1)[0] + " + 1"
 

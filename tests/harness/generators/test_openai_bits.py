@@ -1,4 +1,4 @@
-"""Prices of texts from a server's log-probabilities, and who is a coder."""
+"""Bits of texts from a server's log-probabilities, and the generators that can measure them."""
 
 import functools
 from dataclasses import replace
@@ -29,30 +29,30 @@ def price(made: OpenAI, *pairs: tuple[str, str]) -> list[float]:
 
 
 def rising(_: list[str], at: int) -> float:
-    """Every token has a price of its own."""
+    """Give each token a different log-probability."""
     return -float(at)
 
 
-def test_only_who_is_asked_for_it_is_a_coder() -> None:
+def test_only_a_spec_with_bits_measures_texts() -> None:
     plain, pricing = openai.openai(model="m"), openai.openai(model="m", bits=True)
     assert pricing.capabilities.log_likelihoods and not plain.capabilities.log_likelihoods
 
 
-def test_the_tokens_of_the_text_are_priced_and_no_others() -> None:
-    # The tokens are a ( b ( c )) \n and what the server made: numbers 5 and 6 are the text's.
+def test_only_the_tokens_of_the_text_are_measured() -> None:
+    # The tokens are a ( b ( c )) \n and the generated one. Numbers 5 and 6 belong to the text.
     with serving(costs=rising) as server, model(server) as made:
         assert price(made, ("a(b(c", "))")) == pytest.approx([bits_of(-5, -6)])
     assert server.calls[0]["prompt"] == "a(b(c))\n"
     assert (server.calls[0]["echo"], server.calls[0]["logprobs"], server.calls[0]["max_tokens"]) == (True, 1, 1)
 
 
-def test_a_token_that_begins_in_the_prompt_counts_whole() -> None:
+def test_a_token_that_begins_in_the_prompt_counts_completely() -> None:
     # The prompt ends within the token `total`.
     with serving(costs=rising) as server, model(server) as made:
         assert price(made, ("x = to", "tal")) == pytest.approx([bits_of(-2, -3)])
 
 
-def test_a_reference_is_priced_before_its_answer() -> None:
+def test_a_reference_is_measured_before_its_answer() -> None:
     asked = Request(prompt=prompt("a(b(c"), language=PYTHON, reference="))")
     with serving(costs=rising) as server, model(server, endpoint="completions") as made:
         first, second = made.generate([asked]) + made.generate([replace(asked, reference=None)])
@@ -61,26 +61,26 @@ def test_a_reference_is_priced_before_its_answer() -> None:
     assert [call.get("echo", False) for call in server.calls] == [True, False, False]
 
 
-def test_a_price_that_failed_leaves_the_answer() -> None:
+def test_an_answer_is_kept_if_its_bits_cannot_be_measured() -> None:
     asked = Request(prompt=prompt("a(b(c"), language=PYTHON, reference="))")
     with serving(costs=rising, faults=[Fault(status=400)]) as server, model(server, endpoint="completions") as made:
         [answer] = made.generate([asked])
     assert isinstance(answer, Response) and answer.bits is None and len(server.calls) == 2
 
 
-def test_many_prices_come_in_order() -> None:
+def test_many_texts_are_measured_in_order() -> None:
     with serving(costs=rising) as server, model(server, concurrency=8) as made:
         found = price(made, *[("a " * length, "d") for length in range(1, 40)])
         assert found == sorted(found) and len(set(found)) == 39
     assert server.most <= 8
 
 
-def test_a_mark_before_the_prompt_changes_no_price() -> None:
+def test_a_start_token_before_the_prompt_does_not_change_bits() -> None:
     with serving(costs=lambda tokens, at: -float(len(tokens) - at), bos="<s>") as server, model(server) as made:
         assert price(made, ("a b c ", "d")) == pytest.approx([bits_of(-3, -2)])
 
 
-def test_a_mark_that_is_counted_and_not_shown_changes_no_price() -> None:
+def test_a_start_token_that_is_counted_but_not_shown_does_not_change_bits() -> None:
     counted = Fault(change=lambda body: body["usage"].update(prompt_tokens=body["usage"]["prompt_tokens"] + 1))
     with serving(costs=rising, faults=[counted]) as server, model(server) as made:
         assert price(made, ("a b c ", "d")) == pytest.approx([bits_of(-3, -4)])
@@ -89,23 +89,23 @@ def test_a_mark_that_is_counted_and_not_shown_changes_no_price() -> None:
 @pytest.mark.parametrize(
     ("prompt_", "text", "shown", "first"),
     [
-        # Words without the blanks before them, as the tokenizer of Llama 2 has it; every case has lost some blanks.
+        # Words without the blanks before them, as from Llama 2's tokenizer. Each case has lost some blanks.
         ("x = ", "sum(y)", ["<s>", "x", "=", "sum", "(", "y", ")", "\n"], 3),
         ("x = a", " + b", ["<s>", "x", "=", "a", "+", "b", "\n"], 4),
         ("if x:\n", "    return x", ["<s>", "if", "x", ":", "\n", "   ", "return", "x", "\n"], 5),
         ("if x:\n", "return x", ["<s>", "if", "x", ":", "\n", "return", "x", "\n"], 5),
         ("s = f(", "'é', y)", ["<s>", "s", "=", "f", "(", "'", "\ufffd", "\ufffd", "',", "y", ")", "\n"], 5),
         ("a = b", "", ["<s>", "a", "=", "b", "\n"], 4),
-        # Bytes, as SentencePiece and OpenAI show them.
+        # Bytes in the notations of SentencePiece and OpenAI.
         ("a = ", "foo(x)", ["<s>", "a", " =", " foo", "(", "x", ")", "<0x0A>"], 3),
         ("a = '", "\u4f60'", ["<s>", "a", " = '", "<0xE4>", "<0xBD>", "<0xA0>", "'", "<0x0A>"], 3),
         ("a = ", "foo('…')", ["<s>", "a", " =", " foo", "('", r"bytes:\xe2\x80", r"bytes:\xa6", "')", "\n"], 3),
         ("a =", " …'", ["<s>", "a", " =", r"bytes: \xe2\x80", r"bytes:\xa6", "'", "\n"], 3),
-        # vLLM shows all parts of a character as nothing, but the last.
+        # vLLM shows all parts of a character but the last as empty texts.
         ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", "", "\u4f60", "", "\u597d", "'", "\n"], 3),
         ("a =", " \u4f60'", ["<s>", "a", " =", "", " \u4f60", "'", "\n"], 3),
         ("b = 'é' + ", "c", ["<s>", "b", " = '", "", "é", "' +", " c", "\n"], 6),
-        # The text begins with characters that are shown as parts, or not at all.
+        # The text begins with characters that are shown in parts or not at all.
         ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", *["\ufffd"] * 4, "'", "\n"], 3),
         ("a = '", "\u4f60\u597d'", ["<s>", "a", " = '", "", "", "", "", "'", "\n"], 3),
         ("a = '", "\u4f60 \u597d", ["<s>", "a", " = '", "\ufffd", "\ufffd", " ", "\ufffd", "\ufffd", "\n"], 3),
@@ -114,7 +114,7 @@ def test_a_mark_that_is_counted_and_not_shown_changes_no_price() -> None:
         ("if a:\n  ", "é = 1", ["<s>", "if", " a", ":", "\n ", " \ufffd", "\ufffd", " =", " 1", "\n"], 5),
     ],
 )
-def test_tokens_that_do_not_add_up_to_the_text(prompt_: str, text: str, shown: list[str], first: int) -> None:
+def test_tokens_that_differ_from_the_text_are_aligned(prompt_: str, text: str, shown: list[str], first: int) -> None:
     def show(body: dict[str, Any]) -> None:
         offsets = [sum(map(len, shown[:number])) for number in range(len(shown) + 1)]
         costs = [None, *(-float(number) for number in range(1, len(shown) + 1))]
@@ -126,14 +126,14 @@ def test_tokens_that_do_not_add_up_to_the_text(prompt_: str, text: str, shown: l
         assert price(made, (prompt_, text)) == pytest.approx([bits_of(*(-float(n) for n in range(first, len(shown))))])
 
 
-def test_an_empty_prompt_is_a_line_end() -> None:
+def test_an_empty_prompt_is_sent_as_a_line_end() -> None:
     with serving(costs=rising) as server, model(server) as made:
         assert price(made, ("", "d")) == pytest.approx([bits_of(-1, -2)])
     assert server.calls[0]["prompt"] == "\nd\n"
 
 
 def joined(body: dict[str, Any]) -> None:
-    """Show the first two tokens as one, which has no price."""
+    """Show the first two tokens as one without a log-probability."""
     given = body["choices"][0]["logprobs"]
     given["tokens"][:2] = ["".join(given["tokens"][:2])]
     del given["token_logprobs"][1], given["text_offset"][1]
@@ -144,7 +144,7 @@ def joined(body: dict[str, Any]) -> None:
     ("prompt_", "text", "behind", "priced"),
     [("", "    d", "\n    d\n", (-2, -3, -4)), ("to", "tal", "total\n", (-2, -3))],
 )
-def test_a_text_that_begins_in_the_first_token_of_all_is_priced_behind_a_line(
+def test_a_text_that_begins_in_the_first_token_is_measured_after_a_line(
     prompt_: str, text: str, behind: str, priced: tuple[float, ...]
 ) -> None:
     fault = Fault(change=joined)
@@ -153,7 +153,7 @@ def test_a_text_that_begins_in_the_first_token_of_all_is_priced_behind_a_line(
     assert [call["prompt"] for call in server.calls] == [behind, f"#\n{behind}"]
 
 
-def test_a_text_that_begins_in_the_first_token_of_all_whatever_stands_before_it_has_no_price() -> None:
+def test_a_text_that_always_begins_in_the_first_token_has_no_bits() -> None:
     def join_all(body: dict[str, Any]) -> None:
         given = body["choices"][0]["logprobs"]
         given |= {"tokens": ["".join(given["tokens"][:-1]), "x"], "token_logprobs": [None, -1.0]}
@@ -165,14 +165,14 @@ def test_a_text_that_begins_in_the_first_token_of_all_whatever_stands_before_it_
     assert len(server.calls) == 2
 
 
-def test_a_server_without_prices_is_the_users_choice_to_mend() -> None:
+def test_a_server_without_log_probabilities_is_refused_with_a_cure() -> None:
     silent = Fault(change=lambda body: body["choices"][0].update(logprobs=None))
     with serving(faults=[silent]) as server, model(server) as made, pytest.raises(InputFault, match="leave bits=true"):
         price(made, ("a", "b"))
     assert len(server.calls) == 1
 
 
-def test_a_server_that_ignores_echo_is_found_out() -> None:
+def test_a_server_that_ignores_echo_is_refused() -> None:
     def forget(body: dict[str, Any]) -> None:
         given = body["choices"][0]["logprobs"]
         for key in given:
@@ -204,7 +204,7 @@ IMPOSSIBLE = (1.5, float("nan"), float("inf"), float("-inf"), -1e308, -HUGE, HUG
         *(({}, read) for read in (ABSENT, 10**30, -1, 0, 2.0, True, "4", None, [4])),
     ],
 )
-def test_prices_that_cannot_be_are_none(given: dict[str, Any], read: object) -> None:
+def test_invalid_log_probabilities_are_a_fault(given: dict[str, Any], read: object) -> None:
     def change(body: dict[str, Any]) -> None:
         body["choices"][0]["logprobs"] = SOUND | given
         body["usage"]["prompt_tokens"] = read
@@ -217,12 +217,12 @@ def test_prices_that_cannot_be_are_none(given: dict[str, Any], read: object) -> 
         assert price(made, ("a b", "c"))[0] > 0
 
 
-def test_a_fault_of_one_is_the_fault_of_all() -> None:
+def test_a_fault_of_one_text_fails_the_whole_call() -> None:
     with serving(window=30) as server, model(server) as made, pytest.raises(MachineFault, match="too long"):
         price(made, ("a ", "b"), ("a " * 60, "b"), ("c ", "d"))
 
 
-def test_a_prompt_that_was_cut_has_no_price() -> None:
+def test_a_prompt_that_was_cut_has_no_bits() -> None:
     with serving(cuts=100) as server, model(server) as made:
         assert price(made, ("a " * 50, "d"))
         with pytest.raises(CutShort, match="it read 100 of at least 360 tokens"):

@@ -1,4 +1,4 @@
-"""Closing the generator `openai` ends every request that waits, wherever on its way it is, within a second."""
+"""Closing the generator `openai` ends all waiting requests within a second, in any state."""
 
 import contextlib
 import socket
@@ -20,7 +20,7 @@ Hang = Callable[[socket.socket], object]
 
 
 def silent(connection: socket.socket) -> None:
-    """Take a request and say nothing."""
+    """Accept a request without answering."""
 
 
 def half_a_head(connection: socket.socket) -> None:
@@ -40,13 +40,13 @@ def one_byte_in_a_while(connection: socket.socket) -> None:
 
 @contextlib.contextmanager
 def hanging(work: Hang, backlog: int = 64) -> Iterator[tuple[str, threading.Event]]:
-    """Give the address of a server that does this to every connection, and an event: the first one is there."""
+    """Start a server that does this work per connection; yield its address and an event for the first connection."""
     begun = threading.Event()
     with socket.create_server(("127.0.0.1", 0), backlog=backlog) as server:
         kept = []
 
         def answer(connection: socket.socket) -> None:
-            # On a busy machine the test may be over, and the connection closed, before this thread has begun.
+            # On a busy machine, the test may end and close the connection before this thread begins.
             with contextlib.suppress(OSError):
                 work(connection)
 
@@ -64,18 +64,18 @@ def hanging(work: Hang, backlog: int = 64) -> Iterator[tuple[str, threading.Even
             yield f"127.0.0.1:{server.getsockname()[1]}", begun
         finally:
             server.shutdown(socket.SHUT_RDWR)
-            # A connection accepted after the loop below would stay open, and a later test would be blamed for it.
+            # Without this wait, a connection accepted later would stay open, and a later test would fail for it.
             serving.join(20)
             for connection in kept:
                 connection.close()
 
 
-# Plain words end an encrypted greeting at once, so only silence keeps one waiting.
+# Plain text ends a TLS handshake at once, so only silence keeps a client waiting.
 @pytest.mark.parametrize(
     ("scheme", "work"),
     [("https", silent), *(("http", work) for work in (silent, half_a_head, half_a_body, one_byte_in_a_while))],
 )
-def test_closing_ends_every_request_that_waits(work: Hang, scheme: str) -> None:
+def test_closing_ends_every_waiting_request(work: Hang, scheme: str) -> None:
     with hanging(work) as (place, begun):
         made = openai.openai(model="tiny", url=f"{scheme}://{place}", timeout=600, bits=True, concurrency=AT_ONCE)
         assert isinstance(made, OpenAI)
@@ -99,13 +99,13 @@ def test_closing_ends_every_request_that_waits(work: Hang, scheme: str) -> None:
         made.close()
         for thread in threads:
             thread.join(20)
-        assert time.monotonic() - begin < 5  # a second, on a machine that has one to spare
+        assert time.monotonic() - begin < 5  # a second, unless the machine is busy
     assert len(faults) == 2 * AT_ONCE + 1
     assert {fault.what for fault in faults if isinstance(fault, MachineFault)} == {"the generator was closed"}
 
 
-def test_closing_ends_who_waits_for_a_connection() -> None:
-    # Nobody accepts, and the line of those who wait is full: a connection is never there.
+def test_closing_ends_a_request_that_waits_for_a_connection() -> None:
+    # The server accepts no connection and its backlog is full, so a new connection is never ready.
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server, contextlib.ExitStack() as stack:
         address = server.getsockname()
         for _ in range(4):
@@ -124,14 +124,14 @@ def test_closing_ends_who_waits_for_a_connection() -> None:
     assert isinstance(found[0], MachineFault) and found[0].what == "the generator was closed"
 
 
-def test_a_name_that_is_not_resolved_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_name_that_is_not_resolved_does_not_delay_closing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, over = threading.Event(), threading.Event()
     real = socket.getaddrinfo
 
     def slow(host: str | bytes, *given: Any, **more: Any) -> object:
         if host not in ("nowhere.invalid", b"nowhere.invalid"):
             return real(host, *given, **more)
-        # Others are waited for when the process ends.
+        # Only a daemon thread does not delay the end of the process.
         assert threading.current_thread().daemon
         asked.set()
         over.wait(60)
@@ -152,7 +152,7 @@ def test_a_name_that_is_not_resolved_keeps_nobody(monkeypatch: pytest.MonkeyPatc
     assert isinstance(found[0], MachineFault) and found[0].what == "the generator was closed"
 
 
-def test_a_generator_that_was_closed_sends_nothing() -> None:
+def test_a_closed_generator_sends_nothing() -> None:
     made = openai.openai(model="tiny", url="http://127.0.0.1:1", retries=0)
     made.close()
     made.close()

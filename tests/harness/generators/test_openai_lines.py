@@ -1,4 +1,4 @@
-"""Where answers of `openai` end: with their line, or at the marks of the middle that they fill in."""
+"""The end of `openai` answers: after their line, or before the marks of a filled middle."""
 
 import functools
 from contextlib import closing
@@ -59,7 +59,7 @@ def test_a_stopped_answer_is_the_whole_answer_cut_at_its_line(shape: str, keeps_
         assert whole.tokens_out == uncut.tokens_out
 
 
-def test_a_blank_line_first_is_asked_for_again_and_both_are_counted() -> None:
+def test_an_answer_that_begins_blank_is_requested_again_and_both_are_counted() -> None:
     with serving(answer=lambda *_: ANSWERS[1], cached=1) as server:
         found = one(server, ask())
         whole = one(server, ask(one_line=False))
@@ -68,13 +68,13 @@ def test_a_blank_line_first_is_asked_for_again_and_both_are_counted() -> None:
     assert found.cached == 2 and found.seconds > 0
 
 
-def test_blanks_up_to_the_limit_are_not_asked_for_again() -> None:
+def test_blanks_up_to_the_token_limit_are_not_requested_again() -> None:
     with serving(answer=lambda *_: "\t", finish="length") as server:
         assert one(server, ask()).finish == "length"
     assert len(server.calls) == 1
 
 
-def test_own_stop_texts_stay() -> None:
+def test_a_requests_own_stop_texts_are_kept() -> None:
     with serving(answer=lambda *_: "a # b\n") as server:
         assert one(server, ask(stop=("#",))).text == "a "
     assert server.calls[0]["stop"] == ["#", "\n"]
@@ -90,11 +90,11 @@ def test_own_stop_texts_stay() -> None:
         ({"extra": '{"temperature": 0.8}'}, {}),
     ],
 )
-def test_others_are_not_stopped(changes: dict[str, Any], sampling: dict[str, Any]) -> None:
+def test_other_answers_are_not_stopped_by_the_server(changes: dict[str, Any], sampling: dict[str, Any]) -> None:
     with serving(answer=lambda *_: ANSWERS[1]) as server:
         found = one(server, ask(**sampling), **changes)
     assert len(server.calls) == 1 and "\n" not in server.calls[0].get("stop", ())
-    # Drawn answers are cut as greedy ones are; what a chat model says of a line is not.
+    # Drawn answers are cut like greedy ones, but a chat model's answer is not.
     assert found.text == (ANSWERS[1] if "endpoint" in changes else "\n    sum(cart)")
 
 
@@ -105,7 +105,7 @@ def test_an_answer_that_the_spec_makes_greedy_is_stopped() -> None:
 
 
 @given(st.text(alphabet=" \t\n\r\x0b\u2028ab", max_size=12))
-def test_a_line_ends_where_it_ends_for_weights_on_this_machine(text: str) -> None:
+def test_a_line_ends_at_the_same_place_as_with_local_models(text: str) -> None:
     assert answers.end(text) == End(line=True).find(text)
 
 
@@ -128,7 +128,7 @@ def test_a_line_ends_where_it_ends_for_weights_on_this_machine(text: str) -> Non
         ("", ""),
     ],
 )
-def test_a_chat_models_line_is_taken_out_of_its_fence_and_its_marks(said: str, code: str) -> None:
+def test_a_chat_models_line_is_taken_from_its_fence_and_tags(said: str, code: str) -> None:
     with serving(answer=lambda *_: said) as server:
         assert one(server, ask(), endpoint="chat").text == code
         function = Request(prompt=ask().prompt, language=PYTHON, kind=Kind.FUNCTION)
@@ -148,7 +148,7 @@ def ask_for_middle(**changes: Any) -> Request:
     return Request(prompt=prompt, language=PYTHON, kind=Kind.LINE, sampling=how, one_line=True, **changes)
 
 
-def test_the_family_follows_from_the_name_or_the_spec() -> None:
+def test_the_family_comes_from_the_models_name_or_the_spec() -> None:
     assert middle_model().capabilities.fills and middle_model().infilling().name == "qwen"
     assert middle_model(model="mine", fim="starcoder").infilling().name == "starcoder"
 
@@ -159,7 +159,7 @@ def test_an_unknown_family_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("said", ["sum(cart)<|fim_pad|>", "sum(cart)\nprint(total)\n", "sum(cart)"])
-def test_marks_go_out_and_an_answer_ends_before_one(said: str) -> None:
+def test_marks_are_sent_and_an_answer_ends_before_the_next_mark(said: str) -> None:
     with (
         serving(answer=lambda *_: said, model="mine") as server,
         closing(middle_model(model="mine", fim="qwen", url=server.url)) as made,

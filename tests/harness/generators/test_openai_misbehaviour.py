@@ -1,4 +1,4 @@
-"""Every misbehaviour of a server is met by the request that it happens to, within its time, and by no other."""
+"""A misbehaving server affects only the request that it misbehaves on, within that request's time limit."""
 
 import functools
 import threading
@@ -32,7 +32,7 @@ from tests.helpers.misbehaviour import (
 
 RETRIES, LANES = 1, 8
 FIRST_LINE = 4
-"""Of the samples of a run."""
+"""The line of the first sample of a run."""
 
 
 model: Any = functools.partial(test_openai.model, retries=RETRIES, timeout=20.0, key_env="SERVER_KEY")
@@ -43,22 +43,22 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVER_KEY", KEY)
 
 
-def test_there_are_many_and_each_has_a_name_of_its_own() -> None:
+def test_there_are_many_misbehaviours_with_unique_names() -> None:
     assert len(MISBEHAVIOURS) >= 50
     assert [name for name, times in Counter(one.name for one in MISBEHAVIOURS).items() if times > 1] == []
 
 
 SLOW = [one for one in MISBEHAVIOURS if one.slow]
-"""Those whose answer has no end in time, which is waited for."""
+"""Misbehaviours whose answer does not end within the time limit."""
 
 
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.name) for one in MISBEHAVIOURS if not one.slow])
-def test_a_request_that_meets_it(one: Misbehaviour) -> None:
+def test_each_misbehaviour_affects_only_its_request(one: Misbehaviour) -> None:
     assert_met(one)
 
 
 @pytest.mark.slow
-def test_requests_whose_answers_have_no_end_in_time() -> None:
+def test_answers_that_do_not_end_in_time_affect_only_their_request() -> None:
     with ThreadPoolExecutor(len(SLOW)) as threads:
         waiting = {one.name: threads.submit(assert_met, one) for one in SLOW}
     assert len(waiting) >= 7
@@ -66,13 +66,13 @@ def test_requests_whose_answers_have_no_end_in_time() -> None:
 
 
 @pytest.mark.parametrize("begun", [b"H", b"HTTP/", b"HTTP/1"])
-def test_nobody_gets_a_second_answer_that_has_just_begun(begun: bytes) -> None:
+def test_no_request_receives_a_second_answer_that_has_just_begun(begun: bytes) -> None:
     planted = reply(good("planted"))
     served: set[threading.Thread] = set()
 
     def choose(body: Body) -> Play:
         sound = reply(good(body["prompt"].upper()))
-        if threading.current_thread() in served:  # a thread is a connection
+        if threading.current_thread() in served:  # each thread serves one connection
             return Whole(planted.removeprefix(begun) + sound)
         served.add(threading.current_thread())
         return Whole(sound + begun)
@@ -84,7 +84,7 @@ def test_nobody_gets_a_second_answer_that_has_just_begun(begun: bytes) -> None:
 
 
 def assert_met(one: Misbehaviour) -> None:
-    """Ask a server that misbehaves so once, then twice where it does not; check what comes of each request."""
+    """Send one request that the server misbehaves on, then two that it answers; check the outcome of each."""
 
     def choose(body: Body) -> Play:
         return one.play if "odd" in body["prompt"] else Whole(reply(good(body["prompt"].upper())))
@@ -95,12 +95,12 @@ def assert_met(one: Misbehaviour) -> None:
             [outcome] = made.generate([ask("odd")])
         except InputFault as fault:
             outcome = fault
-        assert time.monotonic() - begin < 15  # nothing waits for ever; a loaded machine takes its time
+        assert time.monotonic() - begin < 15  # no request waits for ever, but a busy machine needs some seconds
         asked = len(server.calls)
         assert_is(outcome, one)
         tries = 1 + RETRIES * (one.outcome is Outcome.AGAIN)
         assert asked == tries
-        # Who asks next is answered, and with its own answer.
+        # Later requests receive their own answers.
         if not one.slow:
             answers = [found.text for found in made.generate([ask("a"), ask("b")]) if isinstance(found, Response)]
             assert answers == ["A", "B"]
@@ -123,7 +123,7 @@ def assert_is(outcome: Response | CtxbenchError, one: Misbehaviour) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_whose_every_second_sample_meets_one(tmp_path: Path) -> None:
+def test_a_run_with_misbehaviours_on_every_second_sample_is_finished_later(tmp_path: Path) -> None:
     met = [one for one in MISBEHAVIOURS if not one.slow]
     settled, healed = threading.Event(), threading.Event()
     fine: list[int] = []
@@ -131,12 +131,12 @@ def test_a_run_whose_every_second_sample_meets_one(tmp_path: Path) -> None:
     def choose(body: Body) -> Play:
         number = int(body["prompt"].rstrip(" =").rpartition("_")[2])
         if number % 2 and not healed.is_set():
-            # Before the first answer a service that turns everyone away is a wrong setting, and ends the run.
+            # Before its first answer, a service that refuses every request counts as a wrong setting and ends the run.
             settled.wait(60)
             return met[number // 2].play
         fine.append(number)
         if len(fine) > LANES // 2:
-            # It comes from a lane that has had an answer.
+            # This request comes from a thread that has already received an answer.
             settled.set()
         return Whole(reply(good(right(body["prompt"], body))))
 
@@ -149,7 +149,7 @@ def test_a_run_whose_every_second_sample_meets_one(tmp_path: Path) -> None:
         assert failed == wanted and len(first.faults) == first.missing == len(wanted)
         assert first.model_failed == 1  # the empty answer
         refused = [fault for fault in first.faults if fault.kind != "machine"]
-        # That a prompt is too long for the model is for its strategy to mend.
+        # A prompt over the model's window is a fault of its strategy.
         assert all("sent a prompt that the model cannot read" in fault.message for fault in refused), refused
         assert len(refused) == sum(one.outcome is Outcome.TOO_LONG for one in met)
         [table] = run_tables(bench.store)

@@ -1,4 +1,4 @@
-"""Whole runs by a server that dies on the way: nothing is lost, nothing is scored for it, nothing is asked twice."""
+"""Runs with a server that fails midway: answers are kept, faults get no score, and no answered prompt is sent again."""
 
 import threading
 import time
@@ -32,7 +32,7 @@ assert openai  # imported for its name
 
 
 class Coder(Scripted):
-    """Prices everything at a bit."""
+    """A generator that measures one bit for every text."""
 
     capabilities = Capabilities(batch_size=16, instructs=True, log_likelihoods=True)
 
@@ -41,12 +41,12 @@ class Coder(Scripted):
 
 
 def right(prompt: str, _: object) -> str:
-    """Answer as the reference does."""
+    """Answer with the reference."""
     return f"apply_tax(cart_{prompt.rstrip().removesuffix('=').rstrip().rpartition('_')[2]}, rate)"
 
 
 class Bench:
-    """A home with a set of 40 samples, run against a server."""
+    """A home with a set of samples, 40 by default, and runs of them with a server."""
 
     def __init__(self, tmp_path: Path, server: Server, *, repos: int = 2, samples: int = SAMPLES) -> None:
         self.home, self.server = Home(tmp_path / "home"), server
@@ -91,7 +91,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def kill(server: Server, after: int, back: float | None) -> threading.Thread:
-    """Kill the server once it has answered so often; start it again some seconds later."""
+    """Stop the server after so many answers, and start it again some seconds later."""
 
     def work() -> None:
         until = time.monotonic() + 20
@@ -108,25 +108,25 @@ def kill(server: Server, after: int, back: float | None) -> threading.Thread:
 
 
 @pytest.mark.slow
-def test_a_server_that_comes_back_costs_nothing(bench: Bench) -> None:
+def test_a_server_that_comes_back_leaves_no_sample_missing(bench: Bench) -> None:
     killer = kill(bench.server, after=15, back=0.4)
     summary = bench.run()
     killer.join(30)
     assert fault_of([summary]) is None and summary.faults == ()
-    # Those that were cut off were asked again, and no others.
+    # Only interrupted requests were sent again.
     assert SAMPLES <= len(bench.server.calls) <= SAMPLES + 4
     bench.assert_complete(summary)
 
 
 @pytest.mark.slow
-def test_a_server_that_stays_away_and_a_second_run(bench: Bench) -> None:
+def test_a_second_run_requests_only_what_a_lost_server_left(bench: Bench) -> None:
     how = "backoff=0.001, retries=1, concurrency=4"
     killer = kill(bench.server, after=15, back=None)
     first = bench.run(how)
     killer.join(30)
     assert 15 <= first.scored < SAMPLES and first.model_failed == 0 and first.missing == SAMPLES - first.scored
     assert isinstance(fault_of([first]), MachineFault) and {fault.kind for fault in first.faults} == {"machine"}
-    # Every answer that came is kept, also those of samples that were still under way.
+    # All answers are kept, even those of unfinished samples.
     [(kept,)] = bench.rows("SELECT count(*) FROM generation")
     assert kept >= first.scored
     bench.server.start()
@@ -138,7 +138,7 @@ def test_a_server_that_stays_away_and_a_second_run(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_who_answered_goes_with_the_run(bench: Bench) -> None:
+def test_the_served_model_is_a_remark_of_the_run(bench: Bench) -> None:
     bench.server.shape = OPENAI
     bench.run()
     bench.server.shape = VLLM
@@ -147,7 +147,7 @@ def test_who_answered_goes_with_the_run(bench: Bench) -> None:
     assert table.run.remarks == ("Answered by tiny (fp_1).",)
 
 
-def test_a_missing_key_stores_no_run_but_ends_one_that_was_begun(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_stores_no_run_and_stops_an_unfinished_one(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SERVER_KEY", raising=False)
     with pytest.raises(InputFault, match="SERVER_KEY is not set"):
         bench.run("key_env=SERVER_KEY")
@@ -161,7 +161,7 @@ def test_a_missing_key_stores_no_run_but_ends_one_that_was_begun(bench: Bench, m
     assert [len(table.sample) for table in run_tables(bench.store)] == [4]
 
 
-def test_a_key_is_nowhere_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_not_stored_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "sk-5Zq8-secret"
     monkeypatch.setenv("OPENAI_API_KEY", key)
     bench.server.faults = [Fault(status=400, text=f'{{"error": {{"message": "Bearer {key} is odd"}}}}')] * 3
@@ -174,7 +174,7 @@ def test_a_key_is_nowhere_in_the_home(bench: Bench, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.slow
-def test_a_run_whose_prompts_are_all_cut_is_given_up_and_scores_nothing(bench: Bench) -> None:
+def test_a_run_whose_prompts_are_all_cut_stops_without_scores(bench: Bench) -> None:
     bench.server.cuts = 2
     lost = bench.run("backoff=0.001, concurrency=2")
     assert (lost.scored, lost.model_failed, lost.missing) == (0, 0, SAMPLES)

@@ -1,4 +1,4 @@
-"""Secrets go where they are meant to go, and stand in no spec, store, message or log."""
+"""Secrets reach only their own server, and appear in no spec, store, message or log."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ from tests.helpers.openai_server import Fault, Server, serving
 
 KEY = "sk-5Zq8-secret-of-the-user-7Wd2"
 PLAIN_KEY = "5Zq8Wd2aB3cD4eF5gH6iJ7"
-"""One that has no shape by which it could be told."""
+"""A key without a recognisable form."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def sent(server: Server, at: int = 0) -> dict[str, str]:
     return {name.lower(): value for name, value in server.headers[at].items()}
 
 
-# No secret in a spec
+# Secrets in specs
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_a_spec_with_a_secret_is_refused_and_not_repeated(given: str) -> None:
         f"scripted(text='{KEY}')",
     ],
 )
-def test_no_door_of_a_generator_takes_one(spec: str) -> None:
+def test_no_part_of_a_generator_spec_accepts_a_secret(spec: str) -> None:
     result = run_cli("generator", "check", spec)
     assert_fault(result, "")
     assert "5Zq8" not in result.err + result.out
 
 
 @pytest.mark.slow
-def test_a_spec_names_the_variables_of_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spec_contains_the_variables_of_its_secrets_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     headers = '{"X-Api-Key": "$SERVER_KEY", "cf-aig-authorization": "Bearer $SERVER_KEY", "X-Title": "a"}'
     with serving(answer=right) as server:
         bench = Bench(tmp_path, server)
@@ -106,10 +106,10 @@ def test_a_spec_names_the_variables_of_its_secrets(tmp_path: Path, monkeypatch: 
         openai.openai(model="tiny", url=server.url, headers=headers).generate([ask()])
 
 
-# No secret to others
+# Secrets and other servers
 
 
-def test_the_key_of_one_service_goes_to_no_other() -> None:
+def test_the_key_of_one_service_is_not_sent_to_another() -> None:
     with serving() as server, model(server) as made:
         assert one(made).text == "answer"
         assert KEY not in str(server.headers)
@@ -140,13 +140,13 @@ def test_the_key_of_one_service_goes_to_no_other() -> None:
         "https://api。openai。com/v1",
     ],
 )
-def test_addresses_that_only_look_like_the_service(url: str) -> None:
+def test_addresses_that_only_look_like_the_service_are_refused(url: str) -> None:
     with pytest.raises(InputFault):
         openai.openai(model="m", url=url)
 
 
 @pytest.mark.parametrize("given", [{"key_env": "SERVER_KEY"}, {"headers": '{"X-Api-Key": "$SERVER_KEY"}'}])
-def test_no_secret_goes_over_plain_http_to_another_machine(given: dict[str, Any]) -> None:
+def test_no_secret_is_sent_over_plain_http_to_another_machine(given: dict[str, Any]) -> None:
     for url in ("http://10.0.0.1:8000", "http://gpu.example", "http://localhost.example", "http://0.0.0.0:1"):
         with pytest.raises(InputFault) as caught:
             openai.openai(model="tiny", url=url, **given)
@@ -160,7 +160,7 @@ def test_no_secret_goes_over_plain_http_to_another_machine(given: dict[str, Any]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_carries_nothing_elsewhere(status: int) -> None:
+def test_a_redirect_is_not_followed(status: int) -> None:
     with serving(key=KEY) as elsewhere, serving() as server:
         for place in (f"{elsewhere.url}/completions", f"{server.url}/completions"):
             server.faults = [*server.faults, Fault(status=status, headers=(("Location", place),))]
@@ -185,7 +185,7 @@ def test_no_login_of_this_machine_is_sent(tmp_path: Path, monkeypatch: pytest.Mo
 
 @contextmanager
 def proxy() -> Iterator[tuple[str, list[bytes]]]:
-    """Give a proxy that lets nobody through, and what it was told."""
+    """Start a proxy that refuses all requests; yield its address and the received bytes."""
     told: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -204,15 +204,15 @@ def proxy() -> Iterator[tuple[str, list[bytes]]]:
             server.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_proxy_never_hears_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_never_receives_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as (place, told):
         for name in ("http_proxy", "https_proxy"):
             monkeypatch.setenv(name, f"http://me:5Zq8pass@{place}")
-        # Through a tunnel, of which the proxy hears the server's name alone.
+        # Through a tunnel, the proxy receives only the server's name.
         refused = answer(url="https://gpu.invalid", key_env="SERVER_KEY")
         assert len(told) == 1 and told[0].startswith(b"CONNECT gpu.invalid:443") and PLAIN_KEY.encode() not in told[0]
         assert isinstance(refused, MachineFault) and "5Zq8" not in str(refused)
-        # Plain http without a secret may go through it; with one, and to this machine, it may not.
+        # Plain http may use the proxy, but not with a secret and not to this machine.
         answer(url="http://gpu.invalid")
         assert len(told) == 2 and told[1].startswith(b"POST http://gpu.invalid")
         assert "cannot be reached" in str(answer(url="http://gpu.invalid", key_env="SERVER_KEY", insecure=True))
@@ -224,24 +224,24 @@ def test_a_proxy_never_hears_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answer(**given: Any) -> Response | MachineFault:
-    """Return what becomes of one request."""
+    """Return the outcome of one request."""
     with closing(openai.openai(model="tiny", retries=0, timeout=20, **given)) as made:
         [found] = made.generate([ask()])
     return found
 
 
 @pytest.mark.parametrize("address", ["ftp://p:1", "http://p:99999", "http://[p", "socks9://p", "://"])
-def test_a_proxy_that_cannot_be_used_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_proxy_is_a_one_line_fault(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", address)
     with pytest.raises(InputFault, match="the environment's proxy cannot be used") as caught:
         openai.openai(model="tiny", url="https://gpu.invalid", retries=0).generate([ask()])
     assert "5Zq8" not in str(caught.value)
 
 
-# No secret in what a server says
+# Secrets in a server's answers
 
 
-def test_a_server_that_repeats_a_key_is_named_and_kept_without_it(tmp_path: Path) -> None:
+def test_a_key_that_a_server_repeats_is_removed_and_remarked(tmp_path: Path) -> None:
     def repeat(prompt: str, body: object) -> str:
         return f"{right(prompt, body)} # {PLAIN_KEY}"
 
@@ -258,13 +258,13 @@ def test_a_server_that_repeats_a_key_is_named_and_kept_without_it(tmp_path: Path
 
 
 @pytest.mark.parametrize("key", ["EMPTY", "none", "x", "password", "dummy"])
-def test_a_word_that_a_server_of_ones_own_is_told_changes_no_answer(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_placeholder_key_is_not_removed_from_answers(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVER_KEY", key)
     with serving(key=key, answer=lambda *_: f"x = {key}") as server, model(server, key_env="SERVER_KEY") as made:
         assert one(made).text == f"x = {key}" and made.served == ()
 
 
-def test_a_service_that_has_answered_turns_one_request_away() -> None:
+def test_a_refusal_after_an_answer_fails_only_its_request() -> None:
     refusals = [Fault(status=status) for status in (401, 404, 302)]
     with serving(faults=[None, *refusals]) as server, model(server) as made:
         assert one(made).text == "answer"
@@ -272,7 +272,7 @@ def test_a_service_that_has_answered_turns_one_request_away() -> None:
         assert one(made).text == "answer"
 
 
-def test_nothing_of_a_secret_is_in_what_a_generator_shows_of_itself() -> None:
+def test_a_generators_own_description_contains_no_secret() -> None:
     made = openai.openai(model="tiny", url="http://127.0.0.1:1", key_env="SERVER_KEY", retries=0)
     made.generate([ask()])
     client = made._client
@@ -280,7 +280,7 @@ def test_nothing_of_a_secret_is_in_what_a_generator_shows_of_itself() -> None:
 
 
 @pytest.mark.slow
-def test_what_an_older_version_stored_is_shown_nowhere(tmp_path: Path) -> None:
+def test_a_secret_stored_by_an_older_version_is_not_shown(tmp_path: Path) -> None:
     with serving(answer=right) as server:
         bench = Bench(tmp_path, server)
         run = bench.run().run

@@ -1,4 +1,4 @@
-"""What servers are documented to send, replayed: answers, thoughts, counts, refusals. Each case names its server."""
+"""Replay documented server replies: answers, thoughts, token counts and refusals. Each case names its server."""
 
 import functools
 import json
@@ -34,7 +34,7 @@ chat_model = functools.partial(model, endpoint="chat")
 
 
 def replied(*replies: Change | Fault, request: Request | None = None, **changes: Any) -> Response | MachineFault:
-    """Return what becomes of a request whose answers are changed so, or are these."""
+    """Return the response or fault of one request to a server that sends these faults or changed replies."""
     faults = [one if isinstance(one, Fault) else Fault(change=one) for one in replies]
     with serving(faults=faults) as server, chat_model(server, retries=1, **changes) as made:
         [found] = made.generate([request or ask()])
@@ -54,7 +54,7 @@ def fault_of(*replies: Change | Fault, **changes: Any) -> MachineFault:
 
 
 def says(finish: str = "stop", usage: Body | None = None, **message: Any) -> Change:
-    """Return a change to one message and its account."""
+    """Return a change to a reply's message, finish reason and token usage."""
 
     def change(body: Body) -> None:
         body["choices"][0] |= {"message": {"role": "assistant", **message}, "finish_reason": finish}
@@ -67,7 +67,7 @@ def account(**usage: Any) -> Change:
     return lambda body: body.update(usage=usage)
 
 
-# The answer among the thoughts
+# Answers that come with thoughts
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def account(**usage: Any) -> Change:
         },
     ],
 )
-def test_thoughts_are_no_part_of_the_answer(message: Body) -> None:
+def test_thoughts_are_removed_from_the_answer(message: Body) -> None:
     assert text_of(says(**message)) == "1"
 
 
@@ -114,7 +114,7 @@ def answer_of(text):
         ("[CODE]\nreturn text  # with </think>\n[/CODE]", None),
     ],
 )
-def test_marks_of_thoughts_inside_an_answer_are_its_own(content: str, answer: str | None, finish: str) -> None:
+def test_think_tags_inside_an_answer_stay_in_it(content: str, answer: str | None, finish: str) -> None:
     found = replied(says(content=content, finish=finish))
     assert isinstance(found, Response) and (found.text, found.finish) == (answer or content, finish)
 
@@ -128,7 +128,7 @@ def test_marks_of_thoughts_inside_an_answer_are_its_own(content: str, answer: st
         f"{FENCED}\nor\n```python\nunfinished\n</think>\n",
     ],
 )
-def test_thoughts_about_marks_of_thoughts_end_with_their_own(thoughts: str) -> None:
+def test_thoughts_that_mention_think_tags_end_at_their_own_tag(thoughts: str) -> None:
     assert text_of(says(content=f"{thoughts}<output_start>text.split(',')<output_end>")) == "text.split(',')"
     inner = FENCED.removeprefix("```python\n").removesuffix("```")
     assert text_of(says(content=f"{thoughts}{FENCED}")) == inner
@@ -141,19 +141,19 @@ def test_thoughts_about_marks_of_thoughts_end_with_their_own(thoughts: str) -> N
         ({"content": None, "reasoning_content": "hm"}, {}),
         ({"content": "<think>hm"}, {}),
         ({"content": "", "reasoning": "hm"}, {}),
-        # It does not say that the model thinks, but something used up 128 tokens.
+        # The server does not report thoughts, but something used 128 tokens.
         ({"content": ""}, {}),
-        # Half an answer: the rest of its room went to thoughts.
+        # Half an answer: thoughts used the remaining tokens.
         ({"content": "<output_start>su"}, THOUGHTS),
     ],
 )
-def test_thoughts_that_take_the_room_of_the_answer_end_the_run(message: Body, usage: Body) -> None:
+def test_thoughts_that_use_up_the_answers_tokens_end_the_run(message: Body, usage: Body) -> None:
     with pytest.raises(InputFault) as caught:
         replied(says(finish="length", usage=usage, **message))
     assert "thoughts used the 128 tokens" in str(caught.value) and "thinking=8000" in caught.value.cure
 
 
-def test_a_model_with_room_for_thoughts_that_does_not_come_to_an_answer_has_given_an_empty_one() -> None:
+def test_an_answer_is_empty_when_thoughts_use_all_thinking_tokens() -> None:
     cut = Fault(change=says(finish="length", content="", usage=THOUGHTS))
     with serving(faults=[cut]) as server, chat_model(server, thinking=1000) as made:
         [found] = made.generate([ask(max_tokens=128)])
@@ -161,19 +161,19 @@ def test_a_model_with_room_for_thoughts_that_does_not_come_to_an_answer_has_give
     assert server.calls[0]["max_tokens"] == 1128
 
 
-def test_an_answer_cut_at_the_limit_of_a_model_that_did_not_think() -> None:
+def test_an_answer_cut_at_the_limit_without_thoughts_is_kept() -> None:
     usage = {"completion_tokens_details": {"reasoning_tokens": 0}}
     found = replied(says(finish="length", content="su", reasoning=None, usage=usage))
     assert isinstance(found, Response) and (found.text, found.finish) == ("su", "length")
 
 
-def test_an_answer_that_a_parser_took_for_thoughts_is_no_empty_answer() -> None:
+def test_an_answer_that_a_parser_took_for_thoughts_is_a_fault() -> None:
     assert "no answer" in str(fault_of(says(content=None, reasoning_content="<output_start>1<output_end>")))
-    # Where the server shows no thoughts, the model said nothing.
+    # If the server shows no thoughts, the answer is empty.
     assert text_of(says(content="", usage=THOUGHTS)) == ""
 
 
-# Why it ended
+# Finish reasons
 
 
 @pytest.mark.parametrize(
@@ -189,12 +189,12 @@ def test_an_answer_that_a_parser_took_for_thoughts_is_no_empty_answer() -> None:
         ("MAX_TOKENS", "length"),
     ],
 )
-def test_reasons_of_an_end(reason: str, finish: str) -> None:
+def test_finish_reasons_of_all_servers_are_understood(reason: str, finish: str) -> None:
     found = replied(says(finish=reason, content="1"))
     assert isinstance(found, Response) and found.finish == finish
 
 
-# What it took
+# Token counts
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_reasons_of_an_end(reason: str, finish: str) -> None:
     [
         ({"prompt_tokens": 300, "completion_tokens": 9, "total_tokens": 309}, (300, 9, 0)),
         ({"prompt_tokens": 300, "completion_tokens": 9}, (300, 9, 0)),
-        # xAI and Gemini: thoughts are in the total alone
+        # xAI and Gemini count thoughts only in the total
         ({"prompt_tokens": 300, "completion_tokens": 9, "total_tokens": 403}, (300, 103, 0)),
         ({"prompt_tokens": 300, "completion_tokens": 0, "total_tokens": 360}, (300, 60, 0)),
         # OpenAI, vLLM, OpenRouter; DeepSeek; Moonshot; vLLM without caching
@@ -215,13 +215,13 @@ def test_reasons_of_an_end(reason: str, finish: str) -> None:
         ({"prompt_tokens": 300, "completion_tokens": 9, "prompt_tokens_details": None}, (300, 9, 0)),
     ],
 )
-def test_counts_of_a_server(usage: Body, tokens: tuple[int, int, int]) -> None:
+def test_token_counts_of_all_servers_are_understood(usage: Body, tokens: tuple[int, int, int]) -> None:
     found = replied(account(**usage))
     assert isinstance(found, Response) and (found.tokens_in, found.tokens_out, found.cached) == tokens
 
 
 @pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": None}])
-def test_a_server_that_counts_nothing_is_named(usage: Body) -> None:
+def test_a_server_that_counts_no_tokens_is_noted(usage: Body) -> None:
     with serving(faults=[None, *[Fault(change=account(**usage))] * 2]) as server, model(server) as made:
         made.generate([ask()])
         assert made.served == ()
@@ -230,21 +230,21 @@ def test_a_server_that_counts_nothing_is_named(usage: Body) -> None:
     assert made.served == ("tiny (the server counts no tokens, so ctxbench counts them)",)
 
 
-def test_who_answered_behind_a_router_is_noted() -> None:
+def test_the_provider_behind_a_router_is_noted() -> None:
     routed = Fault(change=lambda body: body.update(provider="Fireworks", model="tiny:fp8"))
     with serving(faults=[routed]) as server, model(server) as made:
         made.generate([ask()])
     assert made.served == ("tiny:fp8 (by Fireworks)",)
 
 
-# A prompt that was not read
+# Prompts that the server did not read whole
 
 
 LONG = "def area(width, height):\n    return width * height\n" * 300
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "completions"])
-def test_a_prompt_that_was_cut_without_a_word_has_no_answer(endpoint: str) -> None:
+def test_a_silently_cut_prompt_is_a_fault(endpoint: str) -> None:
     with serving(cuts=2050) as server, model(server, endpoint=endpoint) as made:
         whole, cut = made.generate([ask(LONG[:4000]), ask(LONG)])
         with model(server, endpoint=endpoint, whole=False) as believed:
@@ -253,23 +253,23 @@ def test_a_prompt_that_was_cut_without_a_word_has_no_answer(endpoint: str) -> No
     assert isinstance(cut, CutShort) and "it read 2050 of at least 2" in str(cut) and "whole=off" in cut.cure
 
 
-def test_a_service_that_counts_only_what_it_had_not_at_hand() -> None:
+def test_a_prompt_count_without_cached_tokens_is_accepted() -> None:
     usage = {"prompt_tokens": 200, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4000}}
     assert isinstance(replied(account(**usage), request=ask(LONG)), Response)
 
 
-def test_a_server_that_says_that_it_cut() -> None:
+def test_a_reply_that_reports_a_cut_prompt_is_a_fault() -> None:
     assert isinstance(fault_of(lambda body: body.update(truncated=True)), CutShort)
 
 
-# Fields that a model does not take
+# Request fields that a model refuses
 
 
 def error(status: int, message: str, **more: Any) -> Fault:
     return Fault(status=status, text=json.dumps({"error": {"message": message, **more}}))
 
 
-def test_the_limit_has_its_long_name_where_the_short_one_is_refused() -> None:
+def test_max_completion_tokens_replaces_a_refused_max_tokens() -> None:
     words = "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     refused = error(400, words, param="max_tokens", code="unsupported_parameter")
     with serving(faults=[refused]) as server, chat_model(server, retries=0) as made:
@@ -282,7 +282,7 @@ def test_the_limit_has_its_long_name_where_the_short_one_is_refused() -> None:
 @pytest.mark.parametrize(
     ("refused", "field"),
     [
-        # OpenAI's reasoning models, its older words, Anthropic's newer models, a field of the user's own
+        # OpenAI's reasoning models, its older messages, Anthropic's newer models, a field that the user added
         (error(400, "'temperature' does not support 0.", param="temperature", code="unsupported_value"), "temperature"),
         (error(400, "'stop' is not supported.", param="stop", code="unsupported_parameter"), "stop"),
         (error(400, "Unrecognized request argument supplied: seed"), "seed"),
@@ -299,14 +299,14 @@ def test_the_limit_has_its_long_name_where_the_short_one_is_refused() -> None:
         ),
     ],
 )
-def test_a_field_that_the_model_does_not_take_ends_the_run(refused: Fault, field: str) -> None:
+def test_a_field_that_the_model_refuses_ends_the_run(refused: Fault, field: str) -> None:
     with pytest.raises(InputFault) as caught:
         replied(refused, request=ask(temperature=0.5, stop=("\n",)), extra='{"top_k": 3}')
     assert f"the model does not accept {field}: " in str(caught.value)
     assert caught.value.cure.startswith(f"""set extra='{{"{field}": null}}'""")
 
 
-def test_a_model_that_had_no_room_to_think() -> None:
+def test_a_server_error_about_the_token_limit_suggests_thinking() -> None:
     words = "Could not finish the message because max_tokens or model output limit was reached."
     with pytest.raises(InputFault) as caught:
         replied(error(400, words))
@@ -316,8 +316,8 @@ def test_a_model_that_had_no_room_to_think() -> None:
 # Errors
 
 
-def test_an_error_with_status_200_is_one() -> None:
-    """OpenRouter answers before it knows what becomes of a request."""
+def test_an_error_with_status_200_is_treated_as_an_error() -> None:
+    """OpenRouter sends status 200 before it knows whether the request succeeds."""
     late = raw('{"error": {"code": 429, "message": "Rate limit exceeded: 20 per minute"}}')
     assert text_of(late) == "answer"
     assert "Rate limit exceeded" in str(fault_of(late, late))
@@ -352,7 +352,7 @@ def test_an_error_with_status_200_is_one() -> None:
         Fault(status=403, text="<html><title>Attention Required!</title></html>"),
     ],
 )
-def test_a_prompt_that_a_filter_refuses_fails_alone(refused: Fault) -> None:
+def test_a_prompt_that_a_filter_refuses_fails_only_its_sample(refused: Fault) -> None:
     assert "a content filter" in str(fault_of(refused))
 
 
@@ -364,11 +364,11 @@ def test_a_prompt_that_a_filter_refuses_fails_alone(refused: Fault) -> None:
         (429, '{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'),
     ],
 )
-def test_an_empty_account_is_said(status: int, text: str) -> None:
+def test_an_account_without_credit_is_reported(status: int, text: str) -> None:
     assert "no credit left" in str(fault_of(Fault(status=status, text=text)))
 
 
-# The way there
+# Headers and the first request
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_an_empty_account_is_said(status: int, text: str) -> None:
         ({"headers": "5Zq8"}, "not a JSON object with header names and ASCII values"),
     ],
 )
-def test_no_secret_comes_in_by_another_door(changes: dict[str, Any], words: str) -> None:
+def test_secrets_in_headers_are_refused_and_not_shown(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputFault) as caught:
         openai.openai(model="tiny", url="http://h", endpoint="chat", **changes)
     assert words in str(caught.value) and "5Zq8" not in str(caught.value)
@@ -411,8 +411,8 @@ except MachineFault:
 """
 
 
-def test_nobody_builds_a_syntax_tree_while_the_first_request_imports_what_builds_some() -> None:
-    """In CPython 3.11 both would end in a SystemError (gh-106905)."""
+def test_the_first_request_imports_its_libraries_under_the_syntax_tree_lock() -> None:
+    """In CPython 3.11, building syntax trees in two threads at once ends in a SystemError (gh-106905)."""
     done = subprocess.run([sys.executable, "-c", FIRST_REQUEST], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")
 
@@ -447,7 +447,7 @@ def asked_in_turn(server: Server, times: int, chat: Chat = CHAT, **settings: Any
         return [answer for _ in range(times) for answer in made.generate([request])]
 
 
-def test_a_chat_is_sent_as_such_and_calls_come_back_in_the_text_protocol() -> None:
+def test_a_chat_is_sent_as_messages_and_tool_calls_return_as_text() -> None:
     with serving(answer=lambda *_: MARKED) as server:
         answer = ask_with_tools(server)
     assert isinstance(answer, Response) and Message.read(answer.text) == Message.read(MARKED)
@@ -457,12 +457,12 @@ def test_a_chat_is_sent_as_such_and_calls_come_back_in_the_text_protocol() -> No
     called = [call["id"] for said in body["messages"] for call in said.get("tool_calls", [])]
     results = [said["tool_call_id"] for said in body["messages"] if said["role"] == "tool"]
     assert called == results == ["call00000", "call00001", "call00002"]
-    # What is no JSON object would break a server's template.
+    # Arguments that are not a JSON object would break a server's template.
     assert [call["function"]["arguments"] for call in body["messages"][1]["tool_calls"]] == ['{"path": "a.py"}', "{}"]
     assert body["tools"][0]["function"]["parameters"]["required"] == ["path"]
 
 
-def test_a_call_of_the_model_that_a_service_refuses_is_missing_and_ends_nothing() -> None:
+def test_a_tool_call_that_the_service_refuses_fails_only_its_sample() -> None:
     error = {"message": "Failed to call a function.", "type": "invalid_request_error", "code": "tool_use_failed"}
     with serving(answer=lambda *_: MARKED, faults=[Fault(status=400, text=json.dumps({"error": error}))]) as server:
         first, second = asked_in_turn(server, 2)
@@ -474,20 +474,20 @@ def test_a_call_of_the_model_that_a_service_refuses_is_missing_and_ends_nothing(
     "call",
     ["read", {"id": "1"}, {"function": {"name": "", "arguments": "{}"}}, {"function": {"name": "a", "arguments": {}}}],
 )
-def test_a_reply_with_a_call_that_is_none_is_a_fault_of_the_machine(call: object) -> None:
+def test_an_invalid_tool_call_in_a_reply_is_a_machine_fault(call: object) -> None:
     def change(reply: Any) -> None:
         reply["choices"][0]["message"]["tool_calls"] = [call]
 
     with serving(faults=[Fault(change=change)]) as server:
         answer = ask_with_tools(server)
-    # Arguments that are an empty object are none.
+    # An empty object means a call without arguments.
     if call == {"function": {"name": "a", "arguments": {}}}:
         assert isinstance(answer, Response) and Message.read(answer.text).calls[0].name == "a"
     else:
         assert isinstance(answer, MachineFault) and "a tool call without a name" in answer.what
 
 
-def test_tools_take_a_chat_model_and_are_checked() -> None:
+def test_tools_need_a_chat_model_and_are_checked() -> None:
     with pytest.raises(InputFault, match="tools=on needs a chat model"):
         base.resolve("openai(model=tiny, endpoint=completions, tools=on)")
     with serving(answer=lambda *_: MARKED) as server:

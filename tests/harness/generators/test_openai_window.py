@@ -1,4 +1,4 @@
-"""Tokens of a served model: prompts cut to a window, the least that tokenizers make, and services that read less."""
+"""Tokens of a served model: prompts cut to the window, the minimum token count, and servers that read less."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -29,7 +29,7 @@ CODE = "".join(f"item_{number} = {number}\n" for number in range(60)) + "total =
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with a tokenizer that knows letters and digits, and marks the beginning."""
+    """Return a folder with a tokenizer of letters and digits that adds a start token."""
     made = tokenizers.ByteLevelBPETokenizer()
     made.train_from_iterator(["item = 1\n"], vocab_size=260, special_tokens=["<s>"], show_progress=False)
     made._tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
@@ -48,20 +48,20 @@ def model(folder: Path | str = "", **changes: Any) -> OpenAI:
     return openai.openai(**{"model": "tiny", "url": "http://127.0.0.1:1", "tokenizer": str(folder), **changes})
 
 
-def test_a_prompt_is_counted_as_the_model_does(folder: Path) -> None:
+def test_a_prompt_is_counted_with_the_models_tokenizer(folder: Path) -> None:
     made = model(folder, window=200)
-    # 30 letters and the mark of a beginning, beyond what the file says to cut at.
+    # 30 letters and the start token. The file's own limit of 8 tokens is ignored.
     assert made.capabilities.counts and made.window == 200 and made.count(ask("q" * 30)) == 31
     assert made.count(ask("half \ud800")) == 7
     assert model(folder / "tokenizer.json", window=200).count(ask("q" * 30)) == 31
 
 
-def test_a_chat_prompt_leaves_room_for_its_template(folder: Path) -> None:
+def test_the_count_of_a_chat_prompt_includes_its_template(folder: Path) -> None:
     made = model(folder, window=900, endpoint="chat")
     assert made.count(ask("q" * 30, block=BlockKind.TEXT)) == 31 + TEMPLATE
 
 
-def test_it_is_cut_before_it_is_sent(folder: Path) -> None:
+def test_a_prompt_is_cut_to_the_window_before_it_is_sent(folder: Path) -> None:
     count = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     count.no_truncation()
     with (
@@ -75,7 +75,7 @@ def test_it_is_cut_before_it_is_sent(folder: Path) -> None:
     assert fitted(made, ask("total = ")).prompt.text == "total = "
 
 
-def test_an_answer_has_what_the_prompt_leaves_of_the_window_whatever_the_server_takes(folder: Path) -> None:
+def test_an_answer_is_limited_to_the_rest_of_the_window(folder: Path) -> None:
     long = replace(ask(), sampling=Sampling(max_tokens=300))
     with (
         serving(count=lambda text: len(text) + 1, answer=lambda prompt, body: "x " * 400) as server,
@@ -92,14 +92,14 @@ def test_an_answer_has_what_the_prompt_leaves_of_the_window_whatever_the_server_
     assert isinstance(over, TooLong), "without a tokenizer nobody can say how long it may be"
 
 
-def test_thoughts_have_their_room_beside_the_answer(folder: Path) -> None:
+def test_thinking_tokens_are_added_to_the_answers_limit(folder: Path) -> None:
     with serving(count=len) as server, closing(model(folder, window=900, thinking=300, url=server.url)) as made:
         made.generate([replace(fitted(made, ask()), sampling=Sampling(max_tokens=700))])
     [call] = server.calls
     assert call["max_tokens"] + made.count(fitted(made, ask())) == 900 + 300
 
 
-def test_what_is_priced_is_cut_to_the_window_as_well(folder: Path) -> None:
+def test_texts_priced_in_bits_are_cut_to_the_window(folder: Path) -> None:
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
 
@@ -120,7 +120,7 @@ def test_what_is_priced_is_cut_to_the_window_as_well(folder: Path) -> None:
     assert all(170 < len(split(text)) < 199 for text in (cut, *pieces[:3]))
 
 
-def test_a_server_that_reads_less_than_the_tokenizer_counts(folder: Path) -> None:
+def test_a_server_that_reads_less_than_the_tokenizer_counts_is_a_fault(folder: Path) -> None:
     counted = serving(count=lambda text: len(text) + 1, cuts=160)
     with counted as server, closing(model(folder, window=999, url=server.url)) as made:
         found = made.generate([ask("q" * 170), ask("q" * 180)])
@@ -128,19 +128,19 @@ def test_a_server_that_reads_less_than_the_tokenizer_counts(folder: Path) -> Non
     assert "it read 160 of at least 164 tokens" in str(found[1])
 
 
-def test_without_a_tokenizer_nothing_is_cut() -> None:
+def test_prompts_are_not_cut_without_a_tokenizer() -> None:
     assert model(window=20).window == 0 and fitted(model(window=20), ask()).prompt.text == CODE
 
 
-def test_what_the_server_does_not_count_is_too_long_only_where_that_is_sure() -> None:
-    # By ctxbench's own count it is too long for the window, by another tokenizer's it may fit.
+def test_an_uncounted_prompt_is_too_long_only_by_the_minimum_count() -> None:
+    # The first prompt is too long by ctxbench's count, but may fit by another tokenizer's.
     with serving(usage=False) as server, closing(model(window=300, url=server.url)) as made:
         fits, long = made.generate([ask(), ask(CODE * 2)])
     assert made.count(ask()) > 300 and isinstance(fits, Response) and not fits.counted
     assert isinstance(long, TooLong) and "prompt and answer have at least" in str(long)
 
 
-def test_the_tokenizer_decides_whose_answers_these_are(folder: Path) -> None:
+def test_the_tokenizer_file_and_the_revision_change_the_version(folder: Path) -> None:
     versions = {model().version, model(folder, window=9).version}
     with (folder / "tokenizer.json").open("a") as handle:
         handle.write("\n")
@@ -154,12 +154,12 @@ def test_the_tokenizer_decides_whose_answers_these_are(folder: Path) -> None:
         ({"window": 0}, "set window=TOKENS"),
     ],
 )
-def test_what_does_not_fit_is_one_line(folder: Path, changes: dict[str, Any], words: str) -> None:
+def test_a_missing_tokenizer_file_or_window_is_refused(folder: Path, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputFault, match=words):
         model(**{"folder": folder, "window": 9, **changes})
 
 
-def test_a_broken_file_is_one_line(folder: Path) -> None:
+def test_a_broken_tokenizer_file_is_reported_in_one_line(folder: Path) -> None:
     (folder / "tokenizer.json").write_text("{}")
     made = model(folder, window=9)
     with pytest.raises(InputFault, match=r"tokenizer\.json cannot be read") as caught:
@@ -183,7 +183,7 @@ RULES = {
         rf"| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_REST}"
     ),
 }
-"""Of each tokenizer the pieces that it never joins; a piece is one token or more."""
+"""For each tokenizer, the pieces that it never joins. A piece is at least one token."""
 
 
 def pieces(rule: str) -> Callable[[str], int]:
@@ -192,7 +192,7 @@ def pieces(rule: str) -> Callable[[str], int]:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_code_never_has_fewer_tokens(rule: str) -> None:
+def test_code_never_has_fewer_tokens_than_the_minimum(rule: str) -> None:
     root = Path(__file__).parents[3]
     files = [
         *sorted(root.glob("harness/*/*.py"))[:30],
@@ -204,20 +204,20 @@ def test_code_never_has_fewer_tokens(rule: str) -> None:
     for file in files:
         text = file.read_text()
         assert least_tokens(text) <= count(text), file
-        # And it is worth something: a prompt of which half is gone is noticed.
+        # The minimum is high enough that a prompt cut in half is noticed.
         assert len(text) < 2000 or least_tokens(text) > 0.4 * code_tokens.count(text), file
 
 
 @pytest.mark.slow
 @given(texts.text(texts.sampled_from("aB9 _.'st<|>é漢→²\n\r\t\u0301/\u00a0-"), max_size=40))
-def test_no_text_has_fewer_tokens(text: str) -> None:
+def test_no_text_has_fewer_tokens_than_the_minimum(text: str) -> None:
     for rule in RULES:
         assert least_tokens(text) <= pieces(rule)(text), rule
 
 
 @pytest.mark.parametrize("text", ["漢" * 50_000, "<" + "a" * 50_000, "<" * 50_000, "_" * 50_000, "\n" * 50_000])
-def test_odd_texts_are_counted_at_once(text: str) -> None:
-    """None takes time that grows with the square of its length: each would take minutes."""
+def test_long_repetitive_texts_are_counted_quickly(text: str) -> None:
+    """In quadratic time, each text would take minutes."""
     assert least_tokens(text) <= 1
 
 
@@ -231,7 +231,7 @@ def findings(*, endpoint: str = "completions", whole: bool = True, **server: Any
     return found
 
 
-def test_a_sound_server() -> None:
+def test_a_server_that_reads_whole_prompts_passes_the_checks() -> None:
     found = findings(template=1)
     assert found == {
         "reads prompts whole": (True, "7,841 tokens"),
@@ -241,39 +241,39 @@ def test_a_sound_server() -> None:
 
 @pytest.mark.parametrize("cuts", [2050, 4096, 7600])
 @pytest.mark.parametrize("endpoint", ["completions", "chat"])
-def test_a_server_that_cuts_without_a_word(cuts: int, endpoint: str) -> None:
+def test_a_server_that_cuts_prompts_silently_fails_the_check(cuts: int, endpoint: str) -> None:
     passed, words = findings(cuts=cuts, endpoint=endpoint)["reads prompts whole"]
-    # The shorter ones are too short for any tokenizer, and refused at once.
+    # The smaller counts are below the minimum of every tokenizer, so the request fails at once.
     assert not passed and f" read {cuts} of" in words.replace(",", "")
     assert "silently" in words or "without an error" in words
 
 
-def test_it_is_found_also_where_counts_are_not_checked() -> None:
+def test_silent_cuts_are_found_with_whole_off() -> None:
     passed, words = findings(cuts=4096, whole=False)["reads prompts whole"]
     assert not passed and words == "the model read 4,096 of 7,840 tokens, without an error"
 
 
-def test_a_server_that_refuses_what_is_too_long_reads_the_rest() -> None:
+def test_a_server_that_refuses_long_prompts_passes_the_check() -> None:
     passed, words = findings(window=4096, shape=LLAMA_CPP)["reads prompts whole"]
     assert passed and words.startswith("the prompt is too long for the model (status 400): the request exceeds the")
 
 
-def test_a_server_that_takes_code_for_a_message() -> None:
+def test_a_server_that_treats_code_as_a_message_fails_the_check() -> None:
     passed, words = findings(template=30)["continues the text"]
     assert not passed and words == "tokens around a prompt: 30, as around a chat's message"
     assert "continues the text" not in findings(template=30, endpoint="chat")
 
 
-def test_a_server_that_repeats_the_prompt() -> None:
+def test_a_server_that_repeats_the_prompt_fails_the_check() -> None:
     passed, words = findings(answer=lambda prompt, _: prompt)["continues the text"]
     assert not passed and words == "the model repeats the prompt before its answer"
 
 
-def test_a_server_that_counts_nothing() -> None:
+def test_a_server_that_counts_no_tokens_passes_as_unknown() -> None:
     assert findings(usage=False) == {"reads prompts whole": (True, "unknown: the server does not report token counts")}
 
 
-def test_the_command_says_it_and_fails() -> None:
+def test_generator_check_reports_silent_cuts_and_fails() -> None:
     with serving(cuts=4096) as server:
         result = run_cli("generator", "check", f"openai:tiny@{server.url}(whole=off)")
     assert result.code == 1 and "FAIL  reads prompts whole" in result.out and "10 of 11 checks passed" in result.out

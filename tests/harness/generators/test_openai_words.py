@@ -1,4 +1,4 @@
-"""What a server's words mean, and what a spec may say. No server."""
+"""Error messages of servers, and generator specs, tested without a server."""
 
 import dataclasses
 import time
@@ -65,7 +65,7 @@ def say(status: int, text: str, *, headers: Mapping[str, str] | None = None, lim
         ("the request exceeds the available context size (4096 tokens), try increasing it"),
         ("prompt is too long: 205000 tokens > 200000 maximum"),
         ("Input tokens exceed the configured limit of 272000 tokens."),
-        # OpenRouter; vLLM since 0.11; what does not say what is left
+        # OpenRouter; vLLM since 0.11; messages that do not say how many tokens are left
         (
             "This endpoint's maximum context length is 8192 tokens. However, you requested about 8228 tokens (8100 of "
             "text input, 128 in the output)."
@@ -81,7 +81,7 @@ def say(status: int, text: str, *, headers: Mapping[str, str] | None = None, lim
         ("The prompt is too long: 40000, model maximum context length: 32767"),
     ],
 )
-def test_too_long_in_many_words(text: str) -> None:
+def test_too_long_messages_of_all_servers_are_recognized(text: str) -> None:
     found = say(400, f'{{"error": {{"message": "{text}", "code": 400}}}}')
     assert isinstance(found.fault, TooLong) and not found.again and found.instead is None
 
@@ -98,16 +98,16 @@ def test_too_long_in_many_words(text: str) -> None:
         " odd\n\n",
     ],
 )
-def test_words_of_every_shape(text: str) -> None:
+def test_the_message_is_found_in_every_error_format(text: str) -> None:
     assert str(say(400, text).fault).startswith("m at http://h/v1: the request is refused (status 400): odd; ")
 
 
 @pytest.mark.parametrize(("given", "seconds"), [("7", 7), ("0.5", 0.5), ("", 0), ("soon", 0), ("-3", 0), ("nan", 0)])
-def test_retry_after_in_seconds(given: str, seconds: float) -> None:
+def test_retry_after_is_read_in_seconds(given: str, seconds: float) -> None:
     assert say(429, "no", headers={"retry-after": given}).wait == seconds
 
 
-def test_retry_after_as_a_date() -> None:
+def test_retry_after_is_read_as_a_date() -> None:
     found = say(503, "no", headers={"retry-after": formatdate(time.time() + 60, usegmt=True)})
     assert 50 < found.wait <= 60
 
@@ -166,7 +166,7 @@ def test_a_name_says_whether_a_model_follows_instructions(model: str, follows: b
         ("openai(model=m, bits=maybe)", "true or false"),
     ],
 )
-def test_bad_specs(spec: str, words: str) -> None:
+def test_bad_specs_are_refused(spec: str, words: str) -> None:
     with pytest.raises(InputFault) as caught:
         base.resolve(spec)
     assert words in str(caught.value)
@@ -181,7 +181,7 @@ def request(last: BlockKind = BlockKind.INFILE, kind: Kind = Kind.LINE) -> Reque
     return make_request("int a = ", block=last, kind=kind, language=JAVA)
 
 
-def test_openai_itself_knows_the_limit_by_another_name() -> None:
+def test_openais_own_service_gets_max_completion_tokens() -> None:
     made = dataclasses.replace(SETTINGS, chat=True)
     official = dataclasses.replace(made, url="https://api.openai.com/v1")
     assert "max_tokens" in body(request(), made) and "max_completion_tokens" not in body(request(), made)

@@ -1,7 +1,7 @@
-"""Published weights, SmolLM2-135M, answered by each engine: what all of them must do, and that they say the same.
+"""Check that every engine passes the conformance checks with SmolLM2-135M and that all engines agree.
 
-transformers and llama.cpp are part of a complete environment. vLLM is not: it pins versions of torch and transformers
-beside which the extra `hf` cannot be, and takes gigabytes. Where it is installed, its two tests run as well.
+A complete environment contains transformers and llama.cpp, but not vLLM. vLLM takes gigabytes, and the versions of
+torch and transformers that it pins conflict with the extra `hf`. Where vLLM is installed, its two tests run as well.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.network,
     pytest.mark.long,
-    # The libraries warn of themselves.
+    # The libraries raise their own warnings.
     pytest.mark.filterwarnings("ignore"),
 ]
 MODEL = "smollm2-135m"
@@ -33,14 +33,14 @@ LINES = {
     "numbers = [1, 2, 3, 4, 5, 6,": " 7, 8, 9, 10]",
     "class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.y =": " y",
 }
-"""Prompts whose next line is sure: no engine's order of adding decides it."""
+"""Prompts whose next line is so likely that rounding in an engine cannot change it."""
 COSTS = (5.07, 1.56, 2.43)
-"""Their prices in bits, of `hf` in float32; bfloat16 moves each by up to a fifth, another way in each engine."""
+"""Bits of these lines with `hf` in float32. In bfloat16 each engine differs by up to a fifth, in its own direction."""
 
 
 @pytest.fixture(autouse=True)
 def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the model that an earlier test run fetched and converted, or do so."""
+    """Use the model that an earlier test run fetched and converted, or fetch and convert it."""
     assert request.config.cache is not None
     monkeypatch.setenv("CTXBENCH_MODELS", str(request.config.cache.mkdir("models")))
     if not models.find(MODEL).place.is_file():
@@ -73,7 +73,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Generator]
         torch = needed("torch", "hf")
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        # In 16 bits some processors (AMX) round by the length of what is read at once: near a tie another word may win.
+        # In 16 bits, rounding on some processors (AMX) depends on the batch length: near a tie another word may win.
         yield from in_process(f"hf(model={MODEL}, window=2048, dtype=float32)")
         torch.set_num_threads(threads)
     elif importlib.util.find_spec("vllm") is None:
@@ -88,7 +88,7 @@ def ask(text: str) -> Request:
     return make_request(text, one_line=True, max_tokens=24)
 
 
-def test_an_engine_does_all_that_it_must_and_says_what_the_others_say(model: Generator) -> None:
+def test_an_engine_passes_the_checks_and_answers_like_the_others(model: Generator) -> None:
     findings = check(model)
     assert len(findings) >= 7 and [one for one in findings if not one.passed] == []
     answers = model.generate(list(map(ask, LINES)))

@@ -1,4 +1,4 @@
-"""Generators by name, and the scripted one."""
+"""Generators by name, and the scripted generator."""
 
 from pathlib import Path
 
@@ -16,23 +16,23 @@ def answer(made: Generator, text: str, **changes: object) -> str:
     return made.generate([ask(text, **changes)])[0].text
 
 
-def test_canonical_sorts_and_leaves_defaults_out() -> None:
+def test_a_canonical_spec_sorts_parameters_and_omits_defaults() -> None:
     assert base.canonical("scripted( text='x = 1', mode=fixed, delay=0 )") == "scripted(text='x = 1')"
     assert base.canonical("scripted(mode=echo,delay=1)") == "scripted(delay=1.0, mode=echo)"
 
 
-def test_what_decides_no_answer_is_no_part_of_the_canonical_spec() -> None:
+def test_a_canonical_spec_omits_parameters_that_do_not_affect_answers() -> None:
     assert base.canonical("incontext(workers=1)") == "incontext"
     with pytest.raises(InputFault, match="no parameter 'wrkers'"):
         base.generator("bad", machine=["wrkers"])(lambda *, workers=1: Scripted(str))
 
 
-def test_text_and_echo() -> None:
+def test_the_scripted_generator_answers_a_fixed_text_or_an_echo() -> None:
     assert answer(base.resolve("scripted(text='a + b')"), "x = ") == "a + b"
     assert answer(base.resolve("scripted(mode=echo)"), "one\ntwo = \n\n") == "two = "
 
 
-def test_answers_by_condition(tmp_path: Path) -> None:
+def test_scripted_answers_are_chosen_by_condition(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"contains": "cart", "index": 1, "text": "second"}\n{"contains": "cart", "text": "first"}\n')
     made = base.resolve(f"scripted(answers='{path}')")
@@ -42,7 +42,7 @@ def test_answers_by_condition(tmp_path: Path) -> None:
         answer(made, "other")
 
 
-def test_version_follows_the_answers(tmp_path: Path) -> None:
+def test_the_version_depends_on_the_scripted_answers(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n')
     before = base.resolve(f"scripted(answers='{path}')").version
@@ -50,7 +50,7 @@ def test_version_follows_the_answers(tmp_path: Path) -> None:
     assert base.resolve(f"scripted(answers='{path}')").version != before
 
 
-def test_length_and_planned_fault() -> None:
+def test_the_scripted_generator_cuts_answers_and_raises_planned_faults() -> None:
     made = Scripted(lambda _: "one two three", faults={2})
     response = made.generate([ask("x", max_tokens=2)])[0]
     assert (response.text, response.finish, response.tokens_out) == ("one two", "length", 2)
@@ -86,7 +86,7 @@ def test_length_and_planned_fault() -> None:
         ("incontext(temperature=1)", "temperature"),
     ],
 )
-def test_bad_specs(spec: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_specs_are_refused_in_one_line(spec: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "need", lambda *_, **__: None)
     with pytest.raises(InputFault) as caught:
         base.resolve(spec)
@@ -101,7 +101,7 @@ def test_bad_specs(spec: str, words: str, monkeypatch: pytest.MonkeyPatch) -> No
         ("vlm", "did you mean vllm?"),
     ],
 )
-def test_a_models_name_in_place_of_a_generators_is_told_how_it_is_written(name: str, offered: str) -> None:
+def test_a_model_name_used_as_a_generator_gets_a_suggestion(name: str, offered: str) -> None:
     with pytest.raises(UnknownName) as caught:
         base.resolve(name)
     assert offered in str(caught.value)

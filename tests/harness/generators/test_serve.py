@@ -1,4 +1,4 @@
-"""`openai` with a server that is not ours: transformers' own, of the same tiny model that `hf` reads."""
+"""Test `openai` with transformers' own server, which runs the same tiny model as `hf`."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -24,7 +24,7 @@ needed("fastapi", "serving")
 
 pytestmark = [
     pytest.mark.slow,
-    # The libraries warn of themselves.
+    # The libraries raise their own warnings.
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -48,7 +48,7 @@ def one_thread() -> Iterator[None]:
 
 
 def prompts(count: int) -> list[str]:
-    """Return prompts that end in the middle of some line, and a few that end at a line's end."""
+    """Return prompts that mostly end within a line. Every eighth ends after a line end."""
     code = corpus()
     ends = [1000 + number * (len(code) - 2000) // count for number in range(count)]
     ends = [code.find("\n", end) + 1 if number % 8 == 0 else end for number, end in enumerate(ends)]
@@ -63,7 +63,7 @@ def answers(spec: str, asked: Sequence[Request]) -> list[Response]:
 @pytest.mark.parametrize(
     ("line", "chat", "most"), [(False, False, 24), (True, False, 128), (False, True, 12)], ids=["text", "lines", "chat"]
 )
-def test_greedy_answers_are_those_of_the_weights_read_here(
+def test_greedy_answers_equal_those_of_hf_with_the_same_weights(
     server: TransformersServer, line: bool, chat: bool, most: int
 ) -> None:
     asked = [make_request(prefix, one_line=line, max_tokens=most) for prefix in prompts(24)]
@@ -74,7 +74,7 @@ def test_greedy_answers_are_those_of_the_weights_read_here(
     if not line:
         assert [(one.tokens_in, one.finish) for one in served] == [(one.tokens_in, one.finish) for one in here]
     else:
-        # Not ten times the tokens of the line, as an answer up to the limit has.
+        # An answer up to the limit would have ten times the tokens of the line.
         assert sum(one.tokens_out for one in served) < 0.5 * most * len(asked)
 
 

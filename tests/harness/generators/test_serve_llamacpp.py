@@ -1,4 +1,4 @@
-"""`serve`: an engine's process from its start to its end, played by `tests.helpers.serve_engine`."""
+"""Test `serve`: an engine's process from start to end. The stand-in is `tests.helpers.serve_engine`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENGINE = Path(__file__).parents[2] / "helpers" / "serve_engine.py"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of the stand-in's orders, which holds a model's file."""
+    """Return the folder that controls the stand-in and contains a model file."""
     monkeypatch.setattr(weights, "need", lambda *_, **__: None)
     monkeypatch.setattr(serve, "_CHILD", ("-P", str(ENGINE), str(tmp_path)))
     (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
@@ -46,12 +46,12 @@ def given(folder: Path) -> list[dict[str, Any]]:
 
 
 def processes(folder: Path) -> list[int]:
-    """Return the processes of the stand-in that still run."""
+    """Return the ids of stand-in processes that still run."""
     numbers = [int(path.stem.removeprefix("given-")) for path in folder.glob("given-*.json")]
     return [number for number in numbers if Path(f"/proc/{number}").exists()]
 
 
-def test_it_answers_and_leaves_no_process(folder: Path, model: Generator) -> None:
+def test_serve_answers_and_closing_ends_its_process(folder: Path, model: Generator) -> None:
     [answer] = model.generate([make_request("x = one")])
     assert isinstance(answer, Response) and answer.text == "one"
     assert len(processes(folder)) == 1 and model.served == ()
@@ -61,14 +61,14 @@ def test_it_answers_and_leaves_no_process(folder: Path, model: Generator) -> Non
         model.generate([make_request("x = one")])
 
 
-def test_the_version_is_of_the_bytes(folder: Path, model: Generator) -> None:
+def test_the_version_depends_on_the_bytes_of_the_model_file(folder: Path, model: Generator) -> None:
     first = model.version
     (folder / "tiny.gguf").write_bytes(b"GGUG")
     assert base.resolve(f"serve:{folder}/tiny.gguf").version != first
     assert given(folder) == []
 
 
-def test_the_engine_gets_a_key_of_its_own_and_no_secret(
+def test_the_engine_gets_its_own_key_and_no_secrets(
     folder: Path, model: Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-123456789")
@@ -81,13 +81,13 @@ def test_the_engine_gets_a_key_of_its_own_and_no_secret(
     assert entry["key"] not in str(dict(os.environ))
 
 
-def test_a_server_that_dies_is_started_once_more(folder: Path, model: Generator) -> None:
+def test_a_server_that_dies_is_restarted_once(folder: Path, model: Generator) -> None:
     (folder / "die-once").touch()
     [answer] = model.generate([make_request("x = one")])
     assert isinstance(answer, Response) and answer.text == "one" and len(given(folder)) == 2
 
 
-def test_a_server_that_dies_twice_is_a_fault_at_once(folder: Path, model: Generator) -> None:
+def test_a_server_that_dies_twice_is_not_started_again(folder: Path, model: Generator) -> None:
     (folder / "die").touch()
     begun = time.monotonic()
     for _ in range(3):
@@ -96,7 +96,7 @@ def test_a_server_that_dies_twice_is_a_fault_at_once(folder: Path, model: Genera
     assert len(given(folder)) == 2 and time.monotonic() - begun < 20
 
 
-def test_the_end_of_the_log_is_told_in_one_line(folder: Path, model: Generator) -> None:
+def test_the_end_of_the_log_is_reported_in_one_line(folder: Path, model: Generator) -> None:
     (folder / "stay").write_text("no such \x1b[31mmodel")
     (folder / "noisy").touch()
     with pytest.raises(MachineFault, match="did not start") as fault:
@@ -105,7 +105,7 @@ def test_the_end_of_the_log_is_told_in_one_line(folder: Path, model: Generator) 
     assert "no such" in said and "\x1b" not in said and "\n" not in said and len(said) < 700
 
 
-def test_a_library_that_the_system_lacks_is_told_with_its_package(folder: Path, model: Generator) -> None:
+def test_a_missing_system_library_is_reported_with_its_package(folder: Path, model: Generator) -> None:
     said = "ImportError: libgomp.so.1: cannot open shared object file: No such file or directory"
     (folder / "stay").write_text(said)
     with pytest.raises(MachineFault, match="did not start") as fault:
@@ -113,13 +113,13 @@ def test_a_library_that_the_system_lacks_is_told_with_its_package(folder: Path, 
     assert said in str(fault.value) and "Debian's package libgomp1" in fault.value.cure
 
 
-def test_a_noisy_engine_is_not_held_up(folder: Path, model: Generator) -> None:
+def test_an_engine_that_logs_much_is_not_blocked(folder: Path, model: Generator) -> None:
     (folder / "noisy").touch()
     [answer] = model.generate([make_request("x = one")])
     assert isinstance(answer, Response)
 
 
-def test_closing_ends_a_request_that_waits(folder: Path, model: Generator) -> None:
+def test_closing_ends_a_waiting_request(folder: Path, model: Generator) -> None:
     (folder / "hang").touch()
     model.wake(PYTHON)
     faults: list[BaseException] = []
@@ -156,6 +156,6 @@ def test_no_engine_outlives_a_killed_run(folder: Path) -> None:
     assert processes(folder) == []
 
 
-def test_a_file_that_is_not_there_is_said(folder: Path) -> None:
+def test_a_missing_model_file_is_reported(folder: Path) -> None:
     with pytest.raises(InputFault, match="the model is not a file"):
         base.resolve("serve:nowhere.gguf").wake(PYTHON)

@@ -1,4 +1,4 @@
-"""`vllm` on a stand-in for the package, with one character a token: what is passed, cut, counted and said of faults."""
+"""Test `vllm` on a stand-in package with one token per character: arguments, cuts, token counts and faults."""
 
 import json
 import math
@@ -31,7 +31,7 @@ BLANKS = 0x110000
 
 
 class Words:
-    """One character a token, and one token of six."""
+    """A tokenizer with one token per character and one token of six characters."""
 
     begin = 2
 
@@ -56,7 +56,7 @@ class Words:
 
 
 def scripted(answers: dict[str, list[int]]) -> Callable[[list[int], int | None], int]:
-    """Return what goes on with each prompt as told; others with a few characters that follow from the tokens so far."""
+    """Return a function that continues each prompt with its answer. Other continuations depend on the tokens so far."""
 
     def following(ids: list[int], seed: int | None) -> int:
         for prompt, answer in answers.items():
@@ -112,10 +112,10 @@ def request(text: str, *, line: bool = False, **changes: Any) -> Request:
     return make_request(text, kind=kind, one_line=line, **{"max_tokens": 24, **changes})
 
 
-# What a spec may say
+# Specs
 
 
-def test_it_is_found_by_its_short_name_and_what_the_machine_decides_is_no_part_of_it() -> None:
+def test_the_short_spec_resolves_and_machine_parameters_are_not_canonical() -> None:
     spec = "vllm:/models/m-Instruct(tensor_parallel=2, gpu_memory=0.5, batch=8, dtype=bfloat16)"
     assert base.canonical(spec) == "vllm(dtype=bfloat16, model=/models/m-Instruct)"
     made = base.resolve(spec)
@@ -123,14 +123,14 @@ def test_it_is_found_by_its_short_name_and_what_the_machine_decides_is_no_part_o
     made.close()
 
 
-def test_a_missing_extra_names_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: None if name == "vllm" else name)
     with pytest.raises(InputFault, match=r"^vllm: vllm must be installed; pip install 'ctxbench\[vllm\]'"):
         package.vllm(model="m")
 
 
-def test_the_version_follows_the_model(folder: Path, fake: FakeVLLM) -> None:
+def test_the_version_depends_on_the_model(folder: Path, fake: FakeVLLM) -> None:
     before = package.vllm(model=str(folder))
     assert before.version.startswith("3-") and "vllm" in before.version
     (folder / "config.json").write_text("{}")
@@ -138,10 +138,10 @@ def test_the_version_follows_the_model(folder: Path, fake: FakeVLLM) -> None:
     assert before.window == 0 and fake.started == []
 
 
-# What the engine is given
+# Arguments of the engine
 
 
-def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM, fake: FakeVLLM, folder: Path) -> None:
+def test_the_engine_starts_once_on_demand_in_its_own_thread(model: VLLM, fake: FakeVLLM, folder: Path) -> None:
     assert model.window == WINDOW and model.capabilities.counts and model.count(request("abc")) == 4
     assert fake.started == []
     answers(model, request("a"), request("b"))
@@ -163,11 +163,11 @@ def test_the_engine_is_started_once_and_late_in_a_thread_of_its_own(model: VLLM,
     }
 
 
-def test_on_a_processor_nothing_is_compiled_and_memory_is_bounded(
+def test_on_a_cpu_nothing_is_compiled_and_memory_is_bounded(
     model: VLLM, fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "7")
-    # Given back, whatever is set meanwhile.
+    # monkeypatch then removes the variable at the end, even if the engine sets it.
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "")
     monkeypatch.delenv("TORCHDYNAMO_DISABLE")
     fake.gpu, fake.cpu = False, True
@@ -176,7 +176,7 @@ def test_on_a_processor_nothing_is_compiled_and_memory_is_bounded(
     assert (os.environ["TORCHDYNAMO_DISABLE"], os.environ["VLLM_CPU_KVCACHE_SPACE"]) == ("1", "7")
 
 
-def test_a_spec_reaches_the_engine(folder: Path, fake: FakeVLLM) -> None:
+def test_parameters_of_the_spec_reach_the_engine(folder: Path, fake: FakeVLLM) -> None:
     made = opened(folder, quantization="fp8", tensor_parallel=4)
     answers(made, request("a"))
     assert (fake.started[0].quantization, fake.started[0].tensor_parallel_size) == ("fp8", 4)
@@ -200,10 +200,10 @@ def test_a_batch_is_one_call_and_each_request_has_its_own_parameters(model: VLLM
     assert two.stop == []
 
 
-# What becomes of answers
+# Answers
 
 
-def test_it_does_all_that_a_generator_must(model: VLLM, fake: FakeVLLM) -> None:
+def test_vllm_passes_all_generator_checks(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda _, token: math.log(0.5 if token < 128 else 1e-9)
     findings = check(model)
     assert len(findings) >= 8 and [one for one in findings if not one.passed] == []
@@ -213,7 +213,7 @@ def test_it_does_all_that_a_generator_must(model: VLLM, fake: FakeVLLM) -> None:
     ("made", "text", "finish", "count"),
     [
         ("x + 1\nmore", "x + 1", "stop", 6),
-        ("\n\n    y = 2\nmore", "\n\n    y = 2", "stop", 24),  # goes on after the blank lines, and is cut
+        ("\n\n    y = 2\nmore", "\n\n    y = 2", "stop", 24),  # continues after the blank lines and is cut
         ("¤z\nmore", "\n\n    z", "stop", 24),
         ("\n\n\n\n\nz\nmore", "\n\n\n\n\nz", "stop", 24),
         ("  $", "  ", "stop", 3),
@@ -222,7 +222,7 @@ def test_it_does_all_that_a_generator_must(model: VLLM, fake: FakeVLLM) -> None:
         ("\n" * 24, "\n" * 24, "length", 24),
     ],
 )
-def test_a_line_ends_with_its_first_line_that_is_not_blank(
+def test_an_answer_of_one_line_ends_after_its_first_nonblank_line(
     model: VLLM, fake: FakeVLLM, made: str, text: str, finish: str, count: int
 ) -> None:
     fake.following = scripted({"p": tokens(made)})
@@ -231,7 +231,7 @@ def test_a_line_ends_with_its_first_line_that_is_not_blank(
     assert found.tokens_out == count or (count == 24 and found.tokens_out < 24)
 
 
-def test_only_answers_that_begin_with_a_blank_line_are_asked_to_go_on(model: VLLM, fake: FakeVLLM) -> None:
+def test_only_answers_that_begin_with_a_blank_line_are_continued(model: VLLM, fake: FakeVLLM) -> None:
     fake.following = scripted({"p": tokens("\nx = 1\n"), "q": tokens("y\n")})
     one, two, three = answers(model, request("p", line=True), request("q", line=True), request("p"))
     assert (one.text, two.text) == ("\nx = 1", "y") and three.text.startswith("\nx = 1\n")
@@ -240,20 +240,20 @@ def test_only_answers_that_begin_with_a_blank_line_are_asked_to_go_on(model: VLL
     assert second[0].max_tokens == 23 and one.tokens_out > 7
 
 
-def test_samples_that_go_on_draw_numbers_of_their_own(model: VLLM, fake: FakeVLLM) -> None:
+def test_continued_samples_use_a_new_seed(model: VLLM, fake: FakeVLLM) -> None:
     fake.following = scripted({"p": tokens("\n")})
     answers(model, request("p", line=True, temperature=0.5, seed=3))
     [[first], [second]] = fake.calls
     assert first.seed != second.seed and None not in (first.seed, second.seed)
 
 
-def test_stop_texts_are_left_out_and_the_limit_leaves_no_half_character(model: VLLM, fake: FakeVLLM) -> None:
+def test_stop_texts_and_half_characters_are_removed(model: VLLM, fake: FakeVLLM) -> None:
     fake.following = scripted({"p": tokens("ab#c"), "q": tokens("ab\ufffd")})
     one, two = answers(model, request("p", stop=("#",)), request("q", max_tokens=3))
     assert (one.text, one.finish, two.text, two.finish) == ("ab", "stop", "ab", "length")
 
 
-def test_what_is_at_hand_is_counted_once(model: VLLM, fake: FakeVLLM) -> None:
+def test_cached_tokens_are_counted_once(model: VLLM, fake: FakeVLLM) -> None:
     fake.following = scripted({"value = ": tokens("\nx\n")})
     [first] = answers(model, request("value = "))
     [again] = answers(model, request("value = 1", line=True))
@@ -261,14 +261,14 @@ def test_what_is_at_hand_is_counted_once(model: VLLM, fake: FakeVLLM) -> None:
     assert (first.cached, again.cached) == (0, 8) and line.cached == 8 < line.tokens_in
 
 
-def test_a_prompt_that_is_too_long_fails_alone_and_the_room_bounds_the_answer(model: VLLM) -> None:
+def test_a_long_prompt_fails_alone_and_the_window_bounds_the_answer(model: VLLM) -> None:
     long, near = model.generate([request("a" * WINDOW), request("a" * (WINDOW - 4))])
     assert isinstance(long, TooLong) and f"window has {WINDOW}" in str(long)
     assert isinstance(near, Response) and near.tokens_in + near.tokens_out <= WINDOW
     assert all(isinstance(one, TooLong) for one in model.generate([request("a" * WINDOW)]))
 
 
-# Prices
+# Bits
 
 
 def test_bits_are_the_sum_over_the_texts_tokens(model: VLLM, fake: FakeVLLM) -> None:
@@ -280,30 +280,30 @@ def test_bits_are_the_sum_over_the_texts_tokens(model: VLLM, fake: FakeVLLM) -> 
     assert model.bits([], [], PYTHON) == []
 
 
-def test_a_reference_is_priced_from_the_reading_for_its_answer(model: VLLM, fake: FakeVLLM) -> None:
+def test_a_references_bits_come_from_the_prefill_for_its_answer(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda _, token: math.log(0.25 if token == ord("y") else 0.5)
     fake.following = scripted({"value = ": tokens("yx\n")})
     one, two = answers(model, replace(request("value = ", line=True), reference="yx"), request("other"))
     assert (one.text, one.bits, one.cached) == ("yx", pytest.approx(4.0), 0) and two.bits is None
-    # 8 tokens are read, then the last with the 3 to price, then the last for the answer; a token is made each time.
+    # The calls read 8 tokens, then the last with the 3 to price, then the last for the answer. Each writes a token.
     assert len(fake.calls) == 2 and model.at_hand == 16
     assert model.read == (8 + 1) + (4 + 1) + (1 + one.tokens_out) + two.tokens_in + two.tokens_out
     assert model.remark == f"{model.read} tokens read, 16 more taken from the cache"
 
 
-def test_a_text_within_a_longer_prompt_is_priced_before_that_is_read(model: VLLM, fake: FakeVLLM) -> None:
+def test_a_text_within_a_longer_prompt_is_priced_first(model: VLLM, fake: FakeVLLM) -> None:
     long, short = request("a = 1\nbcdefghi = 2\ncd").prompt, request("a = 1\n").prompt
     assert model.bits([long, short], ["x", "bcdefghi = 2"], PYTHON) == pytest.approx([2.0, 13.0])
     assert len(fake.calls) == 1
 
 
-def test_what_was_read_before_is_read_again_to_be_priced(model: VLLM, fake: FakeVLLM) -> None:
+def test_cached_tokens_are_read_again_for_bits(model: VLLM, fake: FakeVLLM) -> None:
     answers(model, request("a = bcdefghijklm"))
     assert model.bits([request("a = ").prompt], ["bcdefghijkl"], PYTHON) == pytest.approx([12.0])
     assert fake.calls[-1][0].skip_reading_prefix_cache is True
 
 
-def test_a_reference_without_a_price_spoils_no_answer(model: VLLM, fake: FakeVLLM) -> None:
+def test_an_answer_is_kept_when_its_reference_has_no_bits(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda *_: -math.inf
     [answer] = answers(model, replace(request("x"), reference="y"))
     assert answer.bits is None
@@ -314,7 +314,7 @@ def test_long_texts_are_priced_in_pieces_that_fit(model: VLLM, fake: FakeVLLM) -
     assert len(fake.calls[0]) > 1
 
 
-def test_a_price_that_is_none_is_a_fault(model: VLLM, fake: FakeVLLM) -> None:
+def test_infinite_bits_are_a_fault(model: VLLM, fake: FakeVLLM) -> None:
     fake.log = lambda *_: -math.inf
     with pytest.raises(MachineFault, match="not finite"):
         model.bits([request("x").prompt], ["y"], PYTHON)
@@ -323,7 +323,7 @@ def test_a_price_that_is_none_is_a_fault(model: VLLM, fake: FakeVLLM) -> None:
 # Faults
 
 
-def test_a_machine_without_a_gpu_is_one_line(model: VLLM, fake: FakeVLLM) -> None:
+def test_a_missing_gpu_is_reported_in_one_line(model: VLLM, fake: FakeVLLM) -> None:
     fake.gpu = False
     with pytest.raises(InputFault, match=r"no GPU.*openai:MODEL@URL") as caught:
         model.generate([request("a")])
@@ -331,7 +331,7 @@ def test_a_machine_without_a_gpu_is_one_line(model: VLLM, fake: FakeVLLM) -> Non
 
 
 class OutOfMemoryError(RuntimeError):
-    """As torch calls it."""
+    """An error with the name that torch uses."""
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ class OutOfMemoryError(RuntimeError):
         (RuntimeError("Engine core initialization failed."), MachineFault, "run the same command again"),
     ],
 )
-def test_an_engine_that_does_not_start_says_why(
+def test_an_engine_that_does_not_start_reports_the_reason(
     model: VLLM, fake: FakeVLLM, error: Exception, fault: type[Exception], said: str
 ) -> None:
     fake.broken = [error]
@@ -357,7 +357,7 @@ def test_an_engine_that_does_not_start_says_why(
     answers(model, request("a"))
 
 
-def test_after_an_engine_has_died_another_is_started(model: VLLM, fake: FakeVLLM) -> None:
+def test_an_engine_that_died_is_started_again(model: VLLM, fake: FakeVLLM) -> None:
     answers(model, request("a"))
     fake.broken = [RuntimeError("EngineCore encountered an issue.")]
     with pytest.raises(MachineFault, match="returned no answer"):
@@ -367,7 +367,7 @@ def test_after_an_engine_has_died_another_is_started(model: VLLM, fake: FakeVLLM
     assert len(fake.started) == 2 and fake.alive == 1
 
 
-def test_an_engine_that_does_not_end_tidily_hides_no_fault(
+def test_an_error_at_shutdown_does_not_hide_the_fault(
     model: VLLM, fake: FakeVLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shutdown() -> None:
@@ -384,6 +384,6 @@ def test_an_engine_that_does_not_end_tidily_hides_no_fault(
 # Fill in the middle
 
 
-def test_marks_end_an_answer_in_the_middle(model: VLLM, fake: FakeVLLM) -> None:
+def test_fim_marks_end_an_answer(model: VLLM, fake: FakeVLLM) -> None:
     answers(model, request("a", line=True, fim=True))
     assert fake.calls[0][0].stop_token_ids == [5, 7]

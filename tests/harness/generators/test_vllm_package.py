@@ -1,4 +1,4 @@
-"""`vllm` against the real package: every name that we pass or read is there. It is read, not run: that needs a GPU."""
+"""Check that the real vLLM package has every name that `vllm` uses. Its source is only read: running it needs a GPU."""
 
 import ast
 import shutil
@@ -14,7 +14,7 @@ from ctxbench.harness.generators import vllm
 from tests.helpers.vllm_fake import NAMES
 
 VERSION = "0.33.0"
-"""The version that our engine was written against."""
+"""The version that `vllm` was written for."""
 FILES = (
     "vllm/__init__.py",
     "vllm/entrypoints/llm.py",
@@ -36,12 +36,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.network]
 
 @pytest.fixture(scope="module")
 def package(request: pytest.FixtureRequest) -> Path:
-    """Return a folder with some files of the package, kept from test run to test run; of the wheel nothing else is."""
+    """Return a folder with some source files of the package. Test runs share it, and the wheel itself is deleted."""
     assert request.config.cache is not None
     kept = request.config.cache.mkdir("vllm-source") / VERSION
     if not kept.is_dir():
         made = Path(tempfile.mkdtemp(dir=kept.parent))
-        # The platform is named: there is no wheel for others, and what is read is the same.
+        # Name the platform: others have no wheel, and the files read here are the same.
         options = ["--only-binary=:all:", "--platform=manylinux_2_28_x86_64", "--python-version=3.11"]
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", *options, f"--dest={made}"]
         subprocess.run([*command, f"vllm=={VERSION}"], check=True, timeout=300)
@@ -83,9 +83,9 @@ def parameters(made: ast.ClassDef, name: str) -> set[str]:
     return {each.arg for each in (*found.args, *found.kwonlyargs)} - {"self"}
 
 
-def test_the_package_has_every_name_that_ours_uses(package: Path) -> None:
+def test_the_package_has_every_name_that_ctxbench_uses(package: Path) -> None:
     llm = class_of(package, "vllm/entrypoints/llm.py", "LLM")
-    # What the class does not know it hands on to these.
+    # The class passes unknown parameters on to EngineArgs.
     assert method(llm, "__init__").args.kwarg is not None
     handed_on = fields(class_of(package, "vllm/engine/arg_utils.py", "EngineArgs"))
     there = {
@@ -100,12 +100,12 @@ def test_the_package_has_every_name_that_ours_uses(package: Path) -> None:
     assert {name: sorted(NAMES[name] - found) for name, found in there.items()} == {name: [] for name in NAMES}
 
 
-def test_prompts_and_parameters_may_be_given_by_place(package: Path) -> None:
+def test_prompts_and_parameters_may_be_positional(package: Path) -> None:
     generate = method(class_of(package, "vllm/entrypoints/llm.py", "LLM"), "generate")
     assert [each.arg for each in generate.args.args] == ["self", "prompts", "sampling_params"]
 
 
-def test_what_is_imported_is_where_it_is_looked_for(package: Path) -> None:
+def test_imported_names_are_in_the_expected_modules(package: Path) -> None:
     [table] = [
         ast.literal_eval(node.value)
         for node in tree(package, "vllm/__init__.py").body
@@ -117,7 +117,7 @@ def test_what_is_imported_is_where_it_is_looked_for(package: Path) -> None:
     assert "current_platform" in (package / "vllm/platforms/__init__.py").read_text(encoding="utf-8")
 
 
-def test_the_engine_can_be_ended(package: Path) -> None:
+def test_the_engine_has_the_attributes_for_shutdown(package: Path) -> None:
     def sets(file: str, name: str, attribute: str) -> bool:
         nodes = ast.walk(method(class_of(package, file, name), "__init__"))
         return any(isinstance(node, ast.Attribute) and ast.unparse(node) == f"self.{attribute}" for node in nodes)
@@ -128,13 +128,13 @@ def test_the_engine_can_be_ended(package: Path) -> None:
         assert method(class_of(package, "vllm/v1/engine/core_client.py", client), "shutdown")
 
 
-def test_what_is_set_for_it_means_something_to_it(package: Path) -> None:
+def test_environment_variables_set_for_vllm_are_known_to_it(package: Path) -> None:
     known = (package / "vllm/envs.py").read_text(encoding="utf-8")
     assert vllm._ENVIRONMENT and [name for name in vllm._ENVIRONMENT if f'"{name}"' not in known] == []
 
 
-def test_prices_are_of_the_models_own_probabilities(package: Path) -> None:
-    """Not of those that a temperature or a penalty has changed."""
+def test_bits_use_the_models_own_probabilities(package: Path) -> None:
+    """Temperatures and penalties would change the probabilities."""
     [mode] = [
         ast.literal_eval(node.value)
         for node in class_of(package, "vllm/config/model.py", "ModelConfig").body

@@ -1,4 +1,4 @@
-"""Records in the shapes of the official files, made for tests."""
+"""Test records in the format of CoderEval's official files."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def python_task(id_: str, *passed: bool, level: str = "class_runnable", **changes: Any) -> dict[str, Any]:
-    """Return a task of the official output for Python, with a result each."""
+    """Return a task of the official Python output with one result per given outcome."""
     code = [f"def f(x):\n    return x + {number}\n" for number in range(len(passed))]
     results = [
         {"generate_code": text, "is_pass": right, "return_code": int(not right)}
@@ -26,7 +26,7 @@ def python_task(id_: str, *passed: bool, level: str = "class_runnable", **change
 
 
 def java_task(id_: str, *passed: bool, level: str = "file_runnable", **changes: Any) -> dict[str, Any]:
-    """Return a task of the official output for Java, with a result each."""
+    """Return a task of the official Java output with one result per given outcome."""
     codes = [f"int f(int x) {{ return x + {number}; }}" for number in range(len(passed))]
     results = [
         {
@@ -50,6 +50,6 @@ def java_task(id_: str, *passed: bool, level: str = "file_runnable", **changes: 
 
 
 def write(path: Path, records: list[Any]) -> Path:
-    """Write JSON Lines; texts go in as they are."""
+    """Write records as JSON Lines. Texts are written unchanged."""
     path.write_text("".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in records))
     return path

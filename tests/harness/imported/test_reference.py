@@ -1,4 +1,4 @@
-"""Reference results: written from stored runs, imported as runs of their own origin, refused where they do not fit."""
+"""Reference results: written from stored runs, imported with their own origin, refused if they do not fit."""
 
 import gzip
 import itertools
@@ -52,7 +52,7 @@ def imported(home: Home, *words: str) -> Any:
 
 
 def members(sample_set: SampleSet, kind: Kind, per_repo: int) -> standard.StandardSet:
-    """Return the standard set that a set stands for."""
+    """Return a standard set with the samples of `sample_set`."""
     repos = sample_set.manifest["repositories"]
     return standard.StandardSet(
         name=NAME,
@@ -66,7 +66,7 @@ def members(sample_set: SampleSet, kind: Kind, per_repo: int) -> standard.Standa
 
 @pytest.fixture(scope="module")
 def authors(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Return a home with runs of two strategies over what stands for the standard set, of six repositories."""
+    """Return a home with runs of two strategies over a stand-in for the standard set: six repositories."""
     home = Home(tmp_path_factory.mktemp("authors") / "home")
     make_set(home, name=NAME, repos=6, per_repo=2)
     ran(home, NAME, *STRATEGIES)
@@ -75,7 +75,7 @@ def authors(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture
 def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SampleSet]:
-    """Write the reference file of these runs; the lite form of the set has its first two repositories."""
+    """Write the reference file of these runs. The lite set has the first two repositories."""
     from ctxbench.bench import samples
 
     whole = samples.load(authors, NAME)
@@ -93,7 +93,7 @@ def written(authors: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", ["ctxbench", "infercom"])
-def test_rows_are_those_of_the_authors_but_for_their_origin(
+def test_imported_rows_equal_the_authors_rows_except_for_their_origin(
     authors: Home, written: SampleSet, home: Home, profile: str
 ) -> None:
     result = imported(home, NAME)
@@ -110,7 +110,7 @@ def test_rows_are_those_of_the_authors_but_for_their_origin(
         assert row.run.id != run.run.id and row.run.sampling == run.run.sampling
 
 
-def test_nothing_twice_and_after_an_interrupt_the_rest(
+def test_an_interrupted_import_is_completed_and_not_repeated(
     written: SampleSet, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -128,8 +128,8 @@ def test_nothing_twice_and_after_an_interrupt_the_rest(
 
 
 @pytest.mark.slow
-def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: SampleSet, home: Home) -> None:
-    # Another name for the same samples: their digest tells.
+def test_an_own_strategy_is_compared_with_reference_rows(written: SampleSet, home: Home) -> None:
+    # Another name for the same samples, which their digest identifies.
     make_set(home, name="mine", repos=6, per_repo=2)
     assert imported(home, NAME, "--samples", "mine").code == 0
     ran(home, "mine", "lc.random_windows", "lc.infile")
@@ -145,14 +145,14 @@ def test_a_strategy_of_ones_own_stands_beside_them_and_is_compared(written: Samp
     assert commands["lc.repocoder"].startswith(f"ctxbench results import --reference {NAME} --samples mine")
 
 
-def test_there_are_no_texts_to_export(written: SampleSet, home: Home) -> None:
+def test_reference_rows_have_no_texts_to_export(written: SampleSet, home: Home) -> None:
     assert imported(home, NAME).code == 0
     run = next(iter(tables(home).values())).run.id
     words = ("export", run, "--format", "ctxbench", "--out", str(home.root / "out.jsonl"), "--home", str(home.root))
     assert_fault(run_cli("results", *words), "scores but no texts", "run its strategy yourself")
 
 
-def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) -> None:
+def test_the_lite_set_gets_a_part_of_the_reference_results(authors: Home, written: SampleSet, home: Home) -> None:
     make_set(home, name=LITE, repos=2, per_repo=2)
     assert imported(home, LITE).code == 0
     ours, theirs = tables(home)["lc.repocoder", Origin.REFERENCE], tables(authors)["lc.repocoder", Origin.RUN]
@@ -163,7 +163,7 @@ def test_the_lite_form_is_a_part(authors: Home, written: SampleSet, home: Home) 
         assert {run.choices.samples_digest for run in run_works(store)} == {standard.load(LITE).digests["line"]}
 
 
-def test_rows_of_a_published_model_come_with_their_completions(authors: Home, written: SampleSet, home: Home) -> None:
+def test_rows_of_a_published_model_include_completions(authors: Home, written: SampleSet, home: Home) -> None:
     words = ("--samples", NAME, "--strategy", "lc.infile", "--generator", "scripted(text='a line')", "--limit", "3")
     assert run_cli("run", *words, "--home", str(authors.root)).code == 0
     with open_store(authors.database) as store:
@@ -184,7 +184,7 @@ def test_rows_of_a_published_model_come_with_their_completions(authors: Home, wr
 
 
 @pytest.mark.slow
-def test_a_row_over_more_samples_runs_those_that_it_lacks(
+def test_a_row_over_more_samples_runs_only_the_missing_ones(
     authors: Home, written: SampleSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def plan(*limits: int) -> None:
@@ -204,7 +204,7 @@ def test_a_row_over_more_samples_runs_those_that_it_lacks(
     plan(3)
     assert asked == [3, 3]
     plan(3, 8)
-    # Two that the file holds, one of them first and one last, are measured again beside the five that it lacks.
+    # Besides the five missing samples, the first and the last sample in the file are measured again.
     assert asked[2:] == [7, 7]
     joined = reference.models(NAME)["tiny"]
     next(reference.REFERENCE_FOLDER.glob("*-tiny.*")).unlink()
@@ -238,7 +238,7 @@ def test_another_model_or_tokenizer_is_refused(
         (probes, "extract", Extracted(text="def f(): ..."), "metrics: extraction;"),
     ],
 )
-def test_another_metric_or_measure_of_prompts_or_answers_is_refused(
+def test_results_of_other_metric_versions_are_refused(
     written: SampleSet,
     home: Home,
     monkeypatch: pytest.MonkeyPatch,
@@ -253,7 +253,7 @@ def test_another_metric_or_measure_of_prompts_or_answers_is_refused(
 
 @pytest.fixture
 def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Return a home with runs over functions, of which the reference file of the set is written."""
+    """Return a home with runs over functions, and write their reference file."""
     needed("torch", "hf")
     theirs = Home(tmp_path / "functions")
     sample_set = make_function_set(theirs, name=standard.samples_name(NAME, Kind.FUNCTION))
@@ -276,7 +276,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return theirs
 
 
-def test_functions_come_with_their_verdicts_under_a_name_of_their_own(functions: Home, home: Home) -> None:
+def test_function_rows_are_imported_with_their_verdicts(functions: Home, home: Home) -> None:
     assert imported(home, NAME).code == 0
     theirs, ours = tables(functions), tables(home)
     assert {strategy for strategy, _ in ours} == {"icl.infile", "gold", "blank"}
@@ -287,13 +287,13 @@ def test_functions_come_with_their_verdicts_under_a_name_of_their_own(functions:
     assert set(ours["blank", Origin.REFERENCE].metrics["pass@1"]) == {0.0}
     assert imported(home, NAME).out.count("already imported, nothing changed") == len(ours)
     runs = json.loads(run_cli("runs", "--home", str(home.root), "--format", "json").out)
-    # A set of that name need not be there; nor to score what has no texts.
+    # The set need not exist. Rows without texts cannot be scored again.
     assert run_cli("rescore", "--home", str(home.root)).out.startswith("nothing to score")
     assert {row["command"].partition(" --home")[0] for row in runs} == {f"ctxbench results import --reference {NAME}"}
 
 
 @pytest.mark.slow
-def test_a_sample_has_the_status_and_the_scores_of_its_row(functions: Home, home: Home) -> None:
+def test_details_of_a_sample_match_its_row(functions: Home, home: Home) -> None:
     assert imported(home, NAME).code == 0
     ours = tables(home)
     with open_store(home.database) as store:
@@ -314,7 +314,7 @@ def test_a_sample_has_the_status_and_the_scores_of_its_row(functions: Home, home
     assert {sample["scores"]["pass"]["value"] for sample in log["samples"]} == {1.0}
 
 
-def test_the_kind_of_a_set_that_is_named_is_known_by_its_digest(functions: Home, home: Home) -> None:
+def test_the_digest_of_a_named_set_determines_its_kind(functions: Home, home: Home) -> None:
     make_function_set(home, name="mine")
     result = imported(home, NAME, "--samples", "mine")
     assert result.code == 0 and result.out.count("  mine  ") == 3, result
@@ -322,7 +322,7 @@ def test_the_kind_of_a_set_that_is_named_is_known_by_its_digest(functions: Home,
     assert_fault(imported(home, NAME, "--samples", "other"), "contains other samples", "--kind function")
 
 
-def test_names_and_options(written: SampleSet, home: Home) -> None:
+def test_unknown_names_and_extra_options_are_refused(written: SampleSet, home: Home) -> None:
     assert_fault(imported(home, "ctxbench2"), "did you mean ctxbench-2")
     assert_fault(imported(home, NAME, "--samples", "none"), "none")
     for words in (("--format", "ctxbench"), ("file.jsonl",), ("--strategy", "mine")):
@@ -336,7 +336,7 @@ def shipped() -> reference.ReferenceResults:
 
 
 @pytest.mark.slow
-def test_what_ships_is_over_the_standard_set_and_fits_this_version(shipped: reference.ReferenceResults) -> None:
+def test_shipped_results_match_the_standard_set_and_this_version(shipped: reference.ReferenceResults) -> None:
     assert reference.names() == (NAME, LITE)
     members = standard.load(NAME)
     assert shipped.digest == members.digests["line"] and {sample.repo for sample in shipped.samples} == set(
@@ -348,7 +348,7 @@ def test_what_ships_is_over_the_standard_set_and_fits_this_version(shipped: refe
     assert len(lite.samples) == 450 and len(lite.runs) == len(shipped.runs)
 
 
-def test_every_run_that_ships_is_whole(shipped: reference.ReferenceResults) -> None:
+def test_every_shipped_run_is_whole(shipped: reference.ReferenceResults) -> None:
     assert len({run.strategy for run in shipped.runs}) == len(shipped.runs)
     for run in shipped.runs:
         columns = [
@@ -364,7 +364,7 @@ def test_every_run_that_ships_is_whole(shipped: reference.ReferenceResults) -> N
 
 @pytest.mark.parametrize("language", ["python", "java"])
 @pytest.mark.parametrize(("profile", "metric"), [("context", "copyable_bits"), ("ctxbench", "id_f1")])
-def test_similar_code_helps(shipped: reference.ReferenceResults, language: str, profile: str, metric: str) -> None:
+def test_repocoder_beats_infile(shipped: reference.ReferenceResults, language: str, profile: str, metric: str) -> None:
     values = {
         run.strategy: [
             value
@@ -378,8 +378,8 @@ def test_similar_code_helps(shipped: reference.ReferenceResults, language: str, 
 
 
 @pytest.mark.parametrize("kind", reference.kinds(NAME))
-def test_no_text_ships(kind: Kind) -> None:
-    """Neither prompts nor completions: some of these are the answers."""
+def test_no_shipped_file_contains_texts(kind: Kind) -> None:
+    """Some prompts and completions would reveal the answers."""
     header, *lines = map(json.loads, gzip.decompress(reference._file(NAME, kind).read_bytes()).splitlines())
     columns = {"id", "benchmark", "language", "subkind", "repo", "path", "line", "column", "day", "kinds"}
     assert header.keys() == {"samples", "probes"} and header["samples"].keys() == columns
@@ -392,7 +392,7 @@ def test_no_text_ships(kind: Kind) -> None:
         assert len(json.dumps(line)) < 1000, "what is left describes the run"
 
 
-def test_the_page_shows_every_row_that_ships(shipped: reference.ReferenceResults) -> None:
+def test_the_results_page_shows_every_shipped_row(shipped: reference.ReferenceResults) -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
     for language in ("python", "java"):
         here = [place for place, sample in enumerate(shipped.samples) if sample.language == language]

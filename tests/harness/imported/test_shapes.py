@@ -1,4 +1,4 @@
-"""Recorded predictions, of lines and of CoderEval: what is read, what is refused, and which samples they fit."""
+"""Recorded predictions for lines and for CoderEval: reading, refusing and matching them with samples."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def read(shape: str, *records: dict[str, Any]) -> list[tuple[str, list[str]]]:
     return [(one.task, [answer.text for answer in one.answers]) for one in found]
 
 
-def test_what_each_shape_holds() -> None:
+def test_answers_are_read_from_each_format() -> None:
     assert read("crosscodeeval", {"task_id": "cc/1", "pred": " x\n"}) == [("cc/1", [" x\n"])]
     task = {"prompt": "a = ", "metadata": {"task_id": "r/0", "ground_truth": "1"}}
     assert read("repocoder", {**task, "choices": [{"text": "1"}, {"text": "2"}]}) == [("r/0", ["1", "2"])]
@@ -36,11 +36,11 @@ def test_what_each_shape_holds() -> None:
 
 
 @pytest.mark.parametrize(("text", "line"), [("\n  a \nb", "a"), ("", ""), (" \n", ""), ("a", "a")])
-def test_the_line_that_infercom_keeps(text: str, line: str) -> None:
+def test_infercom_keeps_the_first_nonblank_line(text: str, line: str) -> None:
     assert first_line(text) == line
 
 
-def test_our_own_completions_are_put_in_order() -> None:
+def test_ctxbench_completions_are_sorted_by_index() -> None:
     lines = [
         {"sample": "a", "text": "a1", "index": 1, "verdict": "FAILED", "reason": "1 of  2\ntests failed"},
         {"sample": "b", "text": "b0"},
@@ -86,7 +86,7 @@ BROKEN: list[tuple[str, list[dict[str, Any]], str]] = [
 
 
 @pytest.mark.parametrize(("shape", "records", "words"), BROKEN)
-def test_broken_records(shape: str, records: list[dict[str, Any]], words: str) -> None:
+def test_broken_records_are_refused_with_their_field(shape: str, records: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(InputFault) as caught:
         read(shape, *records)
     said = str(caught.value)
@@ -108,14 +108,14 @@ def exported(shape: str, made: SampleSet) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("shape", ["infercom", "projbench", "repocoder"])
-def test_numbers_of_another_set_are_refused(tmp_path: Path, shape: str) -> None:
+def test_records_numbered_for_another_set_are_refused(tmp_path: Path, shape: str) -> None:
     home = Home(tmp_path)
     made = make_set(home)
     lines = exported(shape, made)
     assert lines[0]["metadata"]["task_id"] == "shop0/0", "a running number, that other sets have too"
     [run] = match(shape, lines, made)
     assert list(run.answers) == [sample.id for sample in made.samples]
-    # Another seed chooses other lines of the same repositories.
+    # Another seed would choose other lines of the same repositories.
     other = sets.save(home, "other", made.samples[1:], list(made.references.values())[1:], made.manifest)
     with pytest.raises(InputFault) as caught:
         match(shape, lines, other)
@@ -129,7 +129,7 @@ def test_numbers_of_another_set_are_refused(tmp_path: Path, shape: str) -> None:
     ("field", "value"),
     [("fpath_tuple", ["shop0", "old.py"]), ("line_no", 99), ("ground_truth", "apply_tax(cart_0)")],
 )
-def test_ids_of_another_version_are_refused(tmp_path: Path, field: str, value: object) -> None:
+def test_records_of_another_set_version_are_refused(tmp_path: Path, field: str, value: object) -> None:
     made = make_set(Home(tmp_path))
     lines = exported("infercom", made)
     for line, sample in zip(lines, made.samples, strict=True):
@@ -141,7 +141,7 @@ def test_ids_of_another_version_are_refused(tmp_path: Path, field: str, value: o
         match("infercom", lines, made)
 
 
-def test_records_that_tell_only_their_id_are_taken(tmp_path: Path) -> None:
+def test_records_with_only_an_id_are_accepted(tmp_path: Path) -> None:
     made = make_set(Home(tmp_path))
     lines = [{"metadata": {"task_id": id_}, **ANSWER} for id_ in ("shop0/0", "shop1/0")]
     [run] = match("infercom", lines, made)
@@ -157,7 +157,7 @@ def read_one(record: dict[str, Any]) -> RecordedSample:
     return found
 
 
-def test_the_python_output() -> None:
+def test_the_python_output_of_codereval_is_read() -> None:
     found = read_one(python_task("62a", True, False, level="plib_runnable"))
     sample = found.sample
     assert sample is not None and (found.task, found.where) == ("62a", "out.jsonl:1")
@@ -171,7 +171,7 @@ def test_the_python_output() -> None:
     assert found.answers[1].text == "def f(x):\n    return x + 1\n"
 
 
-def test_the_java_output() -> None:
+def test_the_java_output_of_codereval_is_read() -> None:
     record = java_task("63a", True, False, False)
     record["generate_results"][2]["errormessage"] = ""
     found = read_one(record)
@@ -181,14 +181,14 @@ def test_the_java_output() -> None:
     assert [one.reason for one in found.answers] == ["", "compile error", "the official harness reports a failure"]
 
 
-def test_the_input_has_no_verdicts_and_no_facts() -> None:
+def test_codereval_input_is_read_without_verdicts_and_samples() -> None:
     found = read_codereval(rows({"_id": "a", "generate_results": ["x", "y"]}, {"_id": "b", "generate_results": ["z"]}))
     assert [(one.task, [answer.text for answer in one.answers]) for one in found] == [("a", ["x", "y"]), ("b", ["z"])]
     assert all(one.sample is None and one.answers[0].verdict is None for one in found)
 
 
 def test_results_that_the_harness_left_out_count_as_failed() -> None:
-    """One record lacks a result and keeps its code; another lacks both."""
+    """One record lacks a result but has its code. Another lacks both."""
     record = python_task("a", True, False, True)
     left_out = record["generate_results"].pop(1)["generate_code"]
     short = python_task("b", True, True)
@@ -246,7 +246,7 @@ BROKEN_TASKS = {
 
 
 @pytest.mark.parametrize("kind", BROKEN_TASKS)
-def test_broken_tasks_of_codereval(kind: str) -> None:
+def test_broken_codereval_tasks_are_refused_with_their_field(kind: str) -> None:
     record, words = BROKEN_TASKS[kind]
     with pytest.raises(InputFault) as caught:
         read_codereval(rows(python_task("good", True) if "file_path" in record else record, record))
@@ -255,6 +255,6 @@ def test_broken_tasks_of_codereval(kind: str) -> None:
 
 
 @pytest.mark.parametrize("other", [java_task("b", True), {"_id": "b", "generate_results": ["x"]}])
-def test_a_file_is_of_one_kind(other: dict[str, Any]) -> None:
+def test_a_file_that_mixes_languages_is_refused(other: dict[str, Any]) -> None:
     with pytest.raises(InputFault, match=r"out.jsonl:2: the file mixes languages"):
         read_codereval(rows(python_task("a", True), other))

@@ -1,4 +1,4 @@
-"""From stored runs to rows: what counts, what is compared, what is ranked."""
+"""Rows from stored runs: which samples count, which rows are compared, and which are ranked."""
 
 import dataclasses
 import itertools
@@ -20,13 +20,13 @@ REPOS = tuple(f"r{index % 8}" for index in range(80))
 
 
 def noisy(strategy: str, mean: float, *, seed: str = "", **run: object) -> RunTable:
-    """Return a run whose ``es`` lies around `mean` in 0..1, 80 samples in 8 repositories."""
+    """Return a run of 80 samples in 8 repositories whose ``es`` varies around `mean` in 0..1."""
     draw = random.Random(f"{strategy}{seed}")
     es = [min(1.0, max(0.0, draw.gauss(mean, 0.1))) for _ in REPOS]
     return make_table({"es": es, "em": [float(one > 0.6) for one in es]}, REPOS, strategy=strategy, **run)
 
 
-def test_every_status_has_its_place() -> None:
+def test_every_status_is_counted_separately() -> None:
     status = [Status.SCORED, Status.MODEL_FAILED, Status.INFRA_FAILED, Status.EXCLUDED, Status.SCORED]
     made = make_table({"es": [0.8, None, None, None, 0.4]}, ["a", "a", "b", "b", "c"], status=status)
     (row,) = board([made]).rows
@@ -53,12 +53,12 @@ def test_scales_come_from_the_profile() -> None:
         scale_of("ctxbench", "esprit")
 
 
-def test_bits_are_not_percent_and_keep_a_failed_samples_own_value() -> None:
+def test_bits_are_not_percent_and_include_failed_samples() -> None:
     made = make_table({"context_gain": [4.0, 8.0]}, "ab", status=[Status.SCORED, Status.MODEL_FAILED])
     assert board([made]).rows[0].metrics["context_gain"].mean == 6.0
 
 
-def test_better_strategies_are_told_apart() -> None:
+def test_a_better_strategy_differs_significantly() -> None:
     group = board([noisy("lc.infile", 0.3), noisy("mid", 0.31), noisy("top", 0.6)], all_pairs=True).groups[0]
     assert group.rows[0].run.strategy == "top"
     assert [(row.letters, row.rank_low, row.rank_high) for row in group.rows] == [("a", 1, 1), ("b", 2, 3), ("b", 2, 3)]
@@ -68,7 +68,7 @@ def test_better_strategies_are_told_apart() -> None:
     family = group.family
     assert (family.pairs, family.units, family.decidable, group.baseline) == (3, 8, True, "lc.infile")
     assert family.visible is not None and 0 < family.visible < 15
-    # What the two others differ by is little, and takes many repositories.
+    # The other two differ by little, so a significant difference needs many repositories.
     assert family.significant == 2 and family.needed is not None and family.needed > 8
     assert [(row.beats, row.standing, row.needed) for row in group.rows] == [
         ((1, 2), Standing.UNBEATEN, None),
@@ -85,7 +85,7 @@ def test_fewer_bits_win() -> None:
     assert (rows[0].difference["bits"].wins, rows[0].difference["bits"].losses) == (80, 0)
 
 
-def test_few_repositories_cannot_tell_apart() -> None:
+def test_few_repositories_show_no_significant_difference() -> None:
     repos = [f"r{index % 5}" for index in range(50)]
     runs = [make_table({"es": [value] * 50}, repos, strategy=name) for name, value in (("lc.infile", 0.1), ("b", 0.9))]
     group = board(runs).groups[0]
@@ -95,20 +95,20 @@ def test_few_repositories_cannot_tell_apart() -> None:
     assert {(row.rank_low, row.rank_high, row.letters) for row in group.rows} == {(1, 2, "a")}
 
 
-def test_many_pairs_do_not_make_it_undecidable() -> None:
+def test_many_pairs_do_not_prevent_significance() -> None:
     draw = random.Random(2)
     repos = [f"r{index % 6}" for index in range(60)]
     runs = [
         make_table({"es": [0.1 * k + draw.random() / 100 for _ in repos]}, repos, strategy=f"s{k}")
         for k in range(1, 10)
     ]
-    # A correction that counts its 36 pairs would ask for a p below 0.0014; that of six repositories is at least 0.03.
+    # A correction by the 36 pairs would require p below 0.0014, but with six repositories p is at least 0.03.
     group = board(runs, all_pairs=True).groups[0]
     assert group.family.pairs == group.family.significant == 36 and group.family.decidable
     assert [row.letters for row in group.rows] == list("abcdefghi")
 
 
-def test_rows_that_nothing_tells_apart_need_more_repositories() -> None:
+def test_rows_that_do_not_differ_need_more_repositories() -> None:
     group = board([noisy("lc.infile", 0.3), noisy("b", 0.32), noisy("c", 0.34)]).groups[0]
     assert group.family.significant == 0 and {row.standing for row in group.rows} == {Standing.UNDECIDED}
     assert group.unbeaten == () and all(row.needed is not None and row.needed > 8 for row in group.rows)
@@ -116,15 +116,15 @@ def test_rows_that_nothing_tells_apart_need_more_repositories() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 66, 300])
-def test_more_repositories_show_less(count: int) -> None:
-    """So that the first number that is enough can be looked up by halves."""
+def test_more_repositories_show_smaller_differences(count: int) -> None:
+    """The smallest sufficient number can therefore be found by bisection."""
     seen = [pairs.reach(number, count) for number in pairs.NUMBERS]
     assert all(more < less for less, more in itertools.pairwise(seen))
 
 
 @pytest.mark.slow
-def test_enough_repositories_tell_apart_what_needed_them() -> None:
-    """The number that is said to be needed is about right: with as many, most boards find the difference."""
+def test_the_needed_number_of_repositories_is_about_enough() -> None:
+    """With as many repositories as reported, most boards find the difference."""
 
     def leading(repositories: int, seed: int) -> Difference:
         draw = random.Random(seed)
@@ -176,7 +176,7 @@ def test_samples_on_which_a_row_is_better_equal_or_worse_are_counted() -> None:
         {"profile": "infercom"},
     ],
 )
-def test_what_differs_is_never_ranked_together(change: dict[str, str]) -> None:
+def test_runs_with_different_settings_are_never_ranked_together(change: dict[str, str]) -> None:
     made = board([noisy("lc.infile", 0.3), noisy("b", 0.6, **change)])
     assert [len(group.rows) for group in made.groups] == [1, 1]
 
@@ -195,7 +195,7 @@ REFERENCE = [
 ]
 
 
-def test_importing_changes_no_number_of_ones_own_rows() -> None:
+def test_importing_does_not_change_own_rows() -> None:
     alone, beside = board(OWN).groups[0], board([*OWN, *REFERENCE]).groups[0]
     own = {row.run.strategy: row for row in beside.rows if row.run.origin is Origin.RUN}
     assert len(own) == 4 and len(beside.rows) == 7
@@ -207,12 +207,12 @@ def test_importing_changes_no_number_of_ones_own_rows() -> None:
     assert any(row.difference["es"].significant for row in theirs)
 
 
-def test_rows_of_others_alone_are_ranked_among_themselves() -> None:
+def test_reference_rows_alone_are_ranked() -> None:
     group = board(REFERENCE, baseline="y").groups[0]
     assert [row.run.strategy for row in group.ranked] == ["x", "b", "y", "z"] and group.family.pairs == 3
 
 
-def test_a_single_own_row_that_is_the_baseline_is_asked_about_by_nobody() -> None:
+def test_a_single_own_row_that_is_the_baseline_is_not_tested() -> None:
     own = noisy("lc.infile", 0.3)
     alone = board([own]).groups[0]
     beside = board([own, noisy("lc.repocoder", 0.6, origin=Origin.REFERENCE)]).groups[0]
@@ -220,7 +220,7 @@ def test_a_single_own_row_that_is_the_baseline_is_asked_about_by_nobody() -> Non
     assert beside.rows[0].standing is Standing.UNDECIDED and beside.rows[1].difference["es"].significant
 
 
-def test_what_others_measured_does_not_decide_by_what_ones_own_rows_are_ranked() -> None:
+def test_reference_rows_do_not_change_the_metric_that_ranks_own_rows() -> None:
     own = [make_table({"es": [0.1, 0.2]}, "ab", strategy=name, generator="incontext") for name in ("lc.infile", "mine")]
     theirs = {"es": [0.3, 0.4], "context_gain": [1.0, 2.0]}
     reference = make_table(theirs, "ab", strategy="aim", generator="incontext", origin=Origin.REFERENCE)
@@ -235,20 +235,20 @@ def test_what_others_measured_does_not_decide_by_what_ones_own_rows_are_ranked()
     assert {row.run.strategy for row in board([*own, newer]).groups[0].ranked} == {"lc.infile", "mine"}
 
 
-def test_a_baseline_that_is_asked_for_is_ones_own_where_there_is_one() -> None:
+def test_an_own_run_is_preferred_as_the_baseline() -> None:
     runs = [noisy("lc.infile", 0.7, origin=Origin.IMPORTED), noisy("lc.infile", 0.3), noisy("mine", 0.4)]
     asked, unasked = board(runs, baseline="lc.infile").groups[0], board(runs).groups[0]
     assert asked.rows == unasked.rows and asked.base is not None and asked.base.run.origin is Origin.RUN
 
 
-def test_a_run_that_lacks_a_sample_of_one_level_is_whole_at_none() -> None:
+def test_a_run_with_a_missing_sample_is_ranked_at_no_level() -> None:
     level, status = ["x", "y"] * 40, [Status.INFRA_FAILED] + [Status.SCORED] * 79
     runs = [noisy("lc.infile", 0.3, level=level), noisy("begun", 0.6, level=level, status=status)]
     for group in board(runs, by_level=True).groups:
         assert [row.run.strategy for row in group.ranked] == ["lc.infile"] and group.family.pairs == 0
 
 
-def test_an_end_of_an_interval_that_the_test_does_not_tell_is_none_and_the_other_stays() -> None:
+def test_a_significant_difference_keeps_the_lower_end_of_its_interval() -> None:
     sizes, draw = [1, 1, 1, 1, 1, 8], random.Random(50)
     repos = [f"r{repo}" for repo, size in enumerate(sizes) for _ in range(size)]
     runs = [
@@ -260,7 +260,7 @@ def test_an_end_of_an_interval_that_the_test_does_not_tell_is_none_and_the_other
             assert found.p == 2 / 2**6 and found.low is not None and found.low > 0
 
 
-def test_one_own_row_is_asked_about_against_the_reference_of_the_baseline() -> None:
+def test_a_single_own_row_is_tested_against_the_reference_baseline() -> None:
     own, infile = noisy("mine", 0.5), noisy("lc.infile", 0.3, origin=Origin.REFERENCE)
     group = board([infile, own]).groups[0]
     assert group.baseline == "lc.infile" and group.family.pairs == 1 and group.family.significant == 1
@@ -270,7 +270,7 @@ def test_one_own_row_is_asked_about_against_the_reference_of_the_baseline() -> N
     ]
 
 
-def test_the_question_is_each_row_against_the_baseline_unless_all_pairs_are_asked_about() -> None:
+def test_rows_are_tested_against_the_baseline_or_in_all_pairs() -> None:
     asked, all_pairs = board(OWN).groups[0], board(OWN, all_pairs=True).groups[0]
     assert (asked.family.pairs, asked.family.question()) == (3, "each of 3 strategies against lc.infile")
     assert (all_pairs.family.pairs, all_pairs.family.question()) == (6, "all 6 pairs of 4 strategies")
@@ -279,13 +279,13 @@ def test_the_question_is_each_row_against_the_baseline_unless_all_pairs_are_aske
         found = row.difference.get("es")
         if found is not None:
             one = by_name[row.run.strategy]
-            # The fewer are tested together, the smaller p and the narrower the interval.
+            # Fewer pairs in a test mean a smaller p and a narrower interval.
             assert one and one.p is not None and found.p is not None and one.p <= found.p
             assert None not in (one.low, one.high, found.low, found.high)
             assert found.low <= one.low and one.high <= found.high  # type: ignore[operator]
 
 
-def test_of_several_runs_the_newest_complete_one_is_shown() -> None:
+def test_the_newest_complete_run_of_a_strategy_is_shown() -> None:
     partial = make_table({"es": [0.9, None]}, "ab", status=[Status.SCORED, Status.INFRA_FAILED], id="partial")
     old, new = (make_table({"es": [value] * 2}, "ab", id=name) for name, value in (("old", 0.1), ("new", 0.2)))
     for runs, shown in (([old, new, partial], "new"), ([old, partial], "old"), ([partial], "partial")):
@@ -293,7 +293,7 @@ def test_of_several_runs_the_newest_complete_one_is_shown() -> None:
         assert ([row.run.id for row in group.rows], group.superseded) == ([shown], len(runs) - 1)
 
 
-def test_what_ranks_by_default() -> None:
+def test_the_default_metric_depends_on_the_generator() -> None:
     columns = {"es": [0.5], "em": [1.0], "copyable_bits": [3.0]}
     assert board([make_table(columns, "a", generator="incontext(beam=4)")]).groups[0].metric == "copyable_bits"
     assert board([make_table(columns, "a", generator="hf(model=x)")]).groups[0].metric == "es"
@@ -313,7 +313,7 @@ def test_what_ranks_by_default() -> None:
         (["z", "s(a=1)"], "s", "s(a=1)"),
     ],
 )
-def test_baseline(strategies: list[str], asked: str | None, expected: str) -> None:
+def test_the_baseline_is_found_by_name_or_default(strategies: list[str], asked: str | None, expected: str) -> None:
     runs = [noisy("s(a=1, b=2)" if one == "s(b=2, a=1)" else one, 0.4) for one in strategies]
     made = board(runs, baseline=asked)
     assert made.groups[0].baseline == expected
@@ -325,7 +325,7 @@ def test_a_group_without_the_metric_is_not_ranked() -> None:
     assert [group.rows[0].rank_low for group in made.groups] == [1, None]
 
 
-def test_the_same_runs_give_the_same_board() -> None:
+def test_equal_runs_result_in_equal_boards() -> None:
     repos = [f"r{index % 20}" for index in range(80)]
     draw = random.Random("same")
     runs = [

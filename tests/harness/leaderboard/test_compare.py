@@ -17,21 +17,21 @@ BASE = noisy("lc.infile", 0.3, id="base")
 BETTER = noisy("lc.repocoder", 0.5, id="better")
 
 
-def test_difference_is_that_of_the_leaderboard() -> None:
+def test_a_difference_equals_that_of_the_leaderboard() -> None:
     found = {one.metric: one.difference for one in compare([BASE, BETTER])}
     assert list(found) == ["es", "em"]
     row = board([BASE, BETTER]).rows[0]
     assert found == dict(row.difference)
 
 
-def test_repositories_add_up_to_the_difference() -> None:
+def test_differences_of_repositories_add_up_to_the_total() -> None:
     one = compare([BASE, BETTER], metric="es")[0]
     assert [part.name for part in one.units] == [f"r{index}" for index in range(8)]
     total = sum(part.n * (part.this - part.other) for part in one.units)
     assert total / one.difference.n_common == pytest.approx(one.difference.mean)
 
 
-def test_levels_add_up_to_the_difference_and_are_not_tested() -> None:
+def test_differences_of_levels_add_up_and_are_not_tested() -> None:
     level = ["next-line" if index % 4 == 0 else "single-line" for index in range(80)]
     runs = [replace(one, level=tuple(level)) for one in (BASE, BETTER)]
     one = compare(runs, metric="es")[0]
@@ -44,11 +44,11 @@ def test_levels_add_up_to_the_difference_and_are_not_tested() -> None:
     text = render.comparison([one])
     assert f"level next-line    n   20  es {one.levels[0].other:.1f} -> {one.levels[0].this:.1f}" in text
     assert "level" not in render.comparison(compare([BASE, BETTER]))
-    # Looking at levels leaves the tests as they were.
+    # Showing levels does not change the tests.
     assert one.difference == compare([BASE, BETTER], metric="es")[0].difference
 
 
-def test_an_interval_of_a_level_says_what_it_is_over() -> None:
+def test_an_interval_of_a_level_names_its_unit() -> None:
     rising = [make_table({"es": [at / 100, 0.3, 0.5, 0.1]}, "aabb", id=str(at)) for at in (10, 90)]
     (one,) = compare(rising, metric="es")[0].levels
     assert one.over is IntervalScope.SAMPLES
@@ -57,7 +57,7 @@ def test_an_interval_of_a_level_says_what_it_is_over() -> None:
     assert (one.n, one.low, one.over) == (1, None, IntervalScope.NONE)
 
 
-def test_every_run_is_compared_with_the_first_and_corrected_together() -> None:
+def test_all_runs_are_compared_with_the_first_under_one_correction() -> None:
     found = compare([BASE, BETTER, noisy("c", 0.3, id="c")], metric="es")
     assert [(one.this.id, one.other.id, one.difference.pairs) for one in found] == [
         ("better", "base", 2),
@@ -74,12 +74,12 @@ def test_every_run_is_compared_with_the_first_and_corrected_together() -> None:
         ({"profile": "infercom"}, "different metric profiles"),
     ],
 )
-def test_runs_that_cannot_be_compared(change: dict[str, str], words: str) -> None:
+def test_runs_with_different_settings_cannot_be_compared(change: dict[str, str], words: str) -> None:
     with pytest.raises(InputFault, match=words):
         compare([BASE, noisy("b", 0.4, **change)])
 
 
-def test_text_and_json() -> None:
+def test_a_comparison_is_printed_as_text_and_json() -> None:
     made = compare([BASE, BETTER])
     text = render.comparison(made)
     assert "lc.repocoder (better) minus lc.infile (base)" in text and "sign flips of 8 repositories" in text
@@ -97,7 +97,7 @@ def test_a_control_is_compared_without_a_test() -> None:
 
 
 def test_bits_of_two_models_are_not_compared() -> None:
-    """A bit is one of the model that measured it; what their completions score can be compared."""
+    """Bits depend on the model that measured them. Scores of completions can be compared."""
 
     def priced(strategy: str, coder: str) -> RunTable:
         values = {"context_gain": [1.0] * 4, "es": [0.5] * 4}

@@ -1,4 +1,4 @@
-"""A metric from outside, and a new column: shown, ranked and cut as declared, wherever a list has the key."""
+"""An external metric and a new column are shown, ranked and bounded as declared, in every output format."""
 
 import csv
 import dataclasses
@@ -40,14 +40,14 @@ def _edits() -> None:
 
 
 def runs(**columns: float) -> list[RunTable]:
-    """Return a run for each strategy, whose edits lie around a number."""
+    """Return a run for each strategy whose edits vary around the given number."""
     return [
         make_table({"edits": [mean + n % 3 for n in range(16)]}, REPOS, strategy=name, profile="edits")
         for name, mean in columns.items()
     ]
 
 
-def test_fewer_edits_rank_first_and_keep_their_unit_and_size() -> None:
+def test_fewer_edits_rank_first_and_keep_their_unit_and_scale() -> None:
     group = board(runs(many=140.0, few=1.0)).groups[0]
     assert (group.metric, [row.run.strategy for row in group.rows]) == ("edits", ["few", "many"])
     many = group.rows[1].metrics["edits"]
@@ -56,7 +56,7 @@ def test_fewer_edits_rank_first_and_keep_their_unit_and_size() -> None:
     assert "edits [95%]" in text and "Ranked by edits (edits, lower is better;" in text and "%;" not in text
 
 
-def test_intervals_are_cut_at_the_bound_that_there_is() -> None:
+def test_intervals_are_cut_at_declared_bounds() -> None:
     values = [0.0] * 14 + [0.0, 9.0]
     made = make_table({"edits": values}, REPOS, strategy="few", profile="edits")
     estimate = board([made]).rows[0].metrics["edits"]
@@ -72,7 +72,7 @@ def test_a_failed_sample_without_a_worst_value_counts_as_its_own() -> None:
     assert row.metrics["edits"].mean == 4.0 and row.sensitivity == {}, "what is missing could be any number"
 
 
-def test_a_declaration_says_what_help_says() -> None:
+def test_help_and_heading_come_from_the_declaration() -> None:
     scale = scale_of("edits", "edits")
     assert scale.help == f"{EDITS.help} In edits; lower is better." and scale.heading("edits") == "edits"
     assert (
@@ -80,7 +80,7 @@ def test_a_declaration_says_what_help_says() -> None:
     )
 
 
-def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> None:
+def test_a_board_without_scores_of_the_profile_suggests_rescore() -> None:
     bare = make_table({"context_gain": [1.0, 2.0]}, "ab", strategy="bare", profile="edits")
     cure = "Strategies without scores of profile edits: bare. `ctxbench rescore --profile edits` adds"
     alone = table(board([bare]), width=400)
@@ -88,7 +88,7 @@ def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> 
     assert "Ranked by" not in alone, "no other metric under the profile's name"
     beside = table(board([*runs(few=1.0), bare]), width=400)
     assert "Not ranked, because they lack edits: bare." in beside and cure in beside
-    # What measures contexts is ranked by them, whatever the profile.
+    # Generators that measure contexts are ranked by context metrics under every profile.
     measured = make_table({"copyable_bits": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", generator="incontext")
     assert "has the best copyable_bits" in table(board([measured])) and cure in table(board([measured]), width=400)
     functions = make_table({"bits": [1.0, 2.0]}, "ab", strategy="bare", profile="edits", functions=True)
@@ -103,14 +103,14 @@ def test_a_board_without_scores_of_the_profile_says_so_and_how_to_get_them() -> 
         ({"bounds": (1.0, 0.0)}, "has the bounds 1.0, 0.0"),
     ],
 )
-def test_a_declaration_that_lacks_something_is_refused(changes: dict[str, object], message: str) -> None:
+def test_an_incomplete_declaration_is_refused(changes: dict[str, object], message: str) -> None:
     fields = {"name": "edits", "help": "Edits.", "source": "a test", "unit": "edits"}
     with pytest.raises(InputFault, match=message):
         MetricInfo(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["bits", "pass", "pass@3", "context_gain"])
-def test_a_profile_has_no_metric_that_every_board_has(name: str) -> None:
+def test_a_profile_cannot_reuse_the_name_of_a_standard_column(name: str) -> None:
     clash = MetricInfo(name=name, help="Bits.", source="a test", unit="bits")
     with pytest.raises(InputFault, match="give it another name"):
         profile(Profile(name="clash", summary="Clash.", metrics=(clash,), score=score))
@@ -122,7 +122,7 @@ HELP = "Mean energy of the machine for a sample, in joules."
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> Board:
-    """Return a board of runs with a cost that no list named before, declared as CONTRIBUTING.md says."""
+    """Return a board of runs with a new cost, declared as CONTRIBUTING.md says."""
     monkeypatch.setitem(COLUMNS, "energy", cost_column("energy", "energy J", HELP))
     for module, name in ((sections, "BESIDE"), (render, "RECORD")):
         assert getattr(module, name) is getattr(columns, name), "no other list says what stands there"
@@ -131,7 +131,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Board:
     return board([dataclasses.replace(run, costs={"energy": (2.5, 4.75)}) for run in runs])
 
 
-def test_a_new_column_stands_in_every_form(shown: Board) -> None:
+def test_a_new_column_appears_in_every_format(shown: Board) -> None:
     asked = table(shown, columns=["energy"])
     assert "energy J" in asked and "3.62" in asked and "energy" not in table(shown)
     assert "| energy J |" in markdown(shown) and "| 3.62 |" in markdown(shown)
@@ -145,12 +145,12 @@ def test_a_new_column_stands_in_every_form(shown: Board) -> None:
     assert [line[at] for line in table_of_page.lines] == ["3.62", "3.62"]
 
 
-def test_every_shown_column_has_help_and_every_key_of_a_list_is_declared() -> None:
+def test_shown_columns_have_help_and_recorded_columns_are_declared() -> None:
     assert all(COLUMNS[key].help for keys in (columns.RANKING, columns.BESIDE) for key in keys)
     assert set(columns.RECORD) <= set(COLUMNS)
 
 
-def test_hover_text_and_report_say_where_a_metric_is_from() -> None:
+def test_hover_text_and_report_name_the_source_of_a_metric() -> None:
     [group] = board([make_table({"es": [0.5], "pass@1": [1.0]}, "a")]).groups
     helps = {head.text: head.help for head in sections.screen_table(group, page=True).heads}
     assert "In percent. Source: ctxbench." in helps["es % [95%]"] and "Source: HumanEval." in helps["pass@1 %"]

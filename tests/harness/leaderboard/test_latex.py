@@ -1,4 +1,4 @@
-"""The board as LaTeX: read again by a small parser, and by a real LaTeX where there is one."""
+"""The board as LaTeX, read back by a small parser and by a real LaTeX if one is installed."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ _BACK = {
 
 
 def plain(text: str) -> str:
-    """Read escaped ASCII text back."""
+    """Return the text before escaping."""
     found, rest = "", text
     while rest:
         key = next((key for key in sorted(_BACK, key=len, reverse=True) if rest.startswith(key)), rest[0])
@@ -41,7 +41,7 @@ def plain(text: str) -> str:
 
 
 def cells(text: str) -> list[list[list[str]]]:
-    """Return the cells of every tabular, line by line."""
+    """Return the cells of each tabular, line by line."""
     tables = []
     for body in re.findall(r"\\begin\{tabular\}\{[lr]+\}\n(.*?)\\end\{tabular\}", text, re.S):
         lines = [line.strip().removesuffix(r" \\") for line in body.splitlines() if line.endswith(r"\\")]
@@ -62,7 +62,7 @@ def many(extra: str = "random|windows") -> list[RunTable]:
     ]
 
 
-def test_every_cell_is_that_of_the_other_forms() -> None:
+def test_every_cell_equals_that_of_the_other_formats() -> None:
     made = board(many())
     wanted = [
         [[head.text for head in table.heads], *table.lines] for section in sections(made) for table in section.tables
@@ -70,7 +70,7 @@ def test_every_cell_is_that_of_the_other_forms() -> None:
     assert cells(latex.latex(made)) == wanted and len(wanted) == 2
 
 
-def test_what_none_beats_is_bold_and_nothing_else() -> None:
+def test_only_unbeaten_rows_are_bold() -> None:
     made = board(many())
     text = latex.latex(made)
     first = [row.run.strategy for row in made.groups[0].rows if row.standing is Standing.UNBEATEN]
@@ -79,7 +79,7 @@ def test_what_none_beats_is_bold_and_nothing_else() -> None:
     assert len(bold) == 2 and all("lc.repocoder" in line for line in bold)
 
 
-def test_nothing_is_bold_where_nothing_is_told_apart() -> None:
+def test_nothing_is_bold_if_no_rows_differ_significantly() -> None:
     made = board([noisy("lc.infile", 0.3), noisy("twin", 0.3)])
     assert [row.letters for row in made.groups[0].rows] == ["a", "a"]
     text = latex.latex(made)
@@ -89,7 +89,7 @@ def test_nothing_is_bold_where_nothing_is_told_apart() -> None:
 
 
 def test_a_group_is_a_float_with_caption_label_and_notes() -> None:
-    # Two groups whose names differ in signs only have two labels.
+    # Two groups have different labels even if their names differ only in punctuation.
     text = latex.latex(board([*many(), noisy("lc.infile", 0.3, generator="incontext+")]))
     assert text.isascii() and f"Needs {latex.PACKAGES}" in text
     labels = re.findall(r"\\label\{(.*?)\}", text)
@@ -104,28 +104,28 @@ def test_a_group_is_a_float_with_caption_label_and_notes() -> None:
 
 
 @pytest.mark.parametrize("one", sorted(string.punctuation))
-def test_every_sign_is_set_as_it_stands(one: str) -> None:
+def test_punctuation_is_escaped_and_printed_unchanged(one: str) -> None:
     assert plain(latex.escaped(f"x{one}{one}y{one}")).replace("{}", "") == f"x{one}{one}y{one}"
 
 
-def test_what_is_not_ascii_becomes_an_accent_or_a_code_point() -> None:
+def test_other_characters_become_accents_or_code_points() -> None:
     assert latex.escaped("Müller façade ï") == r"M\"{u}ller fa\c{c}ade \"{\i{}}"
     assert latex.escaped("e\u0301") == r"\'{e}"
     assert latex.escaped("a\tb\nc") == "a b c"
     assert latex.escaped("≥ µ 中 \x07 \u202e") == r"$\geq$ $\mu$ {[}U+4E2D{]} {[}U+0007{]} {[}U+202E{]}"
 
 
-def test_a_hostile_name_stays_text() -> None:
+def test_a_hostile_name_is_printed_as_text() -> None:
     text = latex.latex(board([noisy(HOSTILE, 0.6), noisy("lc.infile", 0.3)]))
     assert text.isascii() and text.count(r"\begin{table}") == text.count(r"\end{table}") == 1
-    # Whatever follows a backslash is a command of ours.
+    # Every backslash begins one of ctxbench's own commands.
     ours = set(re.findall(r"\\([a-zA-Z]+)", text.replace(r"\textbackslash{}", "")))
     assert ours <= {
         "usepackage", "begin", "end", "centering", "footnotesize", "setlength", "tabcolsep", "caption", "label", "par",
         "medskip", "toprule", "midrule", "bottomrule", "textbf", "textless", "textgreater", "textbar", "textasciitilde",
         "textasciicircum", "linewidth", "raggedright", "v", "j", "resizebox", "ifdim", "width", "else", "fi",
     }  # fmt: skip
-    # A table that is shrunk where it is too wide stands in braces of its own.
+    # A table that shrinks to the line width has its own braces.
     whole = text.replace(r"{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%", "").replace(
         "{tabular}}", "{tabular}"
     )
@@ -136,21 +136,21 @@ def test_a_hostile_name_stays_text() -> None:
         assert depth.count("{") == depth.count("}")
 
 
-def test_nothing_ranked_and_nothing_at_all() -> None:
+def test_boards_without_ranked_rows_or_without_rows_are_printed() -> None:
     failed = make_table({"es": [None] * 3}, "abc", status=[Status.INFRA_FAILED] * 3)
     assert "Ranked by es, n = 0." in latex.latex(board([failed]))
     assert "tabular" not in latex.latex(board([]))
 
 
 @pytest.mark.slow
-def test_latex_sets_it(tmp_path: Path) -> None:
+def test_latex_compiles_the_board(tmp_path: Path) -> None:
     made = board(
         [*many(HOSTILE), noisy("lc.infile", 0.3, generator="other"), noisy("long " * 30, 0.2, generator="other")]
     )
     text = latex.latex(made)
     engine = next(filter(None, map(shutil.which, ("pdflatex", "lualatex", "xelatex", "tectonic"))), None)
     if engine is None:
-        # No machine of ours has one: then the parser must find every line with as many cells as its heading.
+        # Without LaTeX, the parser must find as many cells in every line as in its heading.
         tables = cells(text)
         assert len(tables) == 4 and all(len(line) == len(table[0]) for table in tables for line in table)
         return
@@ -160,5 +160,5 @@ def test_latex_sets_it(tmp_path: Path) -> None:
     command = [engine, *options, "board.tex"]
     done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=80)
     assert done.returncode == 0, done.stdout[-2000:]
-    # A table that left the paper's line would be cut at the edge of the page.
+    # A table wider than the line would be cut at the edge of the page.
     assert "Overfull" not in done.stdout

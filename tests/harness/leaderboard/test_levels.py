@@ -1,4 +1,4 @@
-"""CoderEval's levels, invalid samples and what is said of both languages."""
+"""CoderEval's levels, invalid samples and means over both languages."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ PASSES = (1.0, 0.5, 0.0, 1.0, 0.25, 1.0)
 
 
 def coder_eval(passes: tuple[float | None, ...] = PASSES, **changes: Any) -> RunTable:
-    """Return a run over a set of CoderEval's shape: three class tasks, one of each other level."""
+    """Return a run over a set like CoderEval: three class tasks and one task of each other level."""
     levels = changes.pop("level", LEVELS)
     run = {"samples": "ce-python", "strategy": "icl.direct", "benchmark": "codereval", "functions": True, **changes}
     return make_table({"pass@1": passes}, [f"r{i % 2}" for i in range(len(levels))], level=levels, **run)
@@ -28,7 +28,7 @@ def rows(*tables: RunTable, **how: Any) -> dict[str, Row]:
     return {group.level: group.rows[0] for group in made.groups}
 
 
-def test_sets_of_codereval_are_shown_by_level_unasked_and_no_others() -> None:
+def test_only_codereval_sets_are_shown_by_level_by_default() -> None:
     assert list(rows(coder_eval())) == [
         "all", "class+file+project", "class_runnable", "file_runnable", "project_runnable", "self_contained",
     ]  # fmt: skip
@@ -39,7 +39,7 @@ def test_sets_of_codereval_are_shown_by_level_unasked_and_no_others() -> None:
     assert all(one.metrics["pass@1"].mean_of_levels is None for one in asked.values())
 
 
-def test_levels_weigh_alike_beside_the_mean_over_tasks() -> None:
+def test_levels_have_equal_weight_in_the_mean_of_levels() -> None:
     found = {level: row.metrics["pass@1"] for level, row in rows(coder_eval()).items()}
     combined, every = found["class+file+project"], found["all"]
     assert (combined.n, combined.mean) == (5, pytest.approx(275 / 5))
@@ -48,7 +48,7 @@ def test_levels_weigh_alike_beside_the_mean_over_tasks() -> None:
     assert found["class_runnable"].mean == 50 and found["class_runnable"].mean_of_levels is None
 
 
-def test_without_one_of_its_levels_there_is_no_mean_of_levels() -> None:
+def test_a_missing_level_removes_the_mean_of_levels() -> None:
     status = [Status.SCORED] * 3 + [Status.INFRA_FAILED] + [Status.SCORED] * 2
     found = rows(coder_eval((1.0, 0.5, 0.0, None, 0.25, 1.0), status=status))
     assert found["class+file+project"].metrics["pass@1"].mean_of_levels is None
@@ -64,7 +64,7 @@ def both(**changes: Any) -> list[RunTable]:
     return [coder_eval(**changes), coder_eval(java, samples="ce-java", language="java", **changes)]
 
 
-def test_both_languages_are_averaged_as_the_paper_does() -> None:
+def test_both_languages_are_averaged_as_in_the_paper() -> None:
     [overall] = board(both()).overall
     mean = overall.metrics["pass@1"]
     assert mean.mean_of_levels == pytest.approx(((50 + 100 + 25) / 3 + (10 + 0 + 100) / 3) / 2)
@@ -77,17 +77,17 @@ def test_both_languages_are_averaged_as_the_paper_does() -> None:
 
 
 @pytest.mark.parametrize("change", [{"strategy": "other"}, {"generator": "b"}, {"origin": Origin.IMPORTED}])
-def test_what_is_not_the_same_run_in_both_languages_has_no_mean_of_both(change: dict[str, Any]) -> None:
+def test_different_runs_have_no_mean_over_both_languages(change: dict[str, Any]) -> None:
     python, _ = both()
     _, java = both(**change)
     assert board([python, java]).overall == ()
     assert board([python]).overall == board(both(), by_level=False).overall == ()
     assert board(both(benchmark="ctxbench"), by_level=True).overall == ()
-    # Nor have two sets of one name in a language.
+    # Two sets with the same name and language have no mean either.
     assert board([*both(), coder_eval(samples_digest="e" * 64)]).overall == ()
 
 
-def test_a_person_sees_one_table_of_levels_and_rankings_of_each_on_demand() -> None:
+def test_one_table_shows_all_levels_and_full_ranks_each_level() -> None:
     made = board([coder_eval(), coder_eval((0.0,) * 6, strategy="lc.infile")])
     text = render.table(made)
     [line] = [one for one in text.splitlines() if one.startswith("icl.direct") and "58.33" in one]
@@ -102,13 +102,13 @@ def test_a_person_sees_one_table_of_levels_and_rankings_of_each_on_demand() -> N
 
 
 def invalid(**changes: Any) -> RunTable:
-    """Return a run of which the file task is broken and the one that needs nothing vacuous."""
+    """Return a run whose file task is broken and whose self-contained task is vacuous."""
     status = [Status.SCORED] * 3 + [Status.EXCLUDED, Status.SCORED, Status.EXCLUDED]
     table = coder_eval(**{"status": status, **changes})
     return dataclasses.replace(table, mark=("", "", "", "broken", "", "vacuous"))
 
 
-def test_invalid_samples_are_left_out_and_what_they_would_change_is_said() -> None:
+def test_excluded_invalid_samples_and_their_effect_are_reported() -> None:
     row = rows(invalid())["all"]
     assert (row.n, row.excluded, row.marks) == (4, 2, {"broken": 1, "vacuous": 1})
     found = row.metrics["pass@1"]
@@ -119,7 +119,7 @@ def test_invalid_samples_are_left_out_and_what_they_would_change_is_said() -> No
     assert "Invalid samples are left out: 2" in render.table(board([invalid()]))
 
 
-def test_invalid_samples_that_count_are_told_too() -> None:
+def test_included_invalid_samples_are_reported() -> None:
     row = rows(invalid(status=[Status.SCORED] * 6))["all"]
     found = row.metrics["pass@1"]
     assert row.excluded == 0 and found.mean == found.mean_with_invalid == pytest.approx(375 / 6)
@@ -128,7 +128,7 @@ def test_invalid_samples_that_count_are_told_too() -> None:
     assert "arked" not in "\n".join(notes(board([coder_eval()]).groups[0]))
 
 
-def test_a_level_of_invalid_samples_only_has_no_mean_but_what_it_would_be() -> None:
+def test_a_level_of_only_invalid_samples_has_only_a_mean_with_invalid() -> None:
     record = next(one for one in render.records(board([invalid()])) if one["level"] == "file_runnable")
     assert (record["n"], record["excluded"], record["marks"]) == (0, 1, {"broken": 1})
     assert (record["pass@1"]["mean"], record["pass@1"]["mean_with_invalid"]) == (None, 100)
@@ -136,13 +136,13 @@ def test_a_level_of_invalid_samples_only_has_no_mean_but_what_it_would_be() -> N
     assert render.table(board([invalid()]), full=True) and render.markdown(board([invalid()]), full=True)
 
 
-def test_a_level_that_is_left_out_whole_leaves_no_mean_of_the_papers_levels() -> None:
+def test_a_level_without_valid_samples_removes_the_mean_of_levels() -> None:
     found = rows(invalid())
     assert found["class+file+project"].metrics["pass@1"].mean_of_levels is None
     assert found["all"].metrics["pass@1"].mean_of_levels == pytest.approx((50 + 25) / 2)
 
 
-def test_remarks_of_runs_stand_below_them_and_in_json() -> None:
+def test_remarks_of_runs_appear_in_notes_json_and_csv() -> None:
     runs = [coder_eval(remarks=("hygiene is off",)), coder_eval(strategy="b", remarks=("hygiene is off", "only b"))]
     text = notes(board(runs).groups[0])
     assert "hygiene is off" in text and "b: only b" in text
@@ -151,7 +151,7 @@ def test_remarks_of_runs_stand_below_them_and_in_json() -> None:
     assert "hygiene is off; only b" in render.to_csv(board(runs))
 
 
-def test_imported_rows_say_so_and_stand_below_runs_over_the_same_samples() -> None:
+def test_imported_rows_are_marked_and_listed_below_runs() -> None:
     made = board([coder_eval(), coder_eval((0.0,) * 6, strategy="recorded", origin=Origin.IMPORTED)])
     assert [(row.run.origin, row.rank_low) for row in made.groups[0].rows] == [("run", 1), ("imported", None)]
     for text in (render.table(made, explain=True), render.markdown(made)):

@@ -1,4 +1,4 @@
-"""One repository: the file is the unit of its test, everywhere alike, and false leads stay few."""
+"""Sets of one repository are tested over files in every output, with few false positives."""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def run(strategy: str, mean: float, files: Sequence[str] = FILES, repo: str = "s
         pytest.param([], [], "repository", "", id="nothing"),
     ],
 )
-def test_samples_have_one_unit(repos: Sequence[str], files: Sequence[object], noun: str, refusal: str) -> None:
+def test_the_unit_is_repository_or_file(repos: Sequence[str], files: Sequence[object], noun: str, refusal: str) -> None:
     of_repo = {str(index): repo for index, repo in enumerate(repos)}
     of_file = {str(index): str(file) for index, file in enumerate(files) if file != ""}
     unit, names = pairs.units_of(of_repo, of_file)
@@ -46,7 +46,7 @@ def test_samples_have_one_unit(repos: Sequence[str], files: Sequence[object], no
     assert names == (of_file if noun == "file" else of_repo)
 
 
-def test_board_comparison_json_and_pages_test_over_the_same_files() -> None:
+def test_every_output_tests_over_the_same_files() -> None:
     tables = [run("lc.infile", 0.3), run("better", 0.5)]
     group = board(tables).groups[0]
     difference = group.rows[0].difference["es"]
@@ -68,7 +68,7 @@ def test_board_comparison_json_and_pages_test_over_the_same_files() -> None:
     assert view.sample_rows(pair, str)[0]["file"] in FILES
 
 
-def test_what_is_not_tested_says_why() -> None:
+def test_a_repository_with_few_files_explains_why_it_is_not_tested() -> None:
     few = [f"f{index % 4}.py" for index in range(60)]
     group = board([run("lc.infile", 0.3, few), run("better", 0.5, few)]).groups[0]
     assert (group.rows[0].difference["es"].significant, group.family.claim()) == (False, "")
@@ -86,7 +86,7 @@ def test_pooled_runs_keep_their_files() -> None:
 
 
 def repository(files: int = 30, each: int = 5, *, between: float = 1.0, within: float = 1.0) -> Differences:
-    """Return differences on a repository whose files scatter by `between`, samples in one by `within`; of mean 3."""
+    """Return differences of mean 3: files vary by `between` and samples within a file by `within`."""
     random = np.random.default_rng(11)
     of_file = np.repeat(np.arange(files), each)
     values = 3 + between * random.normal(size=files)[of_file] + within * random.normal(size=len(of_file))
@@ -96,14 +96,14 @@ def repository(files: int = 30, each: int = 5, *, between: float = 1.0, within: 
 
 
 @pytest.mark.parametrize("swapped", [True, False], ids=["places changed", "mean taken away"])
-def test_false_leads_stay_few_over_files_and_not_over_samples(swapped: bool) -> None:
+def test_false_positives_are_few_over_files_but_not_over_samples(swapped: bool) -> None:
     shares = {
         unit: sum(repository().leads(unit, "file", 150, swapped=swapped, runs=4_000)) for unit in ("file", "sample")
     }
     assert 0.03 <= shares["file"] <= 0.06 and shares["sample"] > 0.15
 
 
-def test_what_is_said_before_a_run_is_found_in_four_of_five() -> None:
+def test_a_predicted_detectable_difference_is_found_in_four_of_five() -> None:
     drawn = repository(between=1.5)
     sizes = [5] * 30
     expected = spread(stats.clustered(drawn.values, drawn.groups["file"]))
@@ -111,7 +111,7 @@ def test_what_is_said_before_a_run_is_found_in_four_of_five() -> None:
     effect = detectable(sizes, expected)
     assert effect is not None and 0.74 <= drawn.leads("file", "file", 150, effect=effect)[1] <= 0.86
     twice, corrected = detectable([10] * 30, expected), detectable(sizes, expected, pairs=5)
-    # More samples of the same files take away only what samples add.
+    # More samples of the same files reduce only the variance within files.
     assert twice is not None and corrected is not None and 0.9 * effect < twice < effect < corrected
     uneven = detectable([121, *[1] * 29], expected)
     assert uneven is not None and uneven > 1.5 * effect

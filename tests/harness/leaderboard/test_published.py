@@ -1,4 +1,4 @@
-"""Published numbers below the runs of their benchmark, and CoderEval's recorded files beside them."""
+"""Published numbers, listed below runs of the same benchmark and compared with CoderEval's recorded files."""
 
 from collections import Counter
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_every_published_row_of_the_benchmark_and_language_is_in_json() -> None:
     assert {one["language"] for one in published(*both())} == {"python", "java", "both"}
 
 
-def test_a_published_number_has_nothing_that_the_paper_does_not_print() -> None:
+def test_a_published_record_contains_only_what_the_paper_prints() -> None:
     one = cell(published(coder_eval()), "icl-t1-filerag", "class_runnable")
     assert one["pass@1"] == {"mean": 34.55, "low": None, "high": None, "mean_of_levels": None, "status": "ok"}
     assert (one["generator"], one["method"], one["source"]) == ("Llama3.1-8B-Instruct", "FileRAG", "measured_by_paper")
@@ -53,7 +53,7 @@ def test_a_published_number_has_nothing_that_the_paper_does_not_print() -> None:
     assert overall["pass@1"]["mean_of_levels"] == 26.04
 
 
-def test_a_missing_number_says_why() -> None:
+def test_a_missing_published_number_states_the_reason() -> None:
     java = coder_eval(language="java")
     one = cell(published(java), "icl-t3-dscoder-7b-filerag", "class_runnable", "java")
     assert (one["pass@1"]["mean"], one["pass@1"]["status"], one["pass@1"]["why"]) == (
@@ -62,7 +62,7 @@ def test_a_missing_number_says_why() -> None:
     assert "out of memory" in render.table(board([java], published="all"))
 
 
-def test_what_is_doubtful_is_said_in_words_wherever_it_is_shown() -> None:
+def test_a_doubtful_number_is_explained_in_every_format() -> None:
     said = "released CoderEval predictions give 9.56 for this cell; printed 9.41"
     run = coder_eval(generator="PanGu-Coder")
     one = cell(published(run), "icl-t3-pangu-coder-300m", "file_runnable")
@@ -82,7 +82,7 @@ def test_what_is_doubtful_is_said_in_words_wherever_it_is_shown() -> None:
         ("sota_test", 3, {"completed"}),
     ],
 )
-def test_lines_are_of_the_papers_profile(benchmark: str, rows: int, columns: set[str]) -> None:
+def test_published_line_results_use_the_papers_profile(benchmark: str, rows: int, columns: set[str]) -> None:
     made = board([lines(benchmark=benchmark)], published="auto")
     found = [one for one in render.records(made) if one["origin"] == "published"]
     assert len(found) == rows and {one["level"] for one in found} == {"all"}
@@ -92,7 +92,7 @@ def test_lines_are_of_the_papers_profile(benchmark: str, rows: int, columns: set
     assert "--profile infercom" not in render.table(same)
 
 
-def test_the_released_tasks_have_section_6_4_below_them() -> None:
+def test_section_6_4_is_listed_below_the_released_tasks() -> None:
     text = render.table(board([lines(benchmark="sota_test", profile="infercom")], published="auto"))
     below = text.partition("published numbers: sota_test, python")[2]
     shown = [line.split() for line in below.splitlines() if line.startswith("ic-")]
@@ -102,18 +102,18 @@ def test_the_released_tasks_have_section_6_4_below_them() -> None:
     assert "in exactly completed tasks out of 50" in " ".join(below.split()) and "more" not in below
 
 
-def test_times_that_a_paper_prints_are_kept_apart() -> None:
+def test_published_times_have_separate_fields() -> None:
     one = cell(published(lines()), "ic-t6-repofuse", "all")
     assert (one["seconds"], one["construction_seconds"], "es" in one) == (3.46, 624.35, False)
     assert cell(published(lines()), "ic-t4-projbench-py-fsr", "all")["inferred_n"] == 1997
 
 
-def test_our_own_sets_get_none() -> None:
+def test_ctxbench_sets_have_no_published_numbers() -> None:
     assert published(lines(benchmark="ctxbench")) == published(lines(benchmark="")) == []
     assert published(coder_eval(), mode="none") == []
 
 
-def test_all_needs_no_run() -> None:
+def test_published_all_needs_no_run() -> None:
     made = board([], published="all")
     assert made.groups == () and [one.benchmark for one in made.published] == [
         "CoderEval", "CoderEval", "CoderEval", "CrossCodeEval", "CrossCodeEval", "ProjBench", "ProjBench", "sota_test",
@@ -124,7 +124,7 @@ def test_all_needs_no_run() -> None:
     assert max(map(len, text.splitlines())) <= 120 and "more" not in text
 
 
-def test_a_person_sees_the_runs_own_models_and_the_best_and_how_many_are_left() -> None:
+def test_the_table_shows_the_runs_model_the_best_rows_and_a_count() -> None:
     text = render.table(board([coder_eval(generator="CodeGen")], published="auto"))
     below = text.partition("published numbers: CoderEval, python")[2]
     shown = [line.split()[0] for line in below.splitlines() if line.startswith("icl-")]
@@ -137,7 +137,7 @@ def test_a_person_sees_the_runs_own_models_and_the_best_and_how_many_are_left() 
     assert other.count("GPT-3.5 ") == 4
 
 
-def test_each_listing_stands_below_the_last_group_of_its_benchmark_and_language() -> None:
+def test_listings_follow_the_last_group_of_their_benchmark_and_language() -> None:
     runs = [*both(), *both(generator="z"), lines(samples="zz")]
     titles = [line for line in render.markdown(board(runs, published="auto")).splitlines() if line.startswith("## ")]
     assert [line.partition(" (")[0].removeprefix("## ") for line in titles] == [
@@ -148,12 +148,12 @@ def test_each_listing_stands_below_the_last_group_of_its_benchmark_and_language(
     ]  # fmt: skip
 
 
-def test_published_rows_are_in_no_ranking() -> None:
+def test_published_rows_are_not_ranked() -> None:
     alone, beside = (board([coder_eval()], published=mode) for mode in ("none", "auto"))
     assert alone.groups == beside.groups and alone.rows == beside.rows
 
 
-def test_a_recording_that_contradicts_a_doubtful_number_is_told() -> None:
+def test_a_recording_that_contradicts_a_doubtful_number_is_reported() -> None:
     levels = ("file_runnable",) * 4
     run = coder_eval((1.0, 0.0, 0.0, 0.0), level=levels, generator="PanGu-Coder", origin=Origin.IMPORTED, strategy="x")
     text = " ".join(render.table(board([run], published="auto")).split())
@@ -162,7 +162,7 @@ def test_a_recording_that_contradicts_a_doubtful_number_is_told() -> None:
 
 
 @pytest.mark.parametrize("change", [{"origin": Origin.RUN}, {"generator": "CodeGen"}, {"language": "java"}])
-def test_what_is_no_recording_of_that_model_contradicts_nothing(change: dict[str, Any]) -> None:
+def test_other_runs_do_not_contradict_a_doubtful_number(change: dict[str, Any]) -> None:
     run = {"generator": "PanGu-Coder", "origin": Origin.IMPORTED, **change}
     assert "the paper prints" not in render.table(board([coder_eval(**run)], published="auto"))
 
@@ -179,7 +179,7 @@ def test_what_is_no_recording_of_that_model_contradicts_nothing(change: dict[str
         ("GPT-3.5", "hf(model=gpt2)", False),
     ],
 )
-def test_models_are_known_by_their_names(model: str, generator: str, same: bool) -> None:
+def test_models_are_recognized_by_name(model: str, generator: str, same: bool) -> None:
     assert same_model(model, generator) is same
 
 
@@ -196,9 +196,7 @@ COMBINED = "class+file+project"
 
 
 @pytest.mark.slow
-def test_recorded_predictions_stand_beside_the_papers_numbers_and_tell_its_misprint(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_recorded_predictions_match_the_paper_except_for_its_misprint(shared: Path, tmp_path: Path) -> None:
     files = [str(path) for path in sorted((shared / "codereval").glob("*_out.jsonl.gz"))]
     result = run_cli("results", "import", "--format", "codereval", *files, "--home", str(tmp_path))
     assert result.code == 0 and "CodeGen.Python.Raw_Input.jsonl_out.jsonl.gz lacks 3 of 2300 results" in result.err

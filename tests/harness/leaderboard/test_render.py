@@ -1,4 +1,4 @@
-"""What a person, a spreadsheet and a program get to see, and the curves over one parameter."""
+"""The board as text, Markdown, CSV and JSON, and curves over one parameter."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ def _notes(made: Board) -> str:
     return "\n".join(notes(made.groups[0]))
 
 
-def test_the_table_has_the_answer_and_a_line_a_row() -> None:
+def test_the_table_has_the_answer_and_one_line_per_row() -> None:
     text = render.table(board(many()), width=100)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 100 and text.isascii() and "\x1b" not in text
@@ -44,7 +44,7 @@ def test_the_table_has_the_answer_and_a_line_a_row() -> None:
     assert "group" not in head and " group " in render.table(board(many(), all_pairs=True), width=100)
     rows = [match[1] for line in lines if (match := re.match(r" *(?:\d+(?:-\d+)?|-)  (\S+)", line))]
     assert rows == ["repocoder", "infile", "random|windows", "oracle", "begun"]
-    # What would mislead if left unsaid is said; how numbers are read is behind an option.
+    # Warnings are always printed. Explanations of the numbers need an option.
     assert "lc.begun 2. Cure: run the same command again" in " ".join(text.split())
     assert "Ranked by" not in text and "Ranked by es (%" in render.table(board(many()), explain=True)
 
@@ -60,7 +60,7 @@ def test_a_table_of_17_rows_has_at_most_30_lines_of_100_columns() -> None:
     assert sum("infercom(fsr=" in line for line in lines) == 10 and "encoder" not in "".join(lines)
 
 
-def test_names_are_as_short_as_tells_them_apart() -> None:
+def test_names_are_shortened_as_far_as_they_stay_unique() -> None:
     names = ["lc.a(x=1, y=2)", "lc.a(x=1, y=3)", "lc.b(x=1)", "icl.b(x=2)", "mine.py@mine(z=1)", "engine(rg)"]
     runs = [noisy(name, 0.3 + place / 40) for place, name in enumerate(names)]
     [group] = board(
@@ -93,13 +93,13 @@ def test_the_answer_says_whether_other_metrics_agree() -> None:
         "Against lc.infile, em favours lc.repocoder; id_f1 favours lc.infile; context_gain shows no significant "
         "difference."
     )
-    # Fewer bits are better: the sign of a difference is not yet a verdict.
+    # Fewer bits are better, so the sign alone does not decide which row is favoured.
     bits = [measured(name, bits=bits, es=es) for name, bits, es in (("lc.infile", 9.0, 0.3), ("b", 4.0, 0.5))]
     assert headline(board(bits, metric="bits").groups[0]).endswith("Against lc.infile, es favours b.")
     assert "favour" not in headline(board([base]).groups[0])
 
 
-def test_a_mean_that_few_samples_make_is_said_and_stands_beside_its_middle() -> None:
+def test_a_mean_that_depends_on_few_samples_is_noted_with_its_median() -> None:
     gains = [-1.0] * 76 + [100.0] * 4
     made = board([make_table({"context_gain": gains}, REPOS, strategy="lc.repocoder")], metric="context_gain")
     value = made.rows[0].metrics["context_gain"]
@@ -120,7 +120,7 @@ def test_a_mean_that_few_samples_make_is_said_and_stands_beside_its_middle() -> 
         ["m.n(b=2)", "n", "n(b=2)"],
     ],
 )
-def test_no_short_name_is_another_rows(names: list[str]) -> None:
+def test_a_short_name_is_never_the_full_name_of_another_row(names: list[str]) -> None:
     [group] = board([noisy(name, 0.3 + place / 40) for place, name in enumerate(names)]).groups
     short = short_names(group)
     assert len(set(short)) == len(short)
@@ -128,7 +128,7 @@ def test_no_short_name_is_another_rows(names: list[str]) -> None:
         assert name == row.run.strategy or name not in [other.run.strategy for other in group.rows]
 
 
-def test_the_answer_is_true_where_nothing_is_ranked_or_tested() -> None:
+def test_the_answer_explains_why_nothing_is_ranked_or_tested() -> None:
     half = [Status.SCORED] * 40 + [Status.INFRA_FAILED] * 40
     begun = noisy("lc.infile", 0.3, status=half)
     assert headline(board([begun]).groups[0]) == "No run here is complete: nothing is ranked."
@@ -143,20 +143,20 @@ def test_the_answer_is_true_where_nothing_is_ranked_or_tested() -> None:
     )
     others = [noisy("c", 0.9, origin=Origin.REFERENCE)]
     assert headline(board([*two, *others]).groups[0]).startswith("Among your rows, b has the best es: ")
-    # Names that look like numbers, or hold brackets, stay what they are.
+    # Names with brackets or numbers are printed unchanged.
     runs = [
         noisy(name, mean, origin=Origin.IMPORTED) for name, mean in (("my model (v1)", 0.3), ("my model (v2)", 0.6))
     ]
     assert "my model (v2) has the best es" in render.table(board(runs))
 
 
-def test_a_column_that_one_group_lacks_is_left_out_there() -> None:
+def test_a_column_is_omitted_in_groups_without_values() -> None:
     runs = [noisy("a", 0.3), make_table({"copyable_bits": [1.0, 2.0]}, "ab", generator="incontext")]
     shown = render.table(board(runs), columns=["es"])
     assert shown.count("es % [95%]") == 1
 
 
-def test_columns_that_are_asked_for_stand_in_place_of_the_usual_ones() -> None:
+def test_requested_columns_replace_the_default_ones() -> None:
     text = render.table(board(many()), columns=["em", "n", "beats"])
     [head] = [line for line in text.splitlines() if line.startswith("rank")]
     assert head.split() == ["rank", "strategy", "em", "%", "[95%]", "n", "beats"]
@@ -165,7 +165,7 @@ def test_columns_that_are_asked_for_stand_in_place_of_the_usual_ones() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_nothing_of_a_table_is_cut_off_on_a_narrow_screen(width: int) -> None:
+def test_no_cell_is_cut_off_on_a_narrow_screen(width: int) -> None:
     runs = [
         noisy(f"{name}(budget={256 * 2**place})", 0.3 + place / 40)
         for place in range(8)
@@ -175,7 +175,7 @@ def test_nothing_of_a_table_is_cut_off_on_a_narrow_screen(width: int) -> None:
     lines = render.table(made, width=width, by="budget").splitlines()
     [section] = sections(made, by="budget")
     ranking = screen_table(made.groups[0])
-    # What ranks and its test stay, whatever the screen; a table that was asked for is whole.
+    # The ranking columns and their test appear at every width, and a requested table is complete.
     shown = [[cells[:5] for cells in ([head.text for head in ranking.heads], *ranking.lines)]]
     shown += [[[head.text for head in section.over[0].heads], *section.over[0].lines]]
     for cells in itertools.chain.from_iterable(shown):
@@ -183,14 +183,14 @@ def test_nothing_of_a_table_is_cut_off_on_a_narrow_screen(width: int) -> None:
 
 
 def _begins(cell: str, lines: list[str]) -> bool:
-    """Return whether a cell begins on the first of some lines, and goes on below, folded, to its end."""
+    """Return whether a cell begins in the first line and continues, folded, to its end in the lines below."""
     return any(
         all(cell[at : at + size] in line for at, line in zip(range(0, len(cell), size), lines, strict=False))
         for size in range(12, max(12, len(cell)) + 1)
     )
 
 
-def test_notes_of_a_full_board() -> None:
+def test_notes_of_a_full_board_explain_ranking_and_tests() -> None:
     text = _notes(board(many()))
     for words in (
         "Ranked by es (%; mean over samples",
@@ -208,7 +208,7 @@ def test_notes_of_a_full_board() -> None:
         assert words in text, words
 
 
-def test_notes_of_few_repositories() -> None:
+def test_notes_of_few_repositories_say_that_nothing_is_significant() -> None:
     repos = [f"r{index % 3}" for index in range(30)]
     runs = [make_table({"es": [0.1 * (i % 4) for i in range(30)]}, repos, strategy=name) for name in ("lc.infile", "b")]
     text = _notes(board(runs))
@@ -222,14 +222,14 @@ def test_notes_of_one_run_claim_no_test() -> None:
     assert "Tested:" not in text and "significant" not in text and "missing" not in text and "skill" not in text
 
 
-def test_notes_of_a_single_sample_and_of_none() -> None:
+def test_notes_explain_boards_of_one_sample_or_none() -> None:
     assert "a single sample has none" in _notes(board([make_table({"es": [0.4]}, "a")]))
     empty = make_table({"es": [None]}, "a", status=[Status.INFRA_FAILED])
     assert "no run is ranked" in _notes(board([empty]))
     assert render.table(board([empty])) and render.markdown(board([empty])) and render.to_csv(board([empty]))
 
 
-def test_a_row_of_a_single_sample_is_named_beside_rows_with_intervals() -> None:
+def test_notes_name_rows_without_an_interval() -> None:
     status = [Status.SCORED] + [Status.INFRA_FAILED] * 79
     begun = noisy("lc.begun", 0.5, status=status)
     [sentence] = [line for line in notes(board([noisy("lc.infile", 0.3), begun]).groups[0]) if "Intervals: " in line]
@@ -241,13 +241,13 @@ def test_a_row_of_a_single_sample_is_named_beside_rows_with_intervals() -> None:
     assert "with fewer than 5 repositories (lc.few); none for a single sample (lc.begun)." in text
 
 
-def test_nothing_is_nothing() -> None:
+def test_an_empty_board_is_printed_as_empty_text() -> None:
     made = board([])
     assert render.table(made) == render.markdown(made) == ""
     assert json.loads(render.to_json(made)) == []
 
 
-def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
+def test_json_keys_and_their_order_follow_the_contract() -> None:
     rows = json.loads(render.to_json(board(many())))
     expected = [
         "samples", "language", "level", "strategy", "generator", "origin", "n", "missing",
@@ -271,7 +271,7 @@ def test_json_has_the_keys_of_the_contract_in_its_order() -> None:
     assert rows[1]["baseline"] is None and rows[1]["difference"] == {}
 
 
-def test_csv_has_a_line_a_row_and_a_column_a_number() -> None:
+def test_csv_has_a_line_per_row_and_a_column_per_number() -> None:
     rows = list(csv.DictReader(io.StringIO(render.to_csv(board(many())))))
     assert len(rows) == 5
     assert float(rows[0]["es_low"]) < float(rows[0]["es"]) < float(rows[0]["es_high"])
@@ -279,7 +279,7 @@ def test_csv_has_a_line_a_row_and_a_column_a_number() -> None:
     assert rows[0]["es_mean_of_repositories"] and rows[3]["rank_low"] == ""
 
 
-def test_markdown_is_a_table_even_with_bars_in_names() -> None:
+def test_markdown_tables_escape_bars_in_names() -> None:
     text = render.markdown(board(many()))
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 2 * (5 + 2)
@@ -318,7 +318,7 @@ def test_p_values_are_not_rounded_into_significance(p: float | None, text: str) 
     assert scales.p_value(p) == text
 
 
-def test_amounts() -> None:
+def test_amounts_are_printed_with_about_three_digits() -> None:
     assert [scales.amount(one) for one in (None, 0.0, 1.0, 0.05123, 12.345, 1234.5)] == [
         "-",
         "0",
@@ -329,7 +329,7 @@ def test_amounts() -> None:
     ]
 
 
-def test_diagnostics_are_a_table_of_their_own() -> None:
+def test_diagnostics_have_their_own_table() -> None:
     values = {
         "es": [0.5] * 80,
         "api_recall": [0.25] * 80,
@@ -353,7 +353,7 @@ def test_a_control_is_marked() -> None:
     assert {(found.p, found.visible, found.needed) for found in row.difference.values()} == {(None, None, None)}
 
 
-def test_a_control_as_a_baseline_is_tested_against_nothing() -> None:
+def test_no_row_is_tested_against_a_control_as_baseline() -> None:
     runs = [noisy("lc.infile", 0.3), noisy("lc.repocoder", 0.4), noisy("gold", 0.9, ranked=False, control=True)]
     made = board(runs, baseline="gold")
     differences = [found for row in made.rows for found in row.difference.values()]
@@ -396,7 +396,7 @@ def as_curves(picture: Curves | Blank) -> Curves:
     return picture
 
 
-def test_a_curve_joins_what_differs_in_the_parameter_only() -> None:
+def test_a_curve_joins_rows_that_differ_only_in_the_parameter() -> None:
     picture = as_curves(over_budget(VALUES))
     points = {curve.strategy: [point.at for point in curve.points] for curve in picture.curves}
     assert points == {"engine(repomap)": [256, 1024, 4096], "lc.random_windows(seed=3)": [256, 1024]}
@@ -406,20 +406,20 @@ def test_a_curve_joins_what_differs_in_the_parameter_only() -> None:
     assert means == pytest.approx([20.75, 40.75, 50.75])
 
 
-def test_a_default_counts_only_where_it_is_known() -> None:
+def test_a_default_value_is_used_only_if_it_is_known() -> None:
     values = {"lc.random_windows": 0.1, "lc.random_windows(budget=1024)": 0.2}
     nothing = over_budget(values)
     assert isinstance(nothing, Blank) and "budget={256,512}" in nothing.why
     assert as_curves(curves(board_of(values).groups[0])).values == (1024, default_of("lc.random_windows", "budget"))
 
 
-def test_defaults_are_those_of_our_own_strategies() -> None:
+def test_only_built_in_strategies_have_known_defaults() -> None:
     assert default_of("lc.repocoder", "iterations") == 2
     assert default_of("lc.repocoder", "none") is None and default_of("file.py@mine", "budget") is None
     assert default_of("oracle-context", "budget") is None and default_of("nowhere", "budget") is None
 
 
-def test_origins_and_controls_stay_apart() -> None:
+def test_curves_do_not_mix_origins_or_include_controls() -> None:
     origins = {"a(budget=1)": Origin.RUN, "a(budget=2)": Origin.IMPORTED}
     runs = [
         make_table({"es": [0.1] * 16}, REPOS_OF_16, id=name, strategy=name, origin=origin)
@@ -429,27 +429,27 @@ def test_origins_and_controls_stay_apart() -> None:
     assert isinstance(over_budget({"a(budget=1)": 0.1, "a(budget=2)": 0.2}, ranked=False, control=True), Blank)
 
 
-def test_a_name_that_is_no_spec_and_a_value_that_is_no_number_are_passed_over() -> None:
+def test_invalid_specs_and_values_are_left_out_of_curves() -> None:
     assert isinstance(
         over_budget({"what (ever": 0.1, "a(budget=x)": 0.1, "a(budget=true)": 0.2, "b(budget=1)": 0.1}), Blank
     )
 
 
-def test_every_form_prints_the_table_by_a_parameter() -> None:
+def test_every_format_prints_the_table_by_a_parameter() -> None:
     ranked = board_of(VALUES)
     point = as_curves(over_budget(VALUES)).curves[0].points[0].row.metrics["es"]
     cell = scales.interval(point.mean, point.low, point.high)
     assert re.search(r"es % \[95%\] +budget 256 +budget 1024", table(ranked, by="budget"))
     assert f"| engine(repomap) | {cell} |" in markdown(ranked, by="budget")
     assert "budget 256" in latex(ranked, by="budget") and "budget 256" not in latex(ranked)
-    # Bold are rows of the ranking, which these lines are not.
+    # Only rows of the ranking are bold.
     of_curves = latex(ranked, by="budget").split("budget 256")[1].split("tabular")[0]
     assert "textbf" not in of_curves
 
 
-def test_an_unknown_parameter_is_one_line_with_the_nearest() -> None:
+def test_an_unknown_parameter_gets_a_suggestion() -> None:
     ranked = board_of(VALUES)
-    # lc.random_windows without a seed is that of the default one.
+    # lc.random_windows without a seed uses the default seed.
     assert parameters(ranked.groups) == ["budget", "seed"]
     with pytest.raises(UnknownName, match="budgt") as caught:
         table(ranked, by="budgt")

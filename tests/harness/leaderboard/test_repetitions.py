@@ -1,4 +1,4 @@
-"""Runs that differ only in the seed: pooled to one row, and the part of its uncertainty that repetition has."""
+"""Runs that differ only in the seed are pooled into one row, which reports the variance due to repetition."""
 
 import csv
 import dataclasses
@@ -28,7 +28,7 @@ REPOS = tuple(f"r{index % 6}" for index in range(24))
 
 
 def repetition(seed: int, es: Sequence[float | None], repos: Sequence[str] = REPOS, **changes: Any) -> RunTable:
-    """Return a run that says how it was decoded, with its seed."""
+    """Return a run with its decoding settings and seed."""
     sampling = json.dumps({"temperature": 0.8, "seed": seed, **changes.pop("sampling", {})})
     named = {"id": f"{changes.get('strategy', 'lc.infile')}-{seed}", "sampling": sampling, **changes}
     return make_table({"es": es}, repos, **named)
@@ -51,7 +51,7 @@ def parts(values: NDArray[np.float64], codes: Sequence[int]) -> VarianceParts:
     return variance_parts(np.nanmean(values, axis=1), np.array(codes, dtype=np.intp), noise)
 
 
-# Components.
+# Variance components.
 
 
 @pytest.mark.parametrize("deviations", [(3.0, 5.0, 4.0), (0.0, 5.0, 4.0), (3.0, 0.0, 4.0), (3.0, 5.0, 0.0)])
@@ -69,7 +69,7 @@ def test_known_components_are_recovered(deviations: tuple[float, float, float]) 
     values[random.random(values.shape) < 0.2] = np.nan
     keep = ~np.isnan(values).all(axis=1)
     split = parts(values[keep], codes[keep].tolist())
-    # An estimate has an error: 0.4 is some 10% of what is estimated; of nothing it is larger.
+    # The estimates vary: 0.4 is about 10% of a component, and the error of a zero component is larger.
     for name, expected in zip(("repositories", "samples", "repetition"), deviations, strict=True):
         assert split[name].deviation == pytest.approx(expected, abs=0.4 if expected else 1.0), name
     n, squares = keep.sum(), np.square(np.bincount(codes[keep])).sum()
@@ -83,7 +83,7 @@ def test_known_components_are_recovered(deviations: tuple[float, float, float]) 
 
 @pytest.mark.slow
 def test_components_are_unbiased_on_few_repositories() -> None:
-    """The mean over many small boards, before anything is set to 0, is the truth; here it rarely is."""
+    """The mean over many small boards equals the truth. Negative estimates, which are set to 0, are rare here."""
     random = np.random.default_rng(3)
     codes = np.repeat(np.arange(8), (3, 9, 5, 7, 4, 6, 8, 6))
     found = []
@@ -94,23 +94,23 @@ def test_components_are_unbiased_on_few_repositories() -> None:
     assert np.mean(found, axis=0) == pytest.approx([36, 36, 9], rel=0.04)
 
 
-def test_a_balanced_table_by_hand() -> None:
-    """Two repositories with two samples, each run twice; sums of squares worked out by hand."""
+def test_components_of_a_balanced_table_match_a_calculation_by_hand() -> None:
+    """Two repositories have two samples each, and every sample is run twice."""
     values = np.array([[1.0, 3.0], [5.0, 7.0], [9.0, 11.0], [17.0, 19.0]])
     split = parts(values, [0, 0, 1, 1])
-    # Within a sample each residual is 1: 8 / 4 = 2. Samples 2, 6 | 10, 18: 8 + 32 = 40 of 2 degrees, less 2/2 each.
+    # Within a sample each residual is 1: 8 / 4 = 2. Sample means 2, 6 | 10, 18: (8 + 32) / 2 degrees - 2 / 2.
     assert split["repetition"].deviation ** 2 == pytest.approx(2.0)
     assert split["samples"].deviation ** 2 == pytest.approx(20.0 - 1.0)
-    # Means 4 and 14: 2 (25 + 25) = 100 of 1 degree is 2 x repositories + samples + 2/2.
+    # Means 4 and 14: 2 (25 + 25) = 100 with 1 degree equals 2 x repositories + samples + 2 / 2.
     assert split["repositories"].deviation ** 2 == pytest.approx((100.0 - 20.0) / 2)
     shares = np.array([40 / 2, 19 / 4, 2 / 8])
     assert [source.share for source in split.values()] == pytest.approx(shares / shares.sum())
-    # On a balanced table the parts add up to the square of the error that the interval rests on.
+    # On a balanced table, the parts add up to the squared standard error of the interval.
     means = stats.clustered(values.mean(axis=1), np.array([0, 0, 1, 1]))
     assert shares.sum() == pytest.approx(means.error**2)
 
 
-def test_a_variance_below_nothing_is_nothing_and_said() -> None:
+def test_a_negative_variance_is_set_to_zero_and_reported() -> None:
     # Both repositories have the same mean, and their samples differ.
     split = parts(np.array([[0.0, 1.0], [10.0, 11.0], [0.0, 1.0], [10.0, 11.0]]), [0, 0, 1, 1])
     assert (split["repositories"].share, split["repositories"].negative) == (0.0, True)
@@ -118,20 +118,20 @@ def test_a_variance_below_nothing_is_nothing_and_said() -> None:
     assert "0% repositories (estimated below 0, set to 0), " in variance_text(split, repeated)
 
 
-def test_what_cannot_be_told_is_left_out() -> None:
+def test_components_that_cannot_be_estimated_are_omitted() -> None:
     single = parts(np.array([[1.0, 2.0], [5.0, 7.0]]), [0, 0])
     assert list(single) == ["samples", "repetition"]
     thin = parts(np.array([[1.0, 2.0], [5.0, 7.0]]), [0, 1])
     assert list(thin) == ["repositories", "repetition"]
     assert Noise.of(np.array([[1.0, np.nan], [np.nan, 2.0]])) is None, "no sample was repeated"
-    # What rounding leaves of equal numbers is no noise.
+    # Rounding errors of equal numbers do not count as noise.
     flat = parts(np.array([[0.1] * 3, [0.1] * 3]), [0, 1])
     assert variance_text(flat, make_run(repetitions=("a", "b"))) == "nothing varies"
 
 
 @pytest.mark.parametrize("single", [1, 5])
 def test_false_positives_stay_at_the_nominal_level(single: int) -> None:
-    """Right or wrong by chance, equally often for both rows; five runs against `single`."""
+    """Both rows are right by chance equally often. Five runs are compared with `single` runs."""
     random = np.random.default_rng(5)
     sizes = np.array([20, 12, 8, 6, 5, 4, 3, 3, 2, 2])
     chance = np.repeat(random.beta(0.4, 1.2, (1500, len(sizes))), sizes, axis=1)
@@ -143,7 +143,7 @@ def test_false_positives_stay_at_the_nominal_level(single: int) -> None:
 # Pooling.
 
 
-def test_a_pooled_row_is_the_hand_computation() -> None:
+def test_a_pooled_row_matches_a_calculation_by_hand() -> None:
     status = [DONE, DONE, FAILED, INVALID]
     runs = [
         repetition(0, [0.2, 0.4, None, 0.9], "aabb", status=status),
@@ -157,7 +157,7 @@ def test_a_pooled_row_is_the_hand_computation() -> None:
     assert (estimate.mean, estimate.n) == (pytest.approx(statistics.fmean(expected)), 3)
     assert estimate.mean_with_invalid == pytest.approx(statistics.fmean([*expected, 80.0]))
     assert (row.n, row.model_failed, row.missing, row.excluded) == (3, 0, 0, 1)
-    # What is missing, and what was nothing usable, is said.
+    # Missing and unusable answers are reported.
     assert (row.answers.missing, row.answers.failed) == (2, 2)
     assert row.sensitivity["es"].worst == pytest.approx((50 + 40 / 3 + 80 / 3) / 3)
     assert row.sensitivity["es"].best == pytest.approx((50 + (40 + 200) / 3 + 80 / 3) / 3)
@@ -167,7 +167,7 @@ def test_a_pooled_row_is_the_hand_computation() -> None:
     assert "Unusable answers to samples that other runs scored: lc.infile 2." in text
 
 
-def test_a_level_has_the_repetitions_of_its_samples() -> None:
+def test_a_level_counts_only_repetitions_of_its_samples() -> None:
     levels = ["a", "b"] * 12
     runs = [
         repetition(0, [0.5, 0.25] * 12, level=levels),
@@ -183,8 +183,8 @@ def test_a_level_has_the_repetitions_of_its_samples() -> None:
     }
 
 
-def test_answers_without_a_value_of_the_metric_are_said() -> None:
-    """Of repeated runs one may have been scored under a profile, and another not."""
+def test_answers_without_a_value_of_the_metric_are_reported() -> None:
+    """One of several repeated runs may lack scores of a profile."""
     runs = [repetition(0, [0.2, 0.4, None], "abc"), repetition(1, [None, 0.6, None], "abc")]
     [group] = board(runs).groups
     [row] = group.rows
@@ -202,14 +202,14 @@ def test_costs_are_means_over_the_runs_that_have_them() -> None:
         for seed, status, price in ((0, DONE, 0.25), (1, MISSING, None))
     ]
     [row] = board(runs).rows
-    # A price that is unknown in one run is unknown of the row; where nothing was asked nothing is.
+    # A price unknown in one run is unknown for the row. A missing sample adds no costs.
     assert row.costs["price"] is None and row.costs["summary_price"] is None
     assert row.costs["tokens_in"] == pytest.approx((5.0 + 30.0) / 2) and row.costs["calls"] == pytest.approx(
         (1.5 + 1.0) / 2
     )
 
 
-def test_a_run_by_itself_stays_as_it_is() -> None:
+def test_a_single_run_is_not_pooled() -> None:
     alone = repetition(3, [0.5] * 24)
     assert pooled([alone]) == [alone] and pooled([alone])[0] is alone
     assert "runs" not in table(board([alone])).splitlines()[1]
@@ -226,37 +226,37 @@ def test_a_run_by_itself_stays_as_it_is() -> None:
         {"samples_digest": "e" * 64},
     ],
 )
-def test_only_what_differs_in_the_seed_alone_is_pooled(changes: dict[str, Any]) -> None:
+def test_runs_that_differ_in_more_than_the_seed_are_not_pooled(changes: dict[str, Any]) -> None:
     runs = [repetition(0, [0.5] * 24), repetition(1, [0.6] * 24, **changes)]
     assert pooled(runs) == runs
 
 
-def test_a_temperature_is_the_same_however_it_is_spelled() -> None:
+def test_equal_temperatures_in_different_spellings_are_pooled() -> None:
     runs = [repetition(seed, [0.5] * 24, sampling={"temperature": zero}) for seed, zero in enumerate((0.0, 0))]
     assert len(pooled(runs)) == 1
 
 
-def test_runs_whose_decoding_nobody_knows_are_not_pooled() -> None:
+def test_runs_with_unknown_decoding_are_not_pooled() -> None:
     runs = [make_table({"es": [0.5] * 24}, REPOS, id=id_) for id_ in "ab"]
     assert pooled(runs) == runs
 
 
-def test_the_newest_version_is_shown_with_all_of_its_repetitions() -> None:
+def test_the_newest_version_is_shown_with_all_its_repetitions() -> None:
     old = [repetition(seed, [0.1] * 24, id=f"old{seed}", versions={"strategy": "1"}) for seed in (0, 1)]
     new = [repetition(seed, [0.5] * 24, versions={"strategy": "2"}) for seed in (0, 1, 2)]
     [group] = board([old[0], new[0], old[1], new[1], new[2]]).groups
     assert [row.metrics["es"].mean for row in group.rows] == [pytest.approx(50)] and group.superseded == 2
 
 
-def test_a_repetition_that_is_under_way_hides_no_other() -> None:
+def test_an_unfinished_repetition_does_not_hide_the_others() -> None:
     begun = repetition(1, [0.9, *([None] * 23)], status=[DONE, *([MISSING] * 23)])
     [row] = board([repetition(0, [0.5] * 24), begun]).rows
     assert (row.n, row.missing, row.answers.missing) == (24, 0, 23)
     assert row.metrics["es"].mean == pytest.approx((23 * 50 + 70) / 24)
 
 
-def test_runs_with_dates_for_some_samples_are_aligned_by_sample() -> None:
-    """A filter by date may have left other samples of one run than of another, of an earlier version."""
+def test_runs_over_different_samples_are_aligned_by_sample() -> None:
+    """A filter by date may leave different samples in runs of different versions."""
     runs = [
         repetition(0, [0.2, 0.4], "ab"),
         repetition(1, [0.6], "b", first=1),
@@ -266,7 +266,7 @@ def test_runs_with_dates_for_some_samples_are_aligned_by_sample() -> None:
     assert one.outcomes == ((DONE, MISSING), (DONE, DONE)) and one.repeated["es"] == ((0.2, None), (0.4, 0.6))
 
 
-def test_pass_at_k_is_the_mean_of_what_each_run_estimates() -> None:
+def test_pass_at_k_is_the_mean_of_the_runs_estimates() -> None:
     runs = [
         dataclasses.replace(repetition(seed, [0.0] * 2, "ab", completions=2, functions=True), metrics=metrics)
         for seed, metrics in enumerate(
@@ -274,22 +274,22 @@ def test_pass_at_k_is_the_mean_of_what_each_run_estimates() -> None:
         )
     ]
     [row] = board(runs).rows
-    # Two completions a task in each run, and no pass@4 of both together.
+    # Each run has two completions per task. Both runs together do not result in pass@4.
     assert row.run.completions == 2 and set(row.metrics) == {"pass@1", "pass@2"}
     assert [row.metrics[name].mean for name in ("pass@1", "pass@2")] == pytest.approx([50.0, 75.0])
 
 
-# The board, and what is said.
+# The board and its notes.
 
 
-def test_three_strategies_five_times() -> None:
+def test_three_strategies_with_five_runs_each_become_three_rows() -> None:
     names = ("lc.infile", "lc.random_windows", "lc.repocoder")
     runs = [drawn(name, mean) for name, mean in zip(names, (0.3, 0.35, 0.6), strict=True)]
     by_seed = [run for repetitions in zip(*runs, strict=True) for run in repetitions]
     made = board(by_seed)
     [group] = made.groups
     assert len(group.rows) == 3 and group.superseded == 0
-    # What the test and the interval see is one value a sample, the mean over runs.
+    # The test and the interval use one value per sample: the mean over runs.
     averaged = [
         make_table(
             {"es": [statistics.fmean(cells) for cells in zip(*(run.metrics["es"] for run in of), strict=True)]},
@@ -304,7 +304,7 @@ def test_three_strategies_five_times() -> None:
         assert [mine.mean, mine.low, mine.high] == pytest.approx([its.mean, its.low, its.high])
         if expected.difference:
             assert row.difference["es"].p == expected.difference["es"].p
-    # Every form says it.
+    # Every format reports the runs.
     text = table(made, width=200, explain=True)
     assert " runs " in text.splitlines()[3] and "their mean over them" not in text
     assert "one row; a sample's value is its mean over these runs: lc.repocoder 5," in text.replace("\n  ", " ")
@@ -324,7 +324,7 @@ def test_three_strategies_five_times() -> None:
     assert html(report(made, {})).count("Sources of the uncertainty of ") == 3
 
 
-def test_a_row_of_several_runs_and_one_of_a_single_run_pair_by_means() -> None:
+def test_rows_of_several_runs_and_of_one_run_are_compared_by_means() -> None:
     several, single = drawn("lc.infile", 0.3), drawn("lc.repocoder", 0.5, runs=1)
     [group] = board([*several, *single]).groups
     [lead, base] = group.rows
@@ -335,7 +335,7 @@ def test_a_row_of_several_runs_and_one_of_a_single_run_pair_by_means() -> None:
     assert [line[-1] for line in screen_table(group, ["runs"]).lines] == ["1", "5"]
 
 
-def test_compare_says_it_of_the_difference() -> None:
+def test_compare_reports_the_variance_of_a_difference() -> None:
     several, single = pooled(drawn("lc.repocoder", 0.5)), drawn("lc.infile", 0.3, runs=1)
     [pair] = compare([*single, *several])
     assert pair.difference.mean == pytest.approx(board([*several, *single]).groups[0].rows[0].difference["es"].mean)
@@ -352,7 +352,7 @@ def test_compare_says_it_of_the_difference() -> None:
     assert sentence.startswith("x: variance of the difference: ")
 
 
-def test_the_noise_of_a_difference_is_that_of_both_rows() -> None:
+def test_the_noise_of_a_difference_includes_both_rows() -> None:
     noisy, steady = drawn("lc.repocoder", 0.5, noise=0.1), drawn("lc.infile", 0.3, noise=0.05)
     [pair] = compare([*pooled(steady), *pooled(noisy)])
     rows = {row.run.strategy: row for row in board([*noisy, *steady]).rows}

@@ -1,4 +1,4 @@
-"""What boards call strategies of files, and which of their versions are one row."""
+"""Labels of strategies from files, and the runs and versions that a board selects."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,13 +24,13 @@ def version(spec: str, digest: str, run: str) -> RunTable:
     return make_table({"es": [0.5, 1.0]}, "ab", strategy=spec, id=run, versions={"strategy": digest})
 
 
-def test_a_file_goes_without_its_folder_and_other_labels_stay() -> None:
+def test_labels_of_files_omit_the_folder() -> None:
     assert file_label("/a/b/mine.py@mine(limit=3)") == "mine.py@mine(limit=3)"
     labels = ("lc.infile", "lc.repocoder(iterations=2)", "their retrieval (1)")
     assert tuple(map(file_label, labels)) == labels
 
 
-def test_versions_of_a_file_are_one_row_also_from_where_it_was_moved_to() -> None:
+def test_versions_of_a_moved_file_share_a_row() -> None:
     runs = [
         version("mine.py@mine", "1", "r1"),
         version("mine.py@mine", "2", "r2"),
@@ -42,7 +42,7 @@ def test_versions_of_a_file_are_one_row_also_from_where_it_was_moved_to() -> Non
     assert group.superseded == 3 and group.baseline == "mine.py@mine"
 
 
-def test_bits_of_two_coders_are_in_no_number_together() -> None:
+def test_bits_of_two_coders_are_never_combined() -> None:
     def measured(strategy: str, coder: str, *, gain: float) -> RunTable:
         metrics = {"es": [0.5, 0.75], "context_gain": [gain, gain + 1]}
         return make_table(metrics, "ab", strategy=strategy, id=strategy + coder, versions={"coder": coder})
@@ -62,7 +62,7 @@ def test_bits_of_two_coders_are_in_no_number_together() -> None:
     assert len(same.ranked) == 2 and not any(row.run.remarks for row in same.rows)
 
 
-def test_two_files_of_one_name_keep_their_folders() -> None:
+def test_two_files_with_the_same_name_keep_their_folders() -> None:
     runs = [version("/a/mine.py@mine", "1", "r1"), version("/b/mine.py@mine", "2", "r2")]
     assert [table.run.strategy for table in file_labelled(runs)] == ["/a/mine.py@mine", "/b/mine.py@mine"]
 
@@ -71,7 +71,7 @@ def stored(id_: str, strategy: str, **more: Any) -> RunTable:
     return make_table({"es": [0.5, 1.0]}, "ab", strategy=strategy, id=id_, **more)
 
 
-def test_a_strategy_stands_for_its_newest_whole_run_where_all_that_are_named_have_one() -> None:
+def test_names_select_the_newest_whole_runs_with_equal_settings() -> None:
     begun = replace(stored("r5", "aim"), status=(Status.SCORED, Status.INFRA_FAILED))
     runs = [
         stored("r1", "lc.infile"),
@@ -91,7 +91,7 @@ def test_a_strategy_stands_for_its_newest_whole_run_where_all_that_are_named_hav
         newest_of(runs, ["aim"], beside=["r3"])
 
 
-def test_a_bare_name_stands_for_one_strategy_only() -> None:
+def test_a_bare_name_must_match_one_strategy() -> None:
     runs = [stored("r1", "bm25(limit=1)"), stored("r2", "bm25(limit=2)")]
     with pytest.raises(InputFault, match=r"'bm25' matches several strategies: bm25\(limit=1\) and bm25\(limit=2\)"):
         newest_of(runs, ["bm25"])
@@ -107,7 +107,7 @@ def part_of(size: int, strategy: str, **more: Any) -> RunTable:
     return make_table({"es": es}, "abcdef"[:size], strategy=strategy, id=f"{strategy}{size}", samples=samples, **more)
 
 
-def test_whoever_ran_a_part_sees_the_rows_over_more_at_those_samples() -> None:
+def test_rows_over_more_samples_are_cut_to_the_part() -> None:
     reference, own = part_of(6, "aim", origin=Origin.REFERENCE), part_of(3, "lc.infile")
     more = part_of(4, "more")
     stored_runs = [reference, part_of(2, "early"), own, more, part_of(6, "lc.infile", language="java")]
@@ -120,12 +120,12 @@ def test_whoever_ran_a_part_sees_the_rows_over_more_at_those_samples() -> None:
     assert shown[0].metrics["es"] == reference.metrics["es"][:3] and shown[1] is own
     assert [table.run.strategy for table in runs_over(stored_runs, "demo[:4]")] == ["aim", "more"], "one's own too"
     assert [table.run.strategy for table in runs_over(stored_runs, "demo")] == ["aim", "lc.infile"]
-    # One that lacks a sample of the part is not comparable there.
+    # A run that lacks a sample of the part is not comparable.
     other = replace(part_of(6, "other"), sample=("x0", *part_of(6, "other").sample[1:]))
     assert runs_over([own, other], "demo[:3]") == [own]
 
 
-def test_strategies_are_looked_for_where_they_can_be_compared_ones_own_first() -> None:
+def test_names_select_comparable_runs_and_prefer_own_runs() -> None:
     older = [stored("o0", "lc.infile"), stored("o1", "bm25(limit=1)"), stored("o2", "bm25(limit=2)")]
     newer = [stored("n0", "lc.infile", generator="g"), stored("n2", "bm25(limit=2)", generator="g")]
     assert newest_of([*older, *newer], ["lc.infile", "bm25"]) == {"lc.infile": "n0", "bm25": "n2"}
@@ -147,7 +147,7 @@ def test_strategies_are_looked_for_where_they_can_be_compared_ones_own_first() -
         ("their model (1)", "their model (1)", True),
     ],
 )
-def test_a_generator_is_named_by_its_spec_its_name_or_its_model(asked: str, generator: str, is_it: bool) -> None:
+def test_a_generator_is_found_by_spec_name_or_model(asked: str, generator: str, is_it: bool) -> None:
     assert is_generator(asked, generator) is is_it
 
 
@@ -167,7 +167,7 @@ def said(*loads: Loads) -> list[str]:
     return [line for line in notes(group) if "load" in line]
 
 
-def test_a_metric_that_a_row_lacks_or_that_is_undefined_for_all_is_no_difference_of_samples() -> None:
+def test_missing_metric_values_do_not_count_as_different_samples() -> None:
     values: list[float | None] = [None, 60.0]
     tables = [
         make_table({"es": values}, ["a", "b"], id="r0"),
@@ -179,11 +179,11 @@ def test_a_metric_that_a_row_lacks_or_that_is_undefined_for_all_is_no_difference
 
 
 @pytest.mark.parametrize("loads", [((), ()), ((ALONE,), (ALONE,)), ((None,), (None,)), ((ALONE,), ())])
-def test_nothing_is_said_of_seconds_under_one_load(loads: tuple[Loads, ...]) -> None:
+def test_seconds_under_one_load_have_no_note(loads: tuple[Loads, ...]) -> None:
     assert not said(*loads)
 
 
-def test_seconds_under_different_loads_are_not_compared_without_a_word() -> None:
+def test_seconds_under_different_loads_have_a_warning() -> None:
     assert said((ALONE,), (MANY, ALONE), (None,)) == [
         "Seconds were measured under different loads, and cannot be compared: "
         "lc.0 1 strategy and 1 request at once on 1 core; "
@@ -192,7 +192,7 @@ def test_seconds_under_different_loads_are_not_compared_without_a_word() -> None
     ]
 
 
-def test_the_load_of_all() -> None:
+def test_a_load_shared_by_all_runs_is_described() -> None:
     assert load_of([make_run(loads=(MANY,)), make_run(loads=(MANY,))]) == (
         "Seconds were measured with 4 strategies and 16 requests at once on 8 cores; any other load of the "
         "machines is unknown."
@@ -201,7 +201,7 @@ def test_the_load_of_all() -> None:
     assert not load_of([make_run(loads=(MANY,)), make_run(loads=(None,))]) and not load_of([make_run()])
 
 
-def test_the_newest_run_is_the_one_that_began_last_whatever_its_names() -> None:
+def test_the_newest_run_is_the_one_that_began_last() -> None:
     tables = [
         stored("a", "lc.infile", samples="alpha", began=3.0),
         stored("b", "lc.infile", samples="zeta", began=2.0),

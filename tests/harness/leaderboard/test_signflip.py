@@ -1,4 +1,4 @@
-"""The sign-flip test, alone and step-down: by brute force and by hand, and its error in simulated boards of many kinds.
+"""Check the sign-flip test, single and step-down, by brute force, by hand and by its error on simulated boards.
 
 The simulated samples are 347 tasks in 23 very uneven projects, as in a published repository-level benchmark; two
 strategies of equal skill. With interaction, each repository favours one of the two at random (standard deviation 0.6 on
@@ -25,20 +25,20 @@ def p_value(sums: NDArray[np.float64], *, seed: str) -> float:
     return float(signflip.p_values(sums[np.newaxis], seed=seed)[0])
 
 
-def test_exact_is_scipys_permutation_test() -> None:
+def test_exact_p_values_equal_scipys_permutation_test() -> None:
     sums = np.random.default_rng(3).normal(0.5, 1, 9)
     theirs = reference.permutation_test((sums,), np.sum, permutation_type="samples", n_resamples=10_000)
     assert p_value(sums, seed="s") == pytest.approx(theirs.pvalue)
 
 
-def test_drawn_depends_on_its_seed_only_and_never_reaches_zero() -> None:
+def test_drawn_p_values_depend_on_the_seed_and_are_never_zero() -> None:
     sums = np.random.default_rng(5).normal(0.3, 1, 40)
     assert p_value(sums, seed="a") == p_value(sums, seed="a")
     assert p_value(sums, seed="a") != p_value(sums, seed="b")
     assert p_value(np.ones(40), seed="a") == 1 / (signflip.DRAWS + 1)
 
 
-def test_direction_does_not_matter_and_no_difference_gives_one() -> None:
+def test_p_ignores_the_direction_and_is_1_without_a_difference() -> None:
     sums = np.random.default_rng(6).normal(0.3, 1, 20)
     assert p_value(sums, seed="s") == p_value(-sums, seed="s")
     assert p_value(np.zeros(7), seed="s") == p_value(np.zeros(30), seed="s") == 1.0
@@ -46,12 +46,12 @@ def test_direction_does_not_matter_and_no_difference_gives_one() -> None:
 
 
 def test_rounding_does_not_lose_ties() -> None:
-    # 0.1 + 0.2 - 0.3 is not 0 in binary; every flip below ties with the observed sum or exceeds it in exact numbers.
+    # 0.1 + 0.2 - 0.3 is not 0 in binary. In exact numbers, every flip ties with the observed sum or exceeds it.
     assert p_value(np.array([0.1, 0.2, -0.3]), seed="s") == 1.0
 
 
 @pytest.mark.parametrize(("count", "least"), [(1, 1.0), (3, 0.25), (5, 0.0625), (6, 0.03125), (30, 1 / 20_001)])
-def test_smallest_p(count: int, least: float) -> None:
+def test_the_smallest_p_depends_on_the_number_of_repositories(count: int, least: float) -> None:
     assert signflip.smallest_p(count) == least
     assert p_value(np.ones(count), seed="s") == pytest.approx(least)
 
@@ -60,7 +60,7 @@ RUNS = 4000
 
 
 def brute(sums: list[list[float]]) -> list[float]:
-    """Go through every flip, pair after pair, the largest statistic first."""
+    """Return adjusted p-values from all flips, beginning with the pair with the largest statistic."""
     flips = list(itertools.product((1, -1), repeat=len(sums[0])))
     scales = [sum(x * x for x in row) ** 0.5 or 1.0 for row in sums]
 
@@ -78,17 +78,17 @@ def brute(sums: list[list[float]]) -> list[float]:
 
 
 @pytest.mark.parametrize("repositories", [1, 3, 7, 9])
-def test_it_is_its_definition(repositories: int) -> None:
+def test_step_down_equals_its_definition(repositories: int) -> None:
     random = np.random.default_rng(repositories)
     whole = random.integers(-2, 3, (4, repositories)).astype(float)
     sums = np.concatenate([whole, random.normal(0.5, 1, (4, repositories)), np.zeros((1, repositories))])
-    # A pair that lacks samples of a repository, and two that are equal but for the rounding of their parts.
+    # One pair lacks samples of a repository, and two pairs are equal except for rounding.
     sums[0, 0], sums[3] = 0.0, sums[4] * 3.0
     assert step_down(sums, seed="s").p.tolist() == pytest.approx(brute(sums.tolist()))
 
 
 @pytest.mark.parametrize("repositories", [4, 9, 16, 17, 40])
-def test_a_pair_alone_has_its_own_p_value_and_others_can_only_raise_it(repositories: int) -> None:
+def test_a_single_pair_keeps_its_p_value_and_others_only_raise_it(repositories: int) -> None:
     sums = np.random.default_rng(5).normal(0.4, 1, (12, repositories))
     alone = signflip.p_values(sums, seed="s")
     for row, p in zip(sums, alone, strict=True):
@@ -96,7 +96,7 @@ def test_a_pair_alone_has_its_own_p_value_and_others_can_only_raise_it(repositor
     assert (step_down(sums, seed="s").p >= alone).all()
 
 
-def test_neither_order_nor_direction_nor_size_of_pairs_matters() -> None:
+def test_order_direction_and_scale_of_pairs_do_not_matter() -> None:
     random = np.random.default_rng(8)
     for repositories in (8, 20):
         sums = random.normal(0.4, 1, (10, repositories))
@@ -106,14 +106,14 @@ def test_neither_order_nor_direction_nor_size_of_pairs_matters() -> None:
         assert (step_down(sums * factors, seed="s").p == p).all()
 
 
-def test_a_pair_of_few_repositories_does_not_stand_in_the_way() -> None:
+def test_a_pair_with_few_repositories_does_not_hide_a_clear_one() -> None:
     clear = np.array([[2.0, 3.0, 2.5, 1.5, 2.2, 2.8, 1.9, 2.4]])
     few = np.array([[1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
     p = step_down(np.concatenate([clear, few, np.zeros((1, 8))]), seed="s").p
     assert p.tolist() == [1 / 128, 0.25, 1.0]
 
 
-def test_drawn_flips_agree_with_all_flips_and_never_give_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawn_flips_agree_with_all_flips_and_p_is_never_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     sums = np.random.default_rng(2).normal(0.5, 1, (10, 14))
     exact = step_down(sums, seed="s").p
     monkeypatch.setattr("ctxbench.harness.leaderboard.signflip.EXACT_UP_TO", 10)
@@ -122,7 +122,7 @@ def test_drawn_flips_agree_with_all_flips_and_never_give_zero(monkeypatch: pytes
     assert step_down(np.ones((3, 40)), seed="s").p.tolist() == [1 / (signflip.DRAWS + 1)] * 3
 
 
-def test_what_exceeds_the_critical_statistic_is_significant() -> None:
+def test_statistics_above_the_critical_one_are_significant() -> None:
     random = np.random.default_rng(4)
     for repositories in (6, 8, 11, 20):
         sums = random.normal(0, 1, (10, repositories))
@@ -130,14 +130,14 @@ def test_what_exceeds_the_critical_statistic_is_significant() -> None:
         statistics = np.abs(sums.sum(axis=1)) / np.sqrt((sums**2).sum(axis=1))
         assert found.critical is not None
         assert ((found.p <= signflip.ALPHA) == (statistics > found.critical)).all()
-        # A pair that goes one way everywhere has the largest statistic that there can be.
+        # A pair with the same sign in every repository has the largest possible statistic.
         lead = np.concatenate([sums, np.ones((1, repositories))])
         assert (step_down(lead, seed="s").p[-1] <= signflip.ALPHA) == (found.critical < repositories**0.5)
     assert step_down(np.ones((3, 5)), seed="s").critical is None
 
 
 def drawn_family(seed: int) -> tuple[Any, Any]:
-    """Return what pairs sum up to in each repository, and of how many samples: even or not, some without samples."""
+    """Return sums and sample counts of random pairs in each repository. Counts may be uneven or zero."""
     random = np.random.default_rng(seed)
     repositories, pairs = int(random.integers(4, 14)), int(random.integers(1, 7))
     of_repository = random.integers(1, 20, repositories) if seed % 2 else np.full(repositories, 8)
@@ -149,7 +149,7 @@ def drawn_family(seed: int) -> tuple[Any, Any]:
 
 
 @pytest.mark.slow
-def test_an_interval_is_without_0_exactly_where_p_is_at_most_5_percent() -> None:
+def test_an_interval_excludes_0_exactly_if_p_is_at_most_5_percent() -> None:
     significant = 0
     for seed in range(2000):
         sums, sizes = drawn_family(seed)
@@ -163,7 +163,7 @@ def test_an_interval_is_without_0_exactly_where_p_is_at_most_5_percent() -> None
     assert significant > 300
 
 
-def test_intervals_turn_and_scale_with_the_differences_and_have_no_end_where_nothing_can_be_significant() -> None:
+def test_intervals_scale_with_differences_and_are_infinite_if_undecidable() -> None:
     sums, sizes = drawn_family(2)
     found, turned = step_down(sums, sizes, seed="s"), step_down(-4.0 * sums, sizes, seed="s")
     assert turned.low.tolist() == pytest.approx((-4 * found.high).tolist(), abs=1e-5)
@@ -177,7 +177,7 @@ def test_intervals_turn_and_scale_with_the_differences_and_have_no_end_where_not
 @pytest.mark.parametrize(
     ("repositories", "pairs", "uneven"), [(8, 1, False), (12, 1, True), (12, 5, False), (24, 5, True)]
 )
-def test_intervals_hold_the_true_differences_of_all_pairs_together(repositories: int, pairs: int, uneven: bool) -> None:
+def test_intervals_contain_all_true_differences_together(repositories: int, pairs: int, uneven: bool) -> None:
     random, held = np.random.default_rng(repositories + pairs), 0
     truth = np.array([1.0, 0.0, 3.0, 5.0, 2.0])[:pairs]
     for _ in range(300):
@@ -186,13 +186,13 @@ def test_intervals_hold_the_true_differences_of_all_pairs_together(repositories:
         base, *tastes = random.normal(0, 3, (pairs + 1, repositories))
         found = step_down((truth[:, np.newaxis] + np.array(tastes) - base) * sizes, sizes, seed="s")
         held += bool(((found.low <= truth) & (truth <= found.high)).all())
-    # Of 300 boards the standard error is 1.3 points.
+    # The standard error over 300 boards is 1.3 points.
     assert held >= 276
 
 
 @pytest.mark.slow
-def test_a_large_board_takes_little_memory() -> None:
-    """All 780 pairs of 40 rows on 40 repositories; every statistic under every flip at once would be 125 MB."""
+def test_a_large_board_uses_little_memory() -> None:
+    """40 rows have 780 pairs. Storing every statistic under every flip at once would use 125 MB."""
     scores = np.random.default_rng(1).normal(0, 1, (40, 40))
     sums = np.array([scores[a] - scores[b] for a, b in itertools.combinations(range(40), 2)])
     tracemalloc.start()
@@ -229,24 +229,24 @@ UNEVEN = (64, 41, 27, 18, 13, 9, 7, 5, 3, 2, 1, 1)
     ],
 )
 @pytest.mark.parametrize("baseline", [None, 0], ids=["all pairs", "against a baseline"])
-def test_the_family_wise_error_is_kept(board: SimulatedBoard, baseline: int | None) -> None:
+def test_the_family_wise_error_stays_at_the_nominal_level(board: SimulatedBoard, baseline: int | None) -> None:
     assert rates(dataclasses.replace(board, baseline=baseline), RUNS).family_wise_error <= 0.055
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("repositories", "least", "holm_most"), [(6, 0.2, 0.0), (8, 0.6, 0.0), (10, 0.85, 0.85)])
-def test_true_leads_are_found_where_holm_finds_none(repositories: int, least: float, holm_most: float) -> None:
+def test_true_differences_are_found_where_holm_finds_fewer(repositories: int, least: float, holm_most: float) -> None:
     board = SimulatedBoard(effects=[0, 0, 0, 2.5, 2.5], repositories=repositories)
     assert rates(board, 400).power >= least and rates(board, 400, by_holm=True).power <= holm_most
 
 
-def test_holm_by_hand() -> None:
-    # Sorted 0.01, 0.02, 0.03, 0.2 times 4, 3, 2, 1 = 0.04, 0.06, 0.06, 0.2, kept from falling.
+def test_holm_p_values_match_a_calculation_by_hand() -> None:
+    # The sorted values 0.01, 0.02, 0.03, 0.2 times 4, 3, 2, 1 are 0.04, 0.06, 0.06, 0.2 and never fall.
     assert holm(np.array([0.03, 0.01, 0.2, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.2, 0.06])
 
 
 @pytest.mark.slow
-def test_the_page_has_the_table() -> None:
+def test_the_page_contains_the_table() -> None:
     table = PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
     lines = table.removeprefix(HEAD).splitlines(keepends=True)
     assert table.startswith(HEAD) and len(lines) == len(EFFECTS) * len(REPOSITORIES)
@@ -266,11 +266,11 @@ def test_the_page_has_the_table() -> None:
         (4, [(0, 2), (0, 3), (1, 3)], ("a", "ab", "bc", "c")),
     ],
 )
-def test_letters_by_hand(count: int, apart: list[tuple[int, int]], expected: tuple[str, ...]) -> None:
+def test_group_letters_match_examples(count: int, apart: list[tuple[int, int]], expected: tuple[str, ...]) -> None:
     assert signflip.group_letters(count, apart) == expected
 
 
-def test_two_rows_share_a_letter_exactly_if_not_told_apart() -> None:
+def test_two_rows_share_a_letter_exactly_if_they_do_not_differ() -> None:
     draw = random.Random("tiers")
     for _ in range(100):
         pairs = list(itertools.combinations(range(7), 2))
@@ -293,7 +293,7 @@ Answers = NDArray[np.bool_]
 
 
 def _simulate(*, interaction: float, shift: float = 0.0) -> tuple[Answers, Answers]:
-    """Return right / wrong of both strategies, shape (runs, samples)."""
+    """Return which answers of both strategies are right, in shape (runs, samples)."""
     random = np.random.default_rng(11)
     repo = np.repeat(np.arange(len(SIZES)), SIZES)
     level = random.normal(-1.7, 0.7, (SIMULATED, len(SIZES)))[:, repo] + random.normal(0, 0.8, (SIMULATED, len(repo)))

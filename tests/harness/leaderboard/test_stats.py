@@ -1,4 +1,4 @@
-"""Quantiles, intervals and their coverage, against scipy and by hand; arrays of a group against single samples."""
+"""Check quantiles, intervals and coverage against scipy and by hand, and array results against single samples."""
 
 import math
 import random
@@ -19,24 +19,24 @@ from tests.helpers.runs import make_table
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4.5, 10, 22, 99, 346, 5000, 1e6])
 @pytest.mark.parametrize("p", [1e-6, 0.025, 0.2, 0.5, 0.8, 0.95, 0.975, 0.9995])
-def test_quantile_is_scipys(p: float, df: float) -> None:
+def test_quantiles_equal_scipys(p: float, df: float) -> None:
     assert stats.quantile(p, df) == pytest.approx(reference.t.ppf(p, df), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("df", [1, 3, 22, 400])
 @pytest.mark.parametrize("t", [-30.0, -2.0, -0.1, 0.0, 0.3, 1.7, 12.0])
-def test_distribution_is_scipys(t: float, df: float) -> None:
+def test_the_distribution_equals_scipys(t: float, df: float) -> None:
     assert stats.cdf(t, df) == pytest.approx(reference.t.cdf(t, df), rel=1e-9)
 
 
 @pytest.mark.parametrize(("p", "df"), [(0.0, 3), (1.0, 3), (0.5, 0), (-1, 2)])
-def test_no_quantile_outside_the_open_interval(p: float, df: float) -> None:
+def test_quantiles_outside_the_open_interval_are_refused(p: float, df: float) -> None:
     with pytest.raises(ValueError, match="no t quantile"):
         stats.quantile(p, df)
 
 
-def test_cluster_interval_by_hand() -> None:
-    # Two samples a repository with means 1, 2, 3, 4, 5: residual sums -4, -2, 0, 2, 4; 5/4 * 40 / 10^2 = 0.5.
+def test_a_cluster_interval_matches_a_calculation_by_hand() -> None:
+    # Two samples per repository with means 1, 2, 3, 4, 5: residual sums -4, -2, 0, 2, 4; 5/4 * 40 / 10^2 = 0.5.
     values = [0.0, 2.0, 1.0, 3.0, 2.0, 4.0, 3.0, 5.0, 4.0, 6.0]
     found = stats.estimate(values, [name for name in "abcde" for _ in "12"])
     half = reference.t.ppf(0.975, 4) * math.sqrt(0.5)
@@ -46,9 +46,7 @@ def test_cluster_interval_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("repos", "over"), [("abcdef", IntervalScope.REPOSITORIES), ("aabbcd", IntervalScope.SAMPLES)])
-def test_single_sample_repositories_and_few_repositories_give_the_ordinary_interval(
-    repos: str, over: IntervalScope
-) -> None:
+def test_single_samples_and_few_repositories_use_the_ordinary_interval(repos: str, over: IntervalScope) -> None:
     values = [0.1, 0.5, 0.2, 0.9, 0.4, 0.7]
     found = stats.estimate(values, list(repos))
     low, high = reference.t.interval(0.95, 5, loc=np.mean(values), scale=reference.sem(values))
@@ -56,18 +54,18 @@ def test_single_sample_repositories_and_few_repositories_give_the_ordinary_inter
     assert found.over is over
 
 
-def test_the_two_means_differ_when_sizes_do() -> None:
+def test_means_over_samples_and_repositories_differ_for_uneven_sizes() -> None:
     found = stats.estimate([0.0, 0.0, 0.0, 1.0], ["big", "big", "big", "small"])
     assert (found.mean, found.mean_of_repositories) == (0.25, 0.5)
 
 
-def test_nothing_and_one() -> None:
+def test_empty_and_single_values_have_no_interval() -> None:
     nothing, one = stats.estimate([], []), stats.estimate([0.3], ["a"])
     assert (nothing.n, nothing.mean, nothing.low, nothing.over) == (0, None, None, IntervalScope.NONE)
     assert (one.n, one.mean, one.low, one.high, one.over) == (1, 0.3, None, None, IntervalScope.NONE)
 
 
-def test_all_on_one_bound_does_not_claim_certainty() -> None:
+def test_values_all_on_one_bound_use_the_wilson_interval() -> None:
     bottom = stats.estimate([0.0] * 50, [f"r{i % 10}" for i in range(50)], bounds=(0.0, 100.0))
     top = stats.estimate([100.0] * 50, ["a"] * 50, bounds=(0.0, 100.0))
     wilson = reference.binomtest(0, 50).proportion_ci(method="wilson").high * 100
@@ -76,7 +74,7 @@ def test_all_on_one_bound_does_not_claim_certainty() -> None:
 
 
 @pytest.mark.parametrize("sizes", [[20] * 8, [30] * 23, [10, 20, 30, 30, 30, 30, 25, 30, 28, 30]])
-def test_coverage_with_the_even_sizes_that_sets_are_built_with(sizes: list[int]) -> None:
+def test_intervals_cover_95_percent_for_the_sizes_of_sets(sizes: list[int]) -> None:
     assert 0.93 <= _coverage(np.array(sizes, dtype=np.float64)) <= 0.97
 
 
@@ -85,14 +83,14 @@ def _coverage(sizes: np.ndarray, runs: int = 2000) -> float:  # type: ignore[typ
     half = stats.quantile(0.975, len(sizes) - 1)
     hits = 0
     for _ in range(runs):
-        # Repositories differ by 0.6, samples within them by 1: the sum of a repository's values.
+        # Draw each repository's sum of values: repositories vary by 0.6, samples within them by 1.
         sums = sizes * random.normal(0, 0.6, len(sizes)) + np.sqrt(sizes) * random.normal(0, 1, len(sizes))
         hits += abs(sums.sum() / sizes.sum()) <= half * stats.cluster_error(sums, sizes)
     return hits / runs
 
 
 @pytest.mark.slow
-def test_the_page_says_what_intervals_over_uneven_sizes_cover() -> None:
+def test_the_page_contains_the_coverage_for_uneven_sizes() -> None:
     lines = PAGE.read_text(encoding="utf-8").split(COVERAGE_HEAD)[1].split(END)[0].splitlines(keepends=True)
     assert [int(line.split("|")[1]) for line in lines] == list(COVERED)
     assert lines[0] == coverage_line(COVERED[0])
@@ -103,7 +101,7 @@ SCALES = {"es": PERCENT, "em": PERCENT, "bits": BITS, "none": PERCENT}
 
 
 def tables(seed: int, *, repos: int = 9, whole: bool = False) -> list[RunTable]:
-    """Return three runs over parts of one set, in their own order, with every status and with holes."""
+    """Return three runs over parts of one set, in different orders, with every status and missing values."""
     draw = random.Random(seed)
     repo = [f"r{draw.randrange(repos)}" for _ in range(60)]
     made = []
@@ -126,7 +124,7 @@ def columns(found: list[RunTable], metric: str, scale: Scale) -> list[MetricColu
 
 @pytest.mark.parametrize("metric", SCALES)
 @pytest.mark.parametrize("seed", range(5))
-def test_columns_are_the_values_of_the_samples(seed: int, metric: str) -> None:
+def test_columns_equal_the_values_of_the_samples(seed: int, metric: str) -> None:
     found = tables(seed)
     scale = SCALES[metric]
     for table, column in zip(found, columns(found, metric, scale), strict=True):
@@ -140,7 +138,7 @@ def test_columns_are_the_values_of_the_samples(seed: int, metric: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_estimates_of_many_are_those_of_each(seed: int) -> None:
+def test_estimates_of_many_rows_equal_those_of_each(seed: int) -> None:
     found = tables(seed)
     many = [stats.estimate_of(one.clustered, PERCENT.bounds) for one in columns(found, "es", PERCENT)]
     for table, one in zip(found, many, strict=True):
@@ -152,7 +150,7 @@ def test_estimates_of_many_are_those_of_each(seed: int) -> None:
 
 @pytest.mark.parametrize(("repos", "whole"), [(4, False), (9, False), (9, True), (30, False)])
 @pytest.mark.parametrize("metric", ["es", "em", "bits"])
-def test_differences_of_many_are_those_of_each(metric: str, repos: int, whole: bool) -> None:
+def test_differences_of_many_pairs_equal_those_of_each(metric: str, repos: int, whole: bool) -> None:
     found = tables(7, repos=repos, whole=whole)
     scale = SCALES[metric]
     one, two, three = columns(found, metric, scale)
@@ -168,7 +166,7 @@ def test_differences_of_many_are_those_of_each(metric: str, repos: int, whole: b
         assert difference.n_common == len(common) > 0
 
 
-def test_p_values_of_many_are_those_of_each() -> None:
+def test_p_values_of_many_pairs_equal_those_of_each() -> None:
     draw = np.random.default_rng(5)
     for count in (3, 16, 17, 40):
         sums = draw.normal(0.2, 1, size=(40, count))

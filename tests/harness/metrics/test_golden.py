@@ -1,6 +1,6 @@
-"""Every profile equals the official code: each row and column of the golden vectors, compared with ``==``.
+"""Check that every profile equals the official code on each row and column of the golden vectors.
 
-The rows written for this project are kept beside this file; the whole set is read where it stands.
+The rows written for this project are in `fixtures`. The whole set comes from the fixture `shared`.
 """
 
 import json
@@ -86,7 +86,7 @@ def test_own_rows_equal_the_official_code(profile: str, language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_own_rows_equal_in_every_intermediate_text(language: str) -> None:
+def test_intermediate_texts_of_own_rows_equal_the_official_code(language: str) -> None:
     rows = read(OWN / f"own_{language}.jsonl")
     assert_none(intermediate_differences(rows), len(rows))
 
@@ -104,14 +104,14 @@ def test_all_rows_equal_the_official_code(shared: Path, profile: str, language: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_all_intermediate_texts_equal(shared: Path, language: str) -> None:
+def test_all_intermediate_texts_equal_the_official_code(shared: Path, language: str) -> None:
     rows = read(shared / "golden" / f"metrics_{language}.jsonl")
     assert_none(intermediate_differences(rows), len(rows))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_data_set_numbers(shared: Path, language: str) -> None:
+def test_aggregates_equal_the_official_numbers(shared: Path, language: str) -> None:
     rows = read(shared / "golden" / f"metrics_{language}.jsonl")
     expected = json.loads((shared / "golden" / "metrics_aggregates.json").read_text("utf-8"))[language]
     repos = [(row["source"]["repo"] or "own").replace("/", "_") for row in rows]
@@ -147,7 +147,7 @@ def best_of(predictions: list[str], ground_truth: str) -> dict[str, float | None
     }
 
 
-def test_best_of_the_first_k_samples(shared: Path) -> None:
+def test_best_of_k_equals_the_official_code(shared: Path) -> None:
     rows = read(shared / "golden" / "metrics_multi_sample.jsonl")
     assert len(rows) == 45
     wrong = [
@@ -159,7 +159,7 @@ def test_best_of_the_first_k_samples(shared: Path) -> None:
     assert not wrong, f"{len(wrong)} differ: {wrong[:5]}"
 
 
-def test_pass_at_k_of_each_problem(shared: Path) -> None:
+def test_pass_at_k_of_each_problem_equals_the_official_code(shared: Path) -> None:
     rows = read(shared / "golden" / "pass_at_k.jsonl")
     assert len(rows) == 150
     wrong = [row["id"] for row in rows if official_pass_at_k(row["n"], row["c"], row["k"]) != row["pass_at_k"]]
@@ -171,7 +171,7 @@ def test_pass_at_k_of_each_problem(shared: Path) -> None:
     assert not wrong, f"{len(wrong)} differ: {wrong[:5]}"
 
 
-def test_mean_pass_at_k(shared: Path) -> None:
+def test_mean_pass_at_k_equals_the_official_code(shared: Path) -> None:
     rows = read(shared / "golden" / "pass_at_k_dataset.jsonl")
     assert len(rows) == 10
     wrong = [row["id"] for row in rows if mean_pass_at_k(row["n"], row["c"], row["k"]) != row["mean_pass_at_k"]]
@@ -186,7 +186,7 @@ def sacrebleus(prediction: str, ground_truth: str) -> float:
 
 
 @given(TEXTS, TEXTS)
-def test_it_equals_the_official_tool(prediction: str, ground_truth: str) -> None:
+def test_chrf_equals_sacrebleu(prediction: str, ground_truth: str) -> None:
     assert 100 * chrf(prediction, ground_truth) == sacrebleus(prediction, ground_truth)
 
 
@@ -202,7 +202,7 @@ def test_it_equals_the_official_tool(prediction: str, ground_truth: str) -> None
         ("# only a comment", "value  # a comment"),
     ],
 )
-def test_code_and_edges(prediction: str, ground_truth: str) -> None:
+def test_the_context_collection_score_equals_sacrebleu(prediction: str, ground_truth: str) -> None:
     texts = {"prediction": prediction, "ground_truth": ground_truth}
     [value] = score("context_collection", "python", prompt="", **texts).values()
     assert value is not None and 100 * value == sacrebleus(prediction, ground_truth)

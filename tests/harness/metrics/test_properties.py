@@ -1,4 +1,4 @@
-"""What holds for any text under every profile; the corrected profile: its unit, comments and names by syntax."""
+"""Properties of all profiles for any text, and the unit, comments and names of the corrected profile."""
 
 import builtins
 import functools
@@ -31,7 +31,7 @@ from ctxbench.harness.metrics.published import first_statement, identifiers
 from ctxbench.harness.results import Status
 from tests.helpers.runs import make_table
 
-# Texts rich in what the profiles look at, and any Unicode at all, lone surrogates included.
+# Texts of tokens that profiles look at, and any Unicode text, including lone surrogates.
 QUOTES_AND_ENDS = ("'", '"', '"""', "f'", "\\", "\n", "\r\n", "\r", "\u2028", "\x0c", " ", "    ")
 SIGNS = (*"{}()=:;#", "//", "/*", "*/", "!r")
 WORDS = ("a", "b1", "1e5", "²", "naïve", "\ud800", "None", "if ", "x = ", "return ")
@@ -59,7 +59,7 @@ def test_any_text_is_scored_within_the_range(language: str, prompt: str, predict
 
 @settings(max_examples=100, deadline=None)
 @given(LANGUAGE, TEXT, TEXT)
-def test_the_target_itself_is_exact_under_our_profile(language: str, prompt: str, target: str) -> None:
+def test_the_target_itself_is_exact_under_ctxbench(language: str, prompt: str, target: str) -> None:
     values = score("ctxbench", language, prompt=prompt, prediction=target, ground_truth=target)
     if target.strip():
         assert set(values.values()) == {1.0}
@@ -74,7 +74,7 @@ def test_identifier_match_is_symmetric(language: str, one: str, other: str) -> N
 
 
 def grown(prompt: str, prediction: str) -> str:
-    """Cut by the definition itself: every prefix, each parsed whole, every node looked at."""
+    """Cut by the definition: parse every prefix as a whole and look at every node."""
     import tree_sitter
     import tree_sitter_python
 
@@ -101,7 +101,7 @@ def test_the_cut_equals_its_definition(prompt: str, prediction: str) -> None:
 
 
 @pytest.mark.parametrize("depth", [200, 3000])
-def test_deep_nesting_is_no_crash_and_not_valid(depth: int) -> None:
+def test_very_deep_nesting_does_not_crash_and_is_not_cut(depth: int) -> None:
     prompt = "x = " + "(" * depth + "1" + ")" * depth + "\n"
     kept = first_statement("python", prompt, "y = 1\nz = 2\n")
     assert kept == ("y = 1" if depth == 200 else "y = 1\nz = 2\n")
@@ -137,7 +137,7 @@ def test_values_do_not_depend_on_the_number_of_workers() -> None:
     ],
     ids=["Levenshtein is never imported", "importing the metrics is cheap"],
 )
-def test_a_process_that_scores_imports_no_more_than_it_needs(program: str, said: str) -> None:
+def test_scoring_imports_only_needed_modules(program: str, said: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == said
 
@@ -153,14 +153,14 @@ def test_every_metric_is_described() -> None:
 @pytest.mark.parametrize(
     ("profile", "language", "word"), [("repocode", "python", "repocoder"), ("ctxbench", "jav", "java")]
 )
-def test_unknown_names_are_told_with_the_nearest(profile: str, language: str, word: str) -> None:
+def test_unknown_names_get_a_suggestion(profile: str, language: str, word: str) -> None:
     with pytest.raises(UnknownName, match=word):
         score(profile, language, prompt="", prediction="", ground_truth="")
     with pytest.raises(UnknownName, match="es"):
         info("repocoder", "ess")
 
 
-def test_means_over_repositories_and_over_samples() -> None:
+def test_means_are_over_repositories_or_samples_by_profile() -> None:
     rows = [{"em": 1.0, "es": 1.0}, {"em": 0.0, "es": 0.5}, {"em": 0.0, "es": 0.0}, {"em": 1.0, "es": None}]
     repos = ["a", "a", "b", "b"]
     assert aggregate("rlcoder_repoeval", rows, repos) == {"em": 25.0, "es": 37.5}
@@ -182,12 +182,12 @@ def worst_mean() -> float:
         worst_mean,
     ],
 )
-def test_the_interpreter_decides_no_number(number: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_number_depends_on_the_interpreter(number: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     def rounding(values: Iterable[float], start: float = 0) -> float:
         return functools.reduce(operator.add, values, start)
 
     def compensating(values: Iterable[float], start: float = 0) -> float:
-        # As `sum` does for floats from Python 3.12 on.
+        # Python 3.12 and later sum floats like this.
         terms = [start, *values]
         return math.fsum(terms) if float in map(type, terms) else rounding(terms)
 
@@ -244,7 +244,7 @@ def test_the_unit_is_the_line_of_the_cursor(prompt: str, prediction: str, target
         ("java", "", "var r = true ? null : this.record", "var r = true ? null : this.record", "var r record"),
     ],
 )
-def test_comments_and_names_by_syntax(language: str, before: str, text: str, code: str, names: str) -> None:
+def test_comments_and_names_follow_the_syntax(language: str, before: str, text: str, code: str, names: str) -> None:
     reading = read(language, before, text)
     assert (reading.code, " ".join(reading.names)) == (code, names)
 
@@ -262,20 +262,20 @@ def em(language: str, prediction: str, target: str, prompt: str = "x = ") -> flo
         ("python", "# any remark", "# the remark"),
     ],
 )
-def test_different_code_is_not_equal_where_patterns_would_say_so(language: str, prediction: str, target: str) -> None:
+def test_different_code_that_patterns_confuse_is_not_equal(language: str, prediction: str, target: str) -> None:
     assert em(language, prediction, target) == 0.0
     official = score("crosscodeeval", language, prompt="x = ", prediction=prediction, ground_truth=target)
     assert official["em"] == 1.0
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_an_answer_that_goes_on_below_a_full_line_is_exact(end: str) -> None:
+def test_an_answer_below_the_line_of_the_cursor_can_be_exact(end: str) -> None:
     target = f"{end}    a,{end}    b)"
     assert em("python", target, target, prompt="x = foo(") == 1.0
     assert em("python", f"{target}{end}more()", target, prompt="x = foo(") == 1.0
 
 
-def test_comments_and_what_follows_the_line_do_not_count() -> None:
+def test_comments_and_text_after_the_line_do_not_count() -> None:
     assert em("python", "f(a)  # done\nmore()", "f(a)") == 1.0
     assert em("java", "f(a); // done\nmore();", "f(a);") == 1.0
 
@@ -292,7 +292,7 @@ def test_es_is_the_indel_ratio() -> None:
 
 
 @pytest.mark.parametrize(("n", "c", "k"), [(5, 0, 10), (5, 6, 1), (5, -1, 1), (5, 1, 0), (0, 0, 1)])
-def test_pass_at_k_refuses_what_it_cannot_estimate(n: int, c: int, k: int) -> None:
+def test_pass_at_k_refuses_invalid_counts(n: int, c: int, k: int) -> None:
     with pytest.raises(InputFault):
         pass_at_k(n, c, k)
 

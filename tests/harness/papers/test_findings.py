@@ -1,4 +1,4 @@
-"""What of the papers' findings holds, what the questions of the agreement study find, and the pages of both."""
+"""Which of the papers' findings hold, what the agreement study finds, and the pages of both."""
 
 from dataclasses import replace
 from datetime import date
@@ -22,7 +22,7 @@ from tests.helpers.samples import make_sample
 
 
 def results(**em: float) -> ReferenceResults:
-    """Return a file of two strategies over a line of Python in each of six repositories: EM of the first, then both."""
+    """Return results of strategies with these EM values over six Python lines, each from its own repository."""
     samples = tuple(make_sample(id=f"s{at}", repo=f"r{at}") for at in range(6))
     runs = tuple(
         ReferenceRun(
@@ -63,7 +63,7 @@ def results(**em: float) -> ReferenceResults:
         (1.0, 1.0, "EM 0.0 [0.0, 0.0], ES 0.0 [0.0, 0.0], gain in bits 0.0 [0.0, 0.0]; not significant."),
     ],
 )
-def test_a_finding_is_the_difference_over_the_lines_that_both_have(better: float, worse: float, words: str) -> None:
+def test_a_finding_is_the_mean_difference_over_common_lines(better: float, worse: float, words: str) -> None:
     file = results(**{"lc.infercom(encoder=bm25)": better, "lc.infile": worse})
     text = findings.sentences({Kind.LINE: [file], Kind.FUNCTION: []})
     first, *others = text.splitlines()
@@ -73,14 +73,14 @@ def test_a_finding_is_the_difference_over_the_lines_that_both_have(better: float
     assert len(others) == 9 and all("Ours: not measured yet." in other for other in others)
 
 
-def test_rows_of_several_files_are_compared_over_what_both_have() -> None:
+def test_rows_of_two_files_are_compared_over_common_lines() -> None:
     infile, infercom = results(**{"lc.infile": 0.0}), results(**{"lc.infercom(encoder=bm25)": 1.0})
     (run,) = infercom.runs
     few = replace(infercom, samples=infercom.samples[:2], runs=(replace(run, calls=[(), ()]),))
     assert "Python, 2 lines: EM 100.0" in findings.sentences({Kind.LINE: [infile, few], Kind.FUNCTION: []})
 
 
-def test_the_page_says_what_the_files_hold() -> None:
+def test_the_results_pages_match_the_result_files() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for begin, end, section in (
         (model_results.BEGIN, model_results.END, model_results.page()),
@@ -89,7 +89,7 @@ def test_the_page_says_what_the_files_hold() -> None:
         assert text.split(begin)[1].split(end)[0] == section
 
 
-def test_every_row_that_ships_is_planned() -> None:
+def test_every_shipped_row_is_planned() -> None:
     for kind in Kind:
         for label, file in reference.models(model_results.Plan.set_of(kind), kind).items():
             plan = model_results.PLANS[label, kind]
@@ -97,7 +97,7 @@ def test_every_row_that_ships_is_planned() -> None:
             assert {run.strategy for run in file.runs} <= planned and len(file.samples) in plan.limits
 
 
-def test_the_tables_of_lines_are_planned_whole() -> None:
+def test_all_rows_of_the_line_tables_are_planned() -> None:
     tables = [paper_tables.table(f"infercom-table{number}") for number in (3, 4, 5)]
     wanted = {model_results.canonical(spec) for table in tables for spec in specs_of(table, "bm25").values()}
     labels = ("qwen2.5-coder-0.5b", "qwen2.5-coder-0.5b-papers")
@@ -110,7 +110,7 @@ REPOSITORIES, EACH = 10, 4
 
 
 def rows(gains: Any, *, es: Any = None) -> Rows:
-    """Return rows with these gains, shape (strategies, lines); other metrics are the gains unless given."""
+    """Return rows with these gains, in shape (strategies, lines). Other metrics equal the gains unless given."""
     made = Rows.__new__(Rows)
     made.strategies = STRATEGIES
     made.codes = stats.coded([f"r{line // EACH}" for line in range(REPOSITORIES * EACH)])
@@ -120,7 +120,7 @@ def rows(gains: Any, *, es: Any = None) -> Rows:
 
 
 def drawn(*means: float, noise: float = 1.0, seed: int = 0) -> Any:
-    """Return gains about each strategy's mean; the file alone gains nothing."""
+    """Return gains that vary around each strategy's mean. The first strategy, the file alone, has no gain."""
     random = np.random.default_rng(seed)
     gains = np.array(means)[:, np.newaxis] + noise * random.standard_normal((len(means), REPOSITORIES * EACH))
     gains[0] = 0.0
@@ -133,20 +133,20 @@ def test_equal_rows_pass_every_question():
         assert question.ask(rows(gains), rows(gains)).passed is True, question.name
 
 
-def test_rows_the_other_way_round_fail_what_is_about_order():
+def test_reversed_rows_fail_the_questions_about_order():
     gains = drawn(0, 10, 5, 20)
     names = [q.name for q in agreement.QUESTIONS[:4] if q.ask(rows(gains), rows(-gains)).passed is False]
     assert names == ["A1", "A2", "A3", "A4"]
 
 
-def test_signs_are_asked_of_pairs_that_are_told_apart_only_and_never_of_what_knows_the_answer():
+def test_signs_are_compared_only_for_significant_pairs_without_controls():
     assert agreement.signs(rows(drawn(0, 0, 0, 50)), rows(drawn(0, 0, 0, 50))).passed is None
     ruler, judge = rows(drawn(0, 10, 10, 50)), rows(drawn(0, 10, 10, 50), es=drawn(0, -1, 1, 50, noise=0.1))
-    # Each of the two is told from the file alone; edit similarity disagrees about one of them.
+    # Both differ significantly from the file alone. Edit similarity disagrees about one of them.
     assert agreement.signs(ruler, judge) == agreement.Answer("100 % and 50 % of 2", False)
 
 
-def test_ranks_within_repositories_do_not_see_which_repository_a_line_is_of():
+def test_pooled_ranks_ignore_differences_between_repositories():
     codes = stats.coded([f"r{line // EACH}" for line in range(REPOSITORIES * EACH)])
     random = np.random.default_rng(1)
     offset = np.repeat(np.arange(REPOSITORIES) * 100.0, EACH)
@@ -161,7 +161,7 @@ def test_ranks_within_repositories_do_not_see_which_repository_a_line_is_of():
     [((0, 5, 9, 20), True), ((0, 9, 5, 20), False), ((0, 7, 7.01, 20), True)],
     ids=["same sign", "other sign", "nothing to tell"],
 )
-def test_a_contrast_fails_where_one_model_tells_and_the_other_has_the_other_sign(
+def test_a_contrast_fails_if_a_significant_sign_is_reversed(
     its: tuple[float, ...], is_fine: bool, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(agreement, "_CONTRASTS", (("engine(ripgrep)", "lc.repocoder"),) * 2)
@@ -169,7 +169,7 @@ def test_a_contrast_fails_where_one_model_tells_and_the_other_has_the_other_sign
     assert agreement.contrasts(mine, rows(drawn(*its, noise=1 if its[1] != 7 else 5))).passed is is_fine
 
 
-def test_the_page_is_what_the_shipped_files_say():
+def test_the_agreement_page_matches_the_shipped_files():
     both = {language: agreement.rows_of("incontext", agreement.JUDGE, language) for language in ("python", "java")}
     assert all(both.values())
     page = agreement.PAGE.read_text(encoding="utf-8")

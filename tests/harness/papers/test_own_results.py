@@ -1,4 +1,4 @@
-"""Our own results beside a paper's table: columns, averages, who solves what, as text and JSON."""
+"""Own results beside a paper's table: columns, averages and solved tasks, as text and JSON."""
 
 import json
 from dataclasses import replace
@@ -50,7 +50,7 @@ def beside(name: str, encoder: str | None, found: dict[str, tuple[OwnResult, ...
     return ComparedTable(table=table, **fields)
 
 
-def test_functions_are_averaged_by_level_and_the_average_weighs_levels_alike() -> None:
+def test_functions_are_averaged_by_level_with_equal_weights() -> None:
     found = functions()
     assert {column: round(cell.mean, 6) for column, cell in found.cells.items()} == {
         "tokens": 100.0,
@@ -63,12 +63,12 @@ def test_functions_are_averaged_by_level_and_the_average_weighs_levels_alike() -
     assert found.counts == {"class_runnable": 2, "file_runnable": 4, "project_runnable": 1, "self_contained": 3}
 
 
-def test_without_one_of_the_levels_there_is_no_average() -> None:
+def test_a_missing_level_removes_the_average() -> None:
     table = make_table({"pass@1": [1.0]}, ["one"], level=["class_runnable"], functions=True)
     assert set(own_result(table, paper_tables.table("icl-table3")).cells) == {"class"}
 
 
-def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -> None:
+def test_lines_are_averaged_over_tasks_and_model_failures_count_as_zero() -> None:
     assert {column: cell.mean for column, cell in lines().cells.items()} == {
         "em": 50.0, "es": 50.0, "id_em": 100.0, "id_f1": 25.0,
     }  # fmt: skip
@@ -78,7 +78,7 @@ def test_lines_are_averaged_over_all_tasks_and_a_failed_model_counts_as_zero() -
     assert (lost.cells["id_em"].mean, lost.cells["id_em"].n, lost.missing) == (100.0, 1, 1)
 
 
-def test_seconds_fill_the_times_of_table_6_and_what_was_made_of_repositories_those_of_construction() -> None:
+def test_seconds_and_construction_times_fill_table_6() -> None:
     table, times = (
         make_table({"em": [1.0, 1.0]}, ["one", "two"], profile="infercom"),
         paper_tables.table("infercom-table6"),
@@ -104,7 +104,7 @@ def test_the_mean_of_both_languages_needs_both() -> None:
     assert overall([python, java]) == pytest.approx(python.cells["avg"].mean)
 
 
-def test_ours_stand_under_every_row_of_their_strategy_once() -> None:
+def test_own_results_are_listed_once_below_their_strategys_rows() -> None:
     made = beside("icl-table3", None, {"icl.direct": (functions(),)})
     body = [line.split() for line in render.table(made, ["python"]).splitlines()]
     direct = [line for line in body if line[:1] == ["Direct"]]
@@ -118,7 +118,7 @@ def test_ours_stand_under_every_row_of_their_strategy_once() -> None:
     assert body[first + 4][-1] == "58.3" and sum(line[:1] == ["ours:"] for line in body) == 1
 
 
-def test_a_strategy_is_not_run_over_languages_that_it_does_not_take(tmp_path: Path) -> None:
+def test_a_strategy_is_not_run_over_unsupported_languages(tmp_path: Path) -> None:
     strategies = ("base.cocogen(encoder=bm25)", "icl.direct", "base.selfcollab")
     of_python = make_set(Home(tmp_path))
     java = replace(of_python.samples[0], language=JAVA)
@@ -133,14 +133,14 @@ def test_a_strategy_is_not_run_over_languages_that_it_does_not_take(tmp_path: Pa
     )
 
 
-def test_an_external_row_says_so() -> None:
+def test_external_rows_are_marked() -> None:
     lines = render.markdown(beside("icl-table3", None, {}), ["python"]).splitlines()
     quoted = [line for line in lines if line.startswith(("| CodeGen |", "| PanGu-Coder |"))]
     assert len(quoted) == 2 and all("quoted from CoderEval, external" in line for line in quoted)
     assert "external" not in next(line for line in lines if line.startswith("| RLCoder |"))
 
 
-def test_the_head_says_what_is_not_the_papers() -> None:
+def test_the_head_lists_differences_from_the_paper() -> None:
     found = {"icl.direct": (functions(),)}
     text = " ".join(render.table(beside("icl-table3", "minilm", found), ["python", "java"]).split())
     for words in (
@@ -155,7 +155,7 @@ def test_the_head_says_what_is_not_the_papers() -> None:
         assert words in text, words
 
 
-def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out() -> None:
+def test_the_head_names_encoders_and_omitted_languages() -> None:
     found = {"icl.direct": (functions(),)}
     text = " ".join(render.table(beside("icl-table3", None, found), ["python"]).split())
     assert "encoder: codet5p-110m as in each row of the paper; unixcoder where the paper prints none" in text
@@ -169,7 +169,7 @@ def test_the_head_says_whose_encoders_they_are_and_which_languages_are_left_out(
     assert "ours minilm for every row, but bm25 where the row has it; the paper codet5p-110m, unixcoder" in chosen
 
 
-def test_the_head_says_what_runs_are_remarked_with_and_that_a_model_follows_no_instructions() -> None:
+def test_the_head_contains_remarks_and_models_without_instructions() -> None:
     shown = (lines(strategy="lc.repofuse", remarks=("Masked imports are shown.", "No repositories.")),)
     others = (lines(strategy="lc.infile", remarks=("No repositories.",)),)
     compared = beside(
@@ -195,7 +195,7 @@ def test_doubtful_and_missing_numbers_are_marked() -> None:
     assert text.split().count("oom") == 2 * 3 and "oom: the paper ran out of memory" in text
 
 
-def test_json_has_a_record_for_each_row_and_language_with_ours_at_full_precision() -> None:
+def test_json_has_own_results_at_full_precision_per_row_and_language() -> None:
     made = beside("icl-table3", None, {"icl.direct": (functions(),)})
     whole = json.loads(render.to_json(made, ["python", "java"]))
     assert len(whole["rows"]) == 44
@@ -209,18 +209,18 @@ def test_json_has_a_record_for_each_row_and_language_with_ours_at_full_precision
     assert quoted["external"] and quoted["strategy"] is None and quoted["ours"] == []
 
 
-def test_rows_that_differ_in_the_model_only_are_one_run() -> None:
+def test_rows_that_differ_only_in_the_model_share_a_run() -> None:
     found = specs_of(paper_tables.table("infercom-table3"), None)
     assert len(found) == 48 and len(set(found.values())) == 4
     assert len(set(specs_of(paper_tables.table("icl-table2"), None).values())) == 20
 
 
-def test_an_encoder_takes_the_place_of_all_but_bm25() -> None:
+def test_a_chosen_encoder_replaces_all_others_except_bm25() -> None:
     found = set(specs_of(paper_tables.table("icl-table2"), "minilm").values())
     assert len(found) == 8 and all("minilm" in spec or "bm25" in spec for spec in found)
 
 
-def test_section_6_4_counts_the_tasks_that_are_completed_exactly() -> None:
+def test_section_6_4_counts_exactly_completed_tasks() -> None:
     section = paper_tables.table("infercom-section6.4")
     run = make_table({"em": [1.0, 0.0, 1.0]}, ["one", "one", "two"], profile="infercom", samples="some", generator="g")
     made = beside("infercom-section6.4", None, {"lc.infile": (own_result(run, section),)})
@@ -243,7 +243,7 @@ STATED = {
 
 
 @pytest.mark.parametrize("name", STATED)
-def test_the_papers_averages_come_out_of_its_rows_without_a_run(name: str) -> None:
+def test_the_papers_averages_are_computed_from_its_rows(name: str) -> None:
     alone = beside(name, None, {}, generators=())
     whole = json.loads(render.to_json(alone, ["python"]))["averages"]
     for title, rows, settings, stated in STATED[name]:
@@ -255,13 +255,13 @@ def test_the_papers_averages_come_out_of_its_rows_without_a_run(name: str) -> No
                 column: f"{mean:.2f}" for column, mean in stated.items()
             }
         for rest in of_rest:
-            # Our copy of the paper lacks half of Table 5: its rows must be these for the text to be right.
+            # The available copy of the paper lacks half of Table 5. If the text is right, the rest has these means.
             assert means == pytest.approx({"em": 5.495, "id_em": 5.70833}, abs=1e-5)
             assert rest["cells"] == pytest.approx({"em": 10.045, "id_em": 11.29167}, abs=1e-5)
     assert "only the paper's numbers are shown" in render.table(alone, ["python"])
 
 
-def test_our_averages_are_over_settings_of_which_every_row_was_run() -> None:
+def test_own_averages_use_only_settings_with_all_rows() -> None:
     def ours(em: float, generator: str = "a", **changes: Any) -> OwnResult:
         table = make_table({"em": [em, 0.0]}, ["one", "two"], profile="infercom", generator=generator, **changes)
         return own_result(table, paper_tables.table("infercom-table3"))
@@ -281,7 +281,7 @@ def test_our_averages_are_over_settings_of_which_every_row_was_run() -> None:
         assert (average.whose, average.cells) == (f"ours: {counted} settings", {"em": mean})
 
 
-def test_a_missing_encoder_is_one_line_with_the_way_out() -> None:
+def test_a_missing_encoder_is_reported_in_one_line_with_a_cure() -> None:
     with pytest.raises(InputFault, match="--encoder minilm") as caught:
         check_encoders(["icl.rag(encoder=no_such_encoder)"])
     assert "this table needs the encoder no_such_encoder" in str(caught.value) and "\n" not in str(caught.value)
@@ -306,7 +306,7 @@ def with_solved(*solved: SolvedBy) -> ComparedTable:
     return ComparedTable(table=table, generators=("mine",), encoder=None, specs={}, ours={}, solved=solved)
 
 
-def test_who_solves_what_stands_below_the_table() -> None:
+def test_solved_tasks_are_listed_below_the_table() -> None:
     [by] = charts({"lc.infile": [1.0, 0.0, 0.0, 0.0], "lc.repocoder": [1.0, 1.0, 1.0, 0.0]})
     below = render.table(with_solved(by), ["python"]).partition(
         "tasks solved by each strategy: some, python, mine, by em\n"
@@ -327,13 +327,13 @@ def test_every_sample_that_all_completed_is_in_one_region() -> None:
     status = [*[Status.SCORED] * 4, Status.INFRA_FAILED, Status.MODEL_FAILED]
     late = make_table({"em": [1.0, 1.0, 0.0, 0.0, None, None]}, ["one"] * 6, strategy="a", status=status, **fields)
     [by] = solved_by([late, make_table({"em": [1.0, 0.0, 1.0, 0.0, 1.0, 1.0]}, ["one"] * 6, strategy="b", **fields)])
-    # The machine's fault is in no region; the model's counts as not solved.
+    # A machine fault is in no region. A model failure counts as not solved.
     assert (by.n, list(by.regions.items())) == (
         5, [(("b",), ("s00002", "s00005")), ((), ("s00003",)), (("a",), ("s00001",)), (("a", "b"), ("s00000",))]
     )  # fmt: skip
 
 
-def test_nothing_is_solved_by_one_strategy_or_by_a_metric_that_is_not_right_or_wrong() -> None:
+def test_solved_tasks_need_two_strategies_and_a_binary_metric() -> None:
     assert charts({"lc.infile": [1.0, 0.0]}) == []
     half = [make_table({"pass@1": [0.5, 1.0]}, ["one"] * 2, strategy=name) for name in "ab"]
     assert list(solved_by(half)) == []

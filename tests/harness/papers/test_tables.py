@@ -1,4 +1,4 @@
-"""Our record of the papers' tables: whole, and equal to the transcription it was made from."""
+"""The recorded tables of the papers are complete and equal their transcription."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from scripts.fidelity_page import PAGE, written
 from scripts.paper_tables import OUT, converted
 
 
-def test_every_row_of_every_table_is_there() -> None:
+def test_every_row_of_every_table_is_recorded() -> None:
     assert Counter(row.table for row in paper_tables.rows()) == {
         "icl-table1": 17,
         "icl-table2": 20,
@@ -31,7 +31,7 @@ def test_every_row_of_every_table_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", paper_tables.NAMES)
-def test_a_row_has_a_number_or_a_reason_in_every_column_and_only_there(name: str) -> None:
+def test_every_column_of_a_row_has_either_a_number_or_a_reason(name: str) -> None:
     table = paper_tables.table(name)
     assert [row.row for row in table.rows] == list(range(1, len(table.rows) + 1))
     for row in table.rows:
@@ -47,7 +47,7 @@ def test_a_row_has_a_number_or_a_reason_in_every_column_and_only_there(name: str
         assert {*row.flags} <= {f"{language}.{column}" for language in row.printed for column in row.printed[language]}
 
 
-def test_numbers_as_printed() -> None:
+def test_recorded_numbers_equal_the_printed_ones() -> None:
     found = {row.preset: row for row in paper_tables.rows()}
     filerag = found["icl-t1-filerag"]
     assert filerag.printed["java"] == {"tokens": 1020, "class": 46.0, "file": 0.0, "project": 31.82, "avg": 25.94}
@@ -58,7 +58,7 @@ def test_numbers_as_printed() -> None:
     assert found["ic-t6-repofuse"].printed["python"] == {"construction": 624.35, "inference": 3.46}
 
 
-def test_what_is_doubtful_is_said_in_words() -> None:
+def test_doubtful_numbers_are_explained_in_words() -> None:
     found = {row.preset: row for row in paper_tables.rows()}
     pangu = found["icl-t3-pangu-coder-300m"]
     assert (pangu.origin, pangu.printed["python"]["file"]) == ("quoted_from_CoderEval", 9.41)
@@ -69,17 +69,17 @@ def test_what_is_doubtful_is_said_in_words() -> None:
     assert len(said) == 23 + 52 and all(" " in text and "_" not in text and "checks" not in text for text in said)
 
 
-def test_counts_that_no_paper_prints_are_called_inferred() -> None:
+def test_counts_that_the_paper_does_not_print_are_inferred() -> None:
     found = {row.inferred_n for row in paper_tables.rows() if row.benchmark == "ProjBench"}
     assert found == {None, 1997, 2000}
 
 
-def test_equals_the_transcription(shared: Path) -> None:
+def test_the_record_equals_the_transcription(shared: Path) -> None:
     transcription = json.loads((shared / "specs" / "paper_results.json").read_text(encoding="utf-8"))
     assert converted(transcription) == OUT.read_text(encoding="utf-8")
 
 
-def test_every_strategy_of_a_preset_has_a_row_and_every_row_a_strategy() -> None:
+def test_every_preset_strategy_has_a_row_and_every_row_a_strategy() -> None:
     of_presets = {name for row in presets().values() for name in names_in(row.strategy)}
     covered = {name for name in of_presets if any(method.covers(name) for method in methods())}
     assert covered == of_presets and "lc.repofuse" in of_presets
@@ -90,7 +90,7 @@ def test_every_strategy_of_a_preset_has_a_row_and_every_row_a_strategy() -> None
         assert method.paper and method.equal and method.differs, method.name
 
 
-def test_a_wrapped_strategy_brings_its_differences() -> None:
+def test_differences_include_those_of_a_wrapped_strategy() -> None:
     assert [method.name for method in differences(["aim(encoder=unixcoder, inner=lc.repocoder)"])] == [
         "lc.", "lc.repocoder", "aim",
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def test_the_page_is_up_to_date() -> None:
     assert text == written(text), "run `python -m scripts.fidelity_page`"
 
 
-def test_without_checkouts_the_stored_counts_stay(
+def test_stored_counts_are_kept_without_checkouts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored = json.loads(fidelity_page.COUNTS.read_text(encoding="utf-8"))

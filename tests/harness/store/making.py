@@ -1,4 +1,4 @@
-"""Rows to put into a store, with as little as matters."""
+"""Minimal rows to put into a store."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def make_finished(sample: str, **changes: Any) -> Finished:
 
 
 def fill(store: Store) -> None:
-    """Add runs whose order and means a careless database would tell in its own way."""
+    """Add runs whose order and means could differ between databases."""
     for strategy in ("b", "A", "a.x", "a_x", "B"):
         run = store.add_run(make_spec(strategy=strategy, n=3), (*make_samples(3), *make_samples(2, "Ünï/code")))
         store.add_generations([make_generation()])

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own for tests: a temporary folder, a free port, gone at the end."""
+"""A temporary PostgreSQL server for tests, in a temporary folder and on a free port."""
 
 import contextlib
 import os
@@ -19,11 +19,11 @@ USER = "bench"
 PASSWORD = "p@ss:w/rd%2"
 _WAIT_S = 60
 _STOP_WITH_US = '"$@" & read -r _; kill -INT $!; wait'
-"""The server ends when our end of the pipe closes: also when the test process is killed."""
+"""The server stops when the test process closes its end of the pipe, even if that process is killed."""
 
 
 def binaries() -> Path | None:
-    """Return the folder of `initdb` and `postgres`, the newest where there are several."""
+    """Return a folder that contains `initdb` and `postgres`: the one on PATH, or the newest installed one."""
     found = shutil.which("initdb")
     folders = [Path(found).resolve().parent] if found else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: (len(str(path)), path), reverse=True)
@@ -37,7 +37,7 @@ def url(port: int, database: str = "postgres", **changes: Any) -> URL:
 
 
 def shown(at: URL) -> str:
-    """Return a URL as a user writes it, password and all."""
+    """Return a URL as a user writes it, including the password."""
     return at.render_as_string(hide_password=False)
 
 
@@ -50,7 +50,7 @@ def execute(at: URL, *statements: str) -> None:
 
 @contextlib.contextmanager
 def running(folder_of: Path) -> Iterator[int]:
-    """Start a server; give its port."""
+    """Start a server and yield its port."""
     with tempfile.TemporaryDirectory(prefix="ctxbench-pg-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         # The server refuses to run as root.
@@ -74,10 +74,10 @@ def running(folder_of: Path) -> Iterator[int]:
 def _make(initdb: Path, folder: Path, as_user: dict[str, Any]) -> None:
     secret = folder / "secret"
     secret.write_text(PASSWORD)
-    secret.chmod(0o644)  # the folder is for its owner alone
+    secret.chmod(0o644)  # only the owner can read the folder
     command = [str(initdb), "-D", "data", "-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}"]
     command += ["--no-sync", "--encoding=UTF8", "--locale=C"]
-    # A locale that does not sort by code points, as most servers have.
+    # Most servers have a locale that does not sort by code points.
     if "--icu-locale" in subprocess.run([initdb, "--help"], capture_output=True, text=True, check=True).stdout:
         command += ["--locale-provider=icu", "--icu-locale=en-US"]
     made = subprocess.run(command, capture_output=True, text=True, check=False, **as_user)

@@ -1,4 +1,4 @@
-"""Reading some of the runs gives what reading all of them does, of these; and nothing of the others is looked at."""
+"""Reading selected runs returns the same tables as reading all runs, without reading rows of other runs."""
 
 import gc
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ DIGESTS = {"demo": "d" * 64, "other": "e" * 64}
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """Return a store with runs over two sets in two languages, limited ones, and two generators."""
+    """Yield a store with full and limited runs of two generators over two sets in two languages."""
     with open_store(f"sqlite:///{tmp_path / 'results.db'}") as opened:
         opened.add_generations([make_generation()])
         for name, digest in DIGESTS.items():
@@ -77,7 +77,7 @@ def _completions(place: int) -> tuple[StoredCompletion, ...]:
         {"language": "kotlin"},
     ],
 )
-def test_what_is_chosen_is_what_would_be_left_of_all(store: Store, wanted: dict[str, str]) -> None:
+def test_selected_runs_equal_all_runs_after_filtering(store: Store, wanted: dict[str, str]) -> None:
     def fits(one: RunTable) -> bool:
         facts = {"samples": one.run.samples, "digest": one.run.samples_digest, "language": one.run.language}
         return wanted.items() <= {**facts, "generator": one.run.generator}.items()
@@ -94,7 +94,7 @@ def test_columns_are_means_over_completions_in_the_plans_order(store: Store) -> 
     (table,) = run_tables(store, selection=RunFilter(samples="demo", language="python", generator="two"))
     assert table.sample == tuple(f"demo/python/{n}" for n in range(4))
     assert table.repo == ("r0", "r1", "r2", "r3") and len(table.path) == 4 and all(table.path)
-    # Of several completions the mean over those with a value; an invalid sample keeps its value and does not count.
+    # A value is the mean over completions with a value. An invalid sample keeps its value but does not count.
     assert table.metrics == {"bits": (3.0, 5.0, 7.0, 9.0), "es": (0.5, 0.5, 1.5, 2.0)}
     assert table.status == (Status.SCORED, Status.EXCLUDED, Status.SCORED, Status.SCORED)
     assert table.mark == ("", "broken", "", "")
@@ -121,7 +121,7 @@ def test_scores_of_other_languages_and_runs_are_not_read(store: Store, monkeypat
     assert len(scores) == 3 * 2 * 2 and all(row[1] in keys for row in scores)
 
 
-def test_the_garbage_collector_goes_on_afterwards(store: Store) -> None:
+def test_reading_restores_the_state_of_the_garbage_collector(store: Store) -> None:
     assert gc.isenabled()
     run_tables(store)
     assert gc.isenabled()

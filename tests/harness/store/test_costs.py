@@ -1,4 +1,4 @@
-"""What samples cost, as tables say it: calls add up, tests add up, what nobody knows stays unknown."""
+"""Costs of samples in tables are sums over calls and tests, and unknown costs stay unknown."""
 
 from datetime import date
 from typing import Any
@@ -25,7 +25,7 @@ def costs(store: Store, **how: Any) -> dict[str, tuple[float | None, ...]]:
 
 
 def answers(store: Store, *priced: float | None) -> tuple[tuple[str, str], ...]:
-    """Add an answer a price, with 10, 20, … tokens; return them as calls."""
+    """Add an answer with 10, 20, … tokens for each price, and return the answers as calls."""
     made = [
         make_generation(
             id=f"g{n}", idx=n, tokens_in=10 * n, tokens_out=n, cached=n, seconds=0.1, price=price, text=str(n)
@@ -36,14 +36,14 @@ def answers(store: Store, *priced: float | None) -> tuple[tuple[str, str], ...]:
     return tuple(("draft", one.id) for one in made)
 
 
-def test_the_calls_of_a_sample_add_up(store: Store) -> None:
+def test_costs_of_a_samples_calls_add_up(store: Store) -> None:
     run = add_run(store)
     calls = answers(store, 0.1, 0.2, 0.3)
     store.add_finished(run, "c", make_finished("demo/1", calls=calls, strategy_seconds=0.25, generator_seconds=0.5))
     found = costs(store)
     assert found["tokens_in"] == (None, 60.0, None)
     assert found["tokens_out"] == found["tokens_cached"] == (None, 6.0, None)
-    # 0.1 + 0.2 + 0.3 is 0.6000000000000001 as it is added, and so told as what it is.
+    # Adding 0.1 + 0.2 + 0.3 one by one results in 0.6000000000000001. The table has the exact sum.
     assert found["price"] == (None, 0.6, None)
     assert (found["strategy_seconds"], found["generator_seconds"]) == ((None, 0.25, None), (None, 0.5, None))
     assert found["test_seconds"] == (None,) * 3
@@ -66,11 +66,11 @@ def test_one_unknown_price_makes_the_samples_price_unknown(store: Store) -> None
     assert found["price"] == (None, 0.1, None) and found["tokens_in"] == (30.0, 10.0, None)
 
 
-def test_stored_tokens_are_priced_anew_and_rows_stay(store: Store) -> None:
+def test_stored_tokens_are_priced_again_without_changing_rows(store: Store) -> None:
     run = add_run(store)
     store.add_finished(run, "c", make_finished("demo/0", calls=answers(store, 0.1, None)))
     before = store.generations(["g1", "g2"])
-    # 30 tokens in, 3 of them at hand, 3 out.
+    # 30 input tokens, 3 of them cached, and 3 output tokens.
     assert costs(store, prices=Prices((RATE,)))["price"][0] == pytest.approx((27 * 2 + 3 * 0.5 + 3 * 8) / 1e6)
     assert costs(store, prices=Prices())["price"][0] is None
     assert store.generations(["g1", "g2"]) == before and before["g1"].cached == 1
@@ -80,7 +80,7 @@ def test_stored_tokens_are_priced_anew_and_rows_stay(store: Store) -> None:
     assert kept == [0.1, None] or kept == [None, 0.1], "a price that no rate is known for stays as stored"
 
 
-def test_the_tests_of_a_samples_completions_add_up(store: Store) -> None:
+def test_seconds_of_a_samples_tests_add_up(store: Store) -> None:
     run = add_run(store, n=2)
     store.add_generations([make_generation()])
     one = verdicts.add(store, make_verdict(key="a" * 64, seconds=0.1))
@@ -91,7 +91,7 @@ def test_the_tests_of_a_samples_completions_add_up(store: Store) -> None:
     assert found[:3] == (0.3, 0.2, None)
 
 
-def test_of_imported_runs_nobody_knows_the_costs(store: Store) -> None:
+def test_imported_runs_have_unknown_costs(store: Store) -> None:
     run = add_run(store)
     with store._engine.begin() as connection:
         connection.execute(
@@ -102,7 +102,7 @@ def test_of_imported_runs_nobody_knows_the_costs(store: Store) -> None:
     assert all(column == (None,) * 3 for column in costs(store, prices=Prices((RATE,))).values())
 
 
-def test_construction_is_kept_in_its_order_and_never_changed(store: Store) -> None:
+def test_construction_times_keep_their_order_and_never_change(store: Store) -> None:
     attempt = store.start_attempt(add_run(store), "process")
     built = [StoredConstruction(repo=repo, stage="units function", seconds=0.5) for repo in ("b", "a", "b")]
     store.add_construction(attempt, [])

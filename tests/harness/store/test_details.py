@@ -1,4 +1,4 @@
-"""One sample of a run, read by its keys: everything that is stored of it, what its strategy looked at, nothing else."""
+"""Details of one sample, read by its keys: all its stored rows and no rows of other samples."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,7 +45,7 @@ BLOCKS = (
 
 @contextmanager
 def statements(store: Store) -> Iterator[list[tuple[str, Any]]]:
-    """Collect what is sent to the database, transactions left out."""
+    """Collect the statements sent to the database, except transactions."""
     found: list[tuple[str, Any]] = []
 
     def note(_: Any, __: Any, statement: str, parameters: Any, ___: Any, ____: bool) -> None:
@@ -58,7 +58,7 @@ def statements(store: Store) -> Iterator[list[tuple[str, Any]]]:
 
 
 def add_lines(store: Store, samples: int = 3) -> str:
-    """Store a run of lines: the first sample has two calls and blocks, the others are plain, the last is missing."""
+    """Store a run of lines. The first sample has two calls and blocks, and the last sample is missing."""
     run = store.add_run(make_spec(coder="c 1"), make_samples(samples))
     store.add_generations([make_generation(), make_generation(id="draft", text="raw", cached=1, price=0.25, prompt="q",
                                                               prompt_digest="q")])  # fmt: skip
@@ -78,7 +78,7 @@ def add_lines(store: Store, samples: int = 3) -> str:
 
 
 def add_functions(store: Store) -> str:
-    """Store a run of functions with two completions: one judged whole, one half, one of nothing but blanks."""
+    """Store a run of functions with two completions each: both judged, one judged, and both blank."""
     samples = tuple(make_sample(id=f"demo/{one}", kind=Kind.FUNCTION, subkind="self_contained") for one in range(3))
     run = store.add_run(make_spec(n=2, strategy="f", samples="fun", samples_digest="f" * 64), samples)
     store.add_generations([make_generation()])
@@ -104,7 +104,7 @@ def add_functions(store: Store) -> str:
     return run
 
 
-def test_everything_of_a_line_is_read(store: Store) -> None:
+def test_all_details_of_a_line_are_read(store: Store) -> None:
     run = add_lines(store)
     add_gains(store, run, "demo/0", "c 0", {0: 9.0})
     add_gains(store, run, "demo/0", "c 1", {0: 3.0})
@@ -125,7 +125,7 @@ def test_everything_of_a_line_is_read(store: Store) -> None:
     assert completion.judged is None and not one.faults and not one.marks and not one.imported
 
 
-def test_a_prompt_comes_back_with_what_was_left_out_of_it(store: Store) -> None:
+def test_a_prompt_is_read_with_its_dropped_blocks(store: Store) -> None:
     run = store.add_run(make_spec(coder="c 1"), make_samples(1))
     store.add_generations([make_generation()])
     pieces = [Block(kind=BlockKind.SIMILAR, text=text, score=0.5) for text in ("# a\n", "# b = c\n")]
@@ -137,21 +137,21 @@ def test_a_prompt_comes_back_with_what_was_left_out_of_it(store: Store) -> None:
     assert [dropped.tokens for dropped in prompt.dropped] == [count(pieces[1].text), 0]
 
 
-def test_the_last_coder_stands_in_for_the_runs_own(store: Store) -> None:
+def test_the_last_coders_gains_replace_missing_ones(store: Store) -> None:
     run = add_lines(store)
     add_gains(store, run, "demo/0", "a", {0: 9.0})
     add_gains(store, run, "demo/0", "b", {0: 4.0})
     assert detail(store, run, "demo/0").blocks[0].gain == 4.0
 
 
-def test_texts_of_calls_are_read_when_they_are_asked_for(store: Store) -> None:
+def test_texts_of_calls_are_read_on_request(store: Store) -> None:
     run = add_lines(store)
     question = call_texts(store, run, "demo/0", 0)
     assert question is not None and (question.prompt, question.answer) == ("q", "raw")
     assert call_texts(store, run, "demo/0", 2) is None
 
 
-def test_verdicts_come_with_their_tests(store: Store) -> None:
+def test_verdicts_include_test_counts_and_output(store: Store) -> None:
     run = add_functions(store)
     first, second = detail(store, run, "demo/0").completions
     assert first.judged is not None and (first.judged.verdict, first.judged.tests_run) == ("PASSED", 3)
@@ -161,7 +161,7 @@ def test_verdicts_come_with_their_tests(store: Store) -> None:
     assert [one.judged for one in detail(store, run, "demo/2").completions] == [None, None]
 
 
-def test_its_status_is_the_leaderboards(store: Store) -> None:
+def test_the_status_of_a_sample_equals_the_leaderboards(store: Store) -> None:
     runs = [add_lines(store), add_functions(store)]
     notes.add_marks(store, "d" * 64, [Mark(sample_id="demo/1", mark="broken", reason="fails")])
     seen = set()
@@ -174,7 +174,7 @@ def test_its_status_is_the_leaderboards(store: Store) -> None:
     assert detail(store, runs[0], "demo/1").marks == (("broken", "fails"),)
 
 
-def test_a_missing_sample_says_why(store: Store) -> None:
+def test_a_missing_sample_lists_its_faults(store: Store) -> None:
     run, other = add_lines(store), store.add_run(make_spec(strategy="b"), make_samples(3))
     for of_run, sample, message in ((run, "demo/2", "lost"), (run, "demo/1", "no"), (run, "demo/2", "lost again")):
         store.add_fault(
@@ -187,7 +187,7 @@ def test_a_missing_sample_says_why(store: Store) -> None:
     assert detail(store, run, "demo/1").faults == (), "it was done in the end"
 
 
-def test_an_unknown_sample_is_a_fault_of_one_line(store: Store) -> None:
+def test_an_unknown_sample_is_refused(store: Store) -> None:
     run = add_lines(store)
     for of_run, sample in ((run, "demo/9"), ("none", "demo/0")):
         with pytest.raises(UnknownName, match="no sample of the run"):
@@ -195,7 +195,7 @@ def test_an_unknown_sample_is_a_fault_of_one_line(store: Store) -> None:
 
 
 def test_no_other_sample_is_read(store: Store) -> None:
-    """Each statement goes by a key, and there are as many of them for a run of three samples as for one of fifty."""
+    """Each statement uses a key. Runs of three and of fifty samples need the same number of statements."""
     counted = []
     for samples in (3, 50):
         run = add_lines(store, samples) if samples == 3 else _more(store, samples)
@@ -207,9 +207,9 @@ def test_no_other_sample_is_read(store: Store) -> None:
     with store.reading() as connection:
         for statement, parameters in sent:
             for *_, step in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters):
-                # It looks at the profiles and metrics that there are, which are few.
+                # A scan of the profiles and metrics is allowed, because they are few.
                 assert "SCAN" not in step or step == "SCAN measure", f"{step} in {statement}"
-                # By the run alone nothing may go.
+                # No search may use the run alone.
                 assert not step.endswith("(run=?)"), step
                 if step.endswith("(run_id=?)"):
                     assert step.startswith("SEARCH imported"), step
@@ -231,7 +231,7 @@ LOOKED = StoredAccess(
 )
 
 
-def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Store) -> None:
+def test_only_samples_with_recorded_access_have_access_costs(store: Store) -> None:
     run = store.add_run(make_spec(), make_samples(2))
     store.add_generations([make_generation()])
     store.add_finished(run, "c", make_finished("demo/0", access=LOOKED))
@@ -244,7 +244,7 @@ def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Sto
     assert steps_of(store, run, "demo/0") == ()
     other = store.add_run(make_spec(seed=7), make_samples(2))
     store.add_finished(other, "c", make_finished("demo/0"))
-    # A run without any has no such costs at all.
+    # A run without recorded access has no such costs.
     [costs] = [table.costs for table in run_tables(store) if table.run.id == other]
     assert not set(ACCESS) & set(costs)
     delete_run(store, run)
@@ -252,7 +252,7 @@ def test_samples_have_what_was_noted_and_those_of_before_have_nothing(store: Sto
         assert connection.scalar(text("SELECT count(*) FROM access")) == 0
 
 
-def test_a_shard_holds_it(tmp_path: Path) -> None:
+def test_a_shard_contains_access_and_scores(tmp_path: Path) -> None:
     alone = {("context", "definition_mrr"): 0.5}
     samples = (make_finished("demo/0", access=LOOKED), make_finished("demo/1", completions=(), scores=alone))
     shard = Shard(spec=make_spec(), generations=(make_generation(),), finished=samples)

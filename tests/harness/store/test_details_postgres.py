@@ -1,4 +1,4 @@
-"""Samples are read, searched and counted in PostgreSQL as in SQLite: the same tests again."""
+"""Run the tests of reading, searching and counting samples with PostgreSQL."""
 
 import pytest
 
@@ -10,16 +10,16 @@ pytestmark = pytest.mark.slow
 __all__ = ["make_database", "port", "store", "url"]
 
 _PLANS = {"test_no_other_sample_is_read"}
-"""It reads SQLite's plan of its statements."""
+"""This test reads SQLite's query plans."""
 _SAME = {
     name: test
     for module in (test_details, test_details_search, test_notes)
     for name, test in vars(module).items()
     if name.startswith("test_") and name not in _PLANS
 }
-# They take the `store` of this module.
+# They use the fixture `store` of this module.
 globals().update(_SAME)
 
 
-def test_the_same_tests_run_here() -> None:
+def test_the_sqlite_tests_also_run_here() -> None:
     assert len(_SAME) >= 12

@@ -1,4 +1,4 @@
-"""Samples of a run are found by what they are and by what became of them, and counted as the leaderboard counts."""
+"""Samples of a run are searched by properties and outcomes, and counted as on the leaderboard."""
 
 import dataclasses
 import math
@@ -23,7 +23,7 @@ PASSES = Measure(profile="ctxbench", metric="pass", worst=0.0)
 
 
 def add_scored(store: Store, strategy: str, *values: float | None, **changes: Any) -> str:
-    """Store a run whose samples have these values of em; None is a model that failed."""
+    """Store a run whose samples have these em values. None means that the model failed."""
     run = store.add_run(make_spec(strategy=strategy, **changes), (*make_samples(3), *make_samples(2, "Ünï/c_de%")))
     store.add_generations([make_generation()])
     for sample, value in zip((*make_samples(3), *make_samples(2, "Ünï/c_de%")), values, strict=False):
@@ -39,7 +39,7 @@ def ids(store: Store, run: str, measure: Measure = EM, *, order: Any = "plan", *
     return [one.id for one in search(store, SampleFilter(run=run, measure=measure, **wanted), order=order)]
 
 
-def test_samples_are_counted_as_the_leaderboard_counts(store: Store) -> None:
+def test_samples_are_counted_as_on_the_leaderboard(store: Store) -> None:
     runs = {add_lines(store): EM, add_functions(store): PASSES, add_scored(store, "s", 0.5, None, 1.0, 0.25): EM}
     notes.add_marks(store, "d" * 64, [Mark(sample_id="demo/1", mark=mark) for mark in ("broken", "vacuous")])
     tables = {table.run.id: table for table in run_tables(store)}
@@ -69,7 +69,7 @@ def test_an_infinite_score_is_stored_as_undefined(store: Store) -> None:
     assert completion.scores["ctxbench", "em"] is None
 
 
-def test_words_are_looked_for_as_they_are_written(store: Store) -> None:
+def test_search_words_are_matched_literally(store: Store) -> None:
     run = add_scored(store, "s", 0.5)
     assert ids(store, run, words="C_DE%") == ["Ünï/c_de%/0", "Ünï/c_de%/1"]
     assert ids(store, run, words="_") == ["Ünï/c_de%/0", "Ünï/c_de%/1"], "no wildcard"
@@ -78,7 +78,7 @@ def test_words_are_looked_for_as_they_are_written(store: Store) -> None:
     assert ids(store, run, words="' OR 1=1 --") == []
 
 
-def test_samples_are_found_by_what_became_of_them(store: Store) -> None:
+def test_samples_are_found_by_outcome_level_and_flag(store: Store) -> None:
     run = add_scored(store, "s", 0.5, None, 1.0)
     assert ids(store, run, status=Status.MODEL_FAILED) == ["demo/1"]
     assert ids(store, run, status=Status.INFRA_FAILED) == ["Ünï/c_de%/0", "Ünï/c_de%/1"]
@@ -91,14 +91,14 @@ def test_samples_are_found_by_what_became_of_them(store: Store) -> None:
     assert ids(store, functions, PASSES, verdict="PASSED") == ["demo/0", "demo/1"]
 
 
-def test_orders(store: Store) -> None:
+def test_samples_are_sorted_by_score(store: Store) -> None:
     run = add_scored(store, "s", 0.5, None, 1.0)
     assert ids(store, run, order="lowest")[:3] == ["demo/1", "demo/0", "demo/2"]
     assert ids(store, run, order="highest")[:3] == ["demo/2", "demo/0", "demo/1"]
     assert ids(store, run, order="highest")[3:] == ["Ünï/c_de%/0", "Ünï/c_de%/1"], "those without a value are last"
 
 
-def test_disagreements_are_of_samples_that_count_in_both(store: Store) -> None:
+def test_disagreements_include_only_samples_that_count_in_both(store: Store) -> None:
     first, second = add_scored(store, "a", 0.5, None, 1.0, 1.0), add_scored(store, "b", 0.5, 1.0, 0.0)
     assert ids(store, first, other=second, differs="any") == ["demo/1", "demo/2"]
     assert ids(store, first, other=second, differs="first") == ["demo/2"]
@@ -113,14 +113,14 @@ def test_disagreements_are_of_samples_that_count_in_both(store: Store) -> None:
     assert ids(store, first, other=second, differs="any") == ["demo/2"]
 
 
-def test_those_that_differ_most_come_first(store: Store) -> None:
+def test_samples_with_the_largest_difference_come_first(store: Store) -> None:
     first, second = add_scored(store, "a", 0.5, 0.0, 1.0, None), add_scored(store, "b", 0.6, 1.0, 0.5, 0.0)
     order = ids(store, first, other=second, order="difference")
     assert order[:3] == ["demo/1", "demo/2", "demo/0"]
     assert is_planned(store, first, "demo/2") and not is_planned(store, first, "x")
 
 
-def test_what_there_is_to_choose_from(store: Store) -> None:
+def test_facets_list_the_values_of_a_run(store: Store) -> None:
     run, functions = add_scored(store, "s", 0.5), add_functions(store)
     one = facets(store, run)
     assert (one.repos, one.levels) == (("demo", "Ünï/c_de%"), ("single-line",))
@@ -131,7 +131,7 @@ def test_what_there_is_to_choose_from(store: Store) -> None:
     assert facets(store, empty).measures == () == facets(store, empty).flags
 
 
-def test_runs_of_a_set_and_of_its_beginning_are_told_apart(store: Store) -> None:
+def test_runs_of_a_set_and_of_its_first_samples_are_separate(store: Store) -> None:
     whole = [add_scored(store, strategy, 0.5) for strategy in ("b", "a")]
     limited = add_scored(store, "a", 0.5, limit=10)
     digest = "d" * 64
@@ -141,7 +141,7 @@ def test_runs_of_a_set_and_of_its_beginning_are_told_apart(store: Store) -> None
     assert runs_over(store, digest, "other") == [] == runs_over(store, "e" * 64, "demo")
 
 
-def test_a_runs_generator_is_called_as_everywhere(store: Store) -> None:
+def test_a_runs_generator_has_the_same_label_everywhere(store: Store) -> None:
     samplings = (Sampling(), Sampling(fim=True))
     for generator, sampling in zip(("scripted", "openai(extra=api_key:sk-abcdefghijklmnop)"), samplings, strict=True):
         add_scored(store, "a", 0.5, generator=generator, sampling=sampling, summariser=generator)

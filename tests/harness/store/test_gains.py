@@ -1,4 +1,4 @@
-"""Gains of blocks in the store: appended once, read back by sample, and part of the run's columns."""
+"""Gains of blocks are appended once, read by sample, and part of the run's columns."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def block(kind: str, start: int | None, end: int | None) -> StoredBlock:
 
 
 def add_run(store: Store, coder: str = "c 1") -> str:
-    """Store two samples: one with two retrieved blocks and a dropped one, one with the file alone."""
+    """Store two samples: one with two retrieved blocks and a dropped block, and one with only the target file."""
     run = store.add_run(make_spec(coder=coder), make_samples(2))
     store.add_generations([make_generation()])
     blocks = (block("similar", 0, 4), block("api", 4, 8), block("infile", 8, 12), block("similar", None, None))
@@ -29,7 +29,7 @@ def add_run(store: Store, coder: str = "c 1") -> str:
     return run
 
 
-def test_prompts_are_put_together_again(store: Store) -> None:
+def test_prompts_are_rebuilt_from_their_blocks(store: Store) -> None:
     prompts = prompts_of(store, add_run(store))
     assert list(prompts) == ["demo/0", "demo/1"], "in the order of the plan"
     prompt = prompts["demo/1"]
@@ -39,7 +39,7 @@ def test_prompts_are_put_together_again(store: Store) -> None:
     ]  # fmt: skip
 
 
-def test_gains_are_kept_once(store: Store) -> None:
+def test_gains_are_stored_once(store: Store) -> None:
     run = add_run(store)
     assert add_gains(store, run, "demo/1", "c 1", {0: 3.0, 1: -1.0})
     assert not add_gains(store, run, "demo/1", "c 1", {0: 9.0, 1: 9.0}), "the first ones stay"

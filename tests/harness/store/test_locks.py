@@ -1,4 +1,4 @@
-"""One process a run: who holds its lock, and what others are told."""
+"""Locks allow one process per run and name it to other processes."""
 
 import errno
 import fcntl
@@ -70,11 +70,11 @@ def check_that_one_holder_is_named(store: Store, url: str) -> None:
 
 
 @pytest.mark.slow
-def test_one_process_holds_a_run_and_is_named(store: Store, url: str) -> None:
+def test_one_process_locks_a_run_and_is_named(store: Store, url: str) -> None:
     check_that_one_holder_is_named(store, url)
 
 
-def test_a_reader_sees_the_lock_and_takes_none(store: Store, url: str) -> None:
+def test_a_reader_sees_locks_without_taking_any(store: Store, url: str) -> None:
     with store.run_lock("some-run"), open_reader(url) as reader:
         assert reader.locked(["some-run", "other-run"]) == {"some-run"}
         assert reader.locked(["some-run"]) == {"some-run"}
@@ -83,7 +83,7 @@ def test_a_reader_sees_the_lock_and_takes_none(store: Store, url: str) -> None:
     assert store.locked(["some-run"]) == set()
 
 
-def test_a_moment_of_somebody_who_looks_refuses_nobody(
+def test_a_readers_short_lock_does_not_refuse_a_run(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with store.run_lock("some-run"):
@@ -96,7 +96,7 @@ def test_a_moment_of_somebody_who_looks_refuses_nobody(
     os.close(looking)
 
 
-def test_nobody_can_tell_of_a_copied_database(store: Store, tmp_path: Path) -> None:
+def test_locks_of_a_copied_database_are_unknown(store: Store, tmp_path: Path) -> None:
     with store.run_lock("some-run"):
         (tmp_path / "results.db-locks").rename(tmp_path / "elsewhere")
         assert store.locked(["some-run"]) is None
@@ -104,7 +104,7 @@ def test_nobody_can_tell_of_a_copied_database(store: Store, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_stopped_process_keeps_its_lock(store: Store, holder: subprocess.Popen[str]) -> None:
-    """A laptop that sleeps stops its processes: they are not dead."""
+    """A sleeping laptop stops its processes without ending them."""
     try:
         holder.send_signal(signal.SIGSTOP)
         assert store.locked(["some-run", "other-run"]) == {"some-run"}
@@ -114,7 +114,7 @@ def test_a_stopped_process_keeps_its_lock(store: Store, holder: subprocess.Popen
     assert store.locked(["some-run"]) == set()
 
 
-def test_where_no_file_can_be_locked_runs_go_on_without(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_continue_if_files_cannot_be_locked(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks available")
 
@@ -124,7 +124,7 @@ def test_where_no_file_can_be_locked_runs_go_on_without(store: Store, monkeypatc
         assert store.locked(["some-run"]) is None
 
 
-def test_where_no_file_can_be_made_runs_go_on_without(store: Store, tmp_path: Path) -> None:
+def test_runs_continue_if_lock_files_cannot_be_created(store: Store, tmp_path: Path) -> None:
     (tmp_path / "results.db-locks").write_text("no folder")
     with store.run_lock("some-run") as locked:
         assert not locked

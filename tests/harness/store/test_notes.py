@@ -1,4 +1,4 @@
-"""Where imported runs come from, remarks and marks: appended once, read back with the run's columns."""
+"""Origins of imported runs, remarks and marks are appended once and read with the run's columns."""
 
 from ctxbench.bench.types import Kind
 from ctxbench.harness.results import Origin, Status
@@ -32,7 +32,7 @@ def test_an_imported_run_has_its_origin_and_no_costs(store: Store) -> None:
         assert notes.imports(connection, [run, "other"]) == {run: FILE}
 
 
-def test_remarks_come_in_their_order_and_once(store: Store) -> None:
+def test_remarks_are_stored_once_in_their_order(store: Store) -> None:
     run = add_run(store)
     other = store.add_run(make_spec(strategy="other"), make_samples(1))
     assert notes.add_remarks(store, run, ["second \0", "first"]) == 2
@@ -42,7 +42,7 @@ def test_remarks_come_in_their_order_and_once(store: Store) -> None:
     assert shown == {run: ("second \ufffd", "first", "third"), other: ()}
 
 
-def test_invalid_samples_are_excluded_unless_they_are_asked_for(store: Store) -> None:
+def test_invalid_samples_are_excluded_unless_requested(store: Store) -> None:
     add_run(store)
     marks = [
         Mark(sample_id="demo/0", mark="vacuous", reason="an empty body passes", image="sha256:1"),

@@ -1,4 +1,4 @@
-"""Opening: new databases, and everything that a URL or a file can have wrong."""
+"""Opening databases: new files, invalid files and invalid URLs."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ def test_opening_again_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_many_open_a_new_database_at_once(tmp_path: Path) -> None:
+def test_many_threads_open_a_new_database_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(6) as pool:
         for store in pool.map(open_store, [f"sqlite:///{tmp_path / 'a.db'}"] * 6):
             store.close()
@@ -69,7 +69,7 @@ def _folder(path: Path) -> None:
         (_folder, "the path is a folder"),
     ],
 )
-def test_bad_files(tmp_path: Path, prepare: object, words: str) -> None:
+def test_bad_files_are_refused_and_not_changed(tmp_path: Path, prepare: object, words: str) -> None:
     path = tmp_path / "a.db"
     prepare(path)  # type: ignore[operator]
     kept = path.read_bytes() if path.is_file() else b""
@@ -91,7 +91,7 @@ def test_bad_files(tmp_path: Path, prepare: object, words: str) -> None:
         ("sqlite:////proc/nothing/a.db", "check"),
     ],
 )
-def test_bad_urls(url: str, words: str) -> None:
+def test_bad_urls_are_refused_without_their_password(url: str, words: str) -> None:
     with pytest.raises(InputFault) as caught:
         open_store(url)
     assert words in str(caught.value)
@@ -111,13 +111,13 @@ def test_postgres_without_its_driver_names_the_extra() -> None:
         assert "secret" not in str(found.value)
 
 
-def test_looking_makes_no_file(tmp_path: Path) -> None:
+def test_opening_with_create_false_creates_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="no results yet"):
         open_store(f"sqlite:///{tmp_path / 'a.db'}", create=False)
     assert not (tmp_path / "a.db").exists()
 
 
-def test_sqlite_is_told_what_it_must_be(tmp_path: Path) -> None:
+def test_sqlite_uses_wal_and_foreign_keys(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path / 'a.db'}") as store, store.reading() as connection:
         values = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "foreign_keys")]
     assert values == ["wal", 1]

@@ -1,4 +1,4 @@
-"""The same store in PostgreSQL: the tests of `test_store` again, and what a server can have wrong."""
+"""Run the store's tests with PostgreSQL, and test faults of a server."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -40,14 +40,14 @@ from tests.helpers.extras import missing
 
 pytestmark = pytest.mark.slow
 
-_ONLY_SQLITE = {"test_a_full_disk_is_one_line_and_loses_nothing"}
+_ONLY_SQLITE = {"test_a_full_disk_is_reported_and_loses_nothing"}
 _SAME = {
     name: test
     for module in (test_store, test_verdicts, test_gains, test_notes, test_costs)
     for name, test in vars(module).items()
     if name.startswith("test_") and name not in _ONLY_SQLITE
 }
-# They take the `store` of this module.
+# They use the fixture `store` of this module.
 globals().update(_SAME)
 
 
@@ -65,7 +65,7 @@ Make = Callable[..., URL]
 
 @pytest.fixture(scope="module")
 def make_database(port: int) -> Make:
-    """Return what makes an empty database."""
+    """Return a function that creates an empty database."""
     made: list[str] = []
 
     def make(options: str = "") -> URL:
@@ -77,7 +77,7 @@ def make_database(port: int) -> Make:
 
 
 def refused(url: URL, kind: type[Exception] = InputFault) -> str:
-    """Open a database in vain; return the line that says why."""
+    """Check that a database is refused, and return the error message."""
     with pytest.raises(kind) as caught:
         open_store(shown(url)).close()
     said = str(caught.value)
@@ -96,13 +96,13 @@ def store(url: URL) -> Iterator[Store]:
         yield store
 
 
-def test_the_same_tests_run_here() -> None:
+def test_the_sqlite_tests_also_run_here() -> None:
     assert len(_SAME) >= 10
 
 
-def test_whether_a_process_works_at_a_run(store: Store) -> None:
+def test_a_run_knows_whether_a_process_works_on_it(store: Store) -> None:
     store.add_generations([make_generation()])
-    test_work.test_whether_a_process_works_at_a_run(store)
+    test_work.test_a_run_knows_whether_a_process_works_on_it(store)
 
 
 def test_a_run_is_locked_by_one_session_whose_process_is_named(store: Store, url: URL) -> None:
@@ -113,7 +113,7 @@ def test_a_session_that_the_server_ends_leaves_no_lock(store: Store, url: URL) -
     with store.run_lock("some-run"), open_reader(shown(url)) as reader:
         assert reader.locked(["some-run", "other-run"]) == {"some-run"}
         with store.reading() as connection:
-            # As the server does once it hears no more of a machine.
+            # A server does this when it loses contact with a client.
             connection.execute(
                 text(
                     "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks WHERE locktype = 'advisory' "
@@ -123,7 +123,7 @@ def test_a_session_that_the_server_ends_leaves_no_lock(store: Store, url: URL) -
         assert reader.locked(["some-run"]) == set()
 
 
-def test_opening_again_changes_no_table(url: URL) -> None:
+def test_opening_again_keeps_all_tables(url: URL) -> None:
     for _ in range(2):
         with open_store(shown(url)) as store, store.reading() as connection:
             assert {*METADATA.tables, *VIEWS.tables} <= {
@@ -132,13 +132,13 @@ def test_opening_again_changes_no_table(url: URL) -> None:
             }
 
 
-def test_many_open_a_new_database_at_once(url: URL) -> None:
+def test_many_threads_open_a_new_database_at_once(url: URL) -> None:
     with ThreadPoolExecutor(6) as pool:
         for store in pool.map(open_store, [shown(url)] * 6):
             store.close()
 
 
-def test_the_tables_are_those_of_sqlite(store: Store, tmp_path: Path) -> None:
+def test_run_tables_equal_those_of_sqlite(store: Store, tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path / 'a.db'}") as other:
         fill(store)
         fill(other)
@@ -149,8 +149,8 @@ def test_the_tables_are_those_of_sqlite(store: Store, tmp_path: Path) -> None:
     assert "es" not in table.metrics
 
 
-def test_what_models_write_is_kept_as_in_sqlite(store: Store, tmp_path: Path) -> None:
-    """NUL becomes U+FFFD and a lone surrogate a question mark; everything else comes back as it was."""
+def test_model_texts_are_stored_as_in_sqlite(store: Store, tmp_path: Path) -> None:
+    """NUL becomes U+FFFD and a lone surrogate becomes a question mark. All other text is unchanged."""
     words = "\0 a\ud800b \udcff \x01\x7f\ufeff\uffff 😀 e\u0301 \r\n\u2028 \\u0000 '%s' $1"
     with open_store(f"sqlite:///{tmp_path / 'a.db'}") as other:
         for one in (store, other):
@@ -176,8 +176,8 @@ def test_large_numbers_are_kept(store: Store) -> None:
         assert connection.scalar(text("SELECT seed FROM run")) == 2**63 - 1
 
 
-def test_two_writers_at_once_with_the_same_new_rows(url: URL) -> None:
-    """Each brings the same prompts in another order: without a lock they would wait for each other."""
+def test_writers_with_the_same_new_rows_do_not_deadlock(url: URL) -> None:
+    """The writers add the same prompts in different orders. Without a lock, they would wait for each other."""
     stores = [open_store(shown(url)) for _ in range(4)]
     many = [make_generation(id=f"g{n}", prompt_digest=f"p{n}") for n in range(200)]
 
@@ -202,8 +202,8 @@ def test_two_writers_at_once_with_the_same_new_rows(url: URL) -> None:
         store.close()
 
 
-def test_writers_of_finished_samples_do_not_take_turns(store: Store, url: URL) -> None:
-    """One has not ended its transaction, and another one ends its own."""
+def test_writers_of_finished_samples_do_not_wait_for_each_other(store: Store, url: URL) -> None:
+    """One writer commits while the transaction of another is still open."""
     run = add_run(store)
     with open_store(shown(url)) as other, store._writing(together=True) as connection:
         append_finished(connection, run, "c", [make_finished("demo/0")], [make_generation()])
@@ -214,7 +214,7 @@ def test_writers_of_finished_samples_do_not_take_turns(store: Store, url: URL) -
     assert store.finished(run) == {"demo/0", "demo/1"}
 
 
-def test_a_reader_sees_one_state_and_waits_for_no_writer(store: Store) -> None:
+def test_a_reader_sees_a_snapshot_and_does_not_wait_for_writers(store: Store) -> None:
     run = add_run(store)
     with store.reading() as connection:
         seen = "SELECT count(*) FROM fault"
@@ -232,7 +232,7 @@ def test_a_writer_that_never_ends_is_named(store: Store, url: URL, monkeypatch: 
         assert "another process keeps the database locked" in refused(url, MachineFault)
 
 
-def test_a_run_is_named_and_deleted_and_the_rest_refuses_it_again(store: Store) -> None:
+def test_deleting_a_named_run_does_not_allow_later_deletions(store: Store) -> None:
     run = add_run(store)
     assert add_name(store, run, "mine") and not add_name(store, run, "mine")
     with store.reading() as connection:
@@ -253,7 +253,7 @@ def test_the_verdicts_of_a_run_are_deleted_with_their_scores(store: Store) -> No
     assert [one.sample_id for one in test_verdicts.verdicts.unjudged(store, run)] == ["demo/0"]
 
 
-def test_no_table_is_emptied(store: Store) -> None:
+def test_truncating_a_table_is_refused(store: Store) -> None:
     for table in METADATA.tables:
         with pytest.raises(Exception, match="appended, never changed"), store._engine.begin() as connection:
             connection.execute(text(f"TRUNCATE {table} CASCADE"))
@@ -272,7 +272,7 @@ def test_no_table_is_emptied(store: Store) -> None:
         ({"host": "nowhere.invalid"}, MachineFault, ("the host does not exist", "check the host and port")),
     ],
 )
-def test_wrong_urls_are_one_line(port: int, changes: Any, kind: type[Exception], words: tuple[str, ...]) -> None:
+def test_wrong_urls_are_refused(port: int, changes: Any, kind: type[Exception], words: tuple[str, ...]) -> None:
     said = refused(postgres_server.url(**{"port": port, **changes}), kind)
     assert all(word in said for word in words), said
 
@@ -293,7 +293,7 @@ def test_wrong_urls_are_one_line(port: int, changes: Any, kind: type[Exception],
         ),
     ],
 )
-def test_wrong_databases_stay_as_they_are(
+def test_wrong_databases_are_refused_and_not_changed(
     make_database: Make, options: str, statements: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     url = make_database(options)
@@ -303,18 +303,18 @@ def test_wrong_databases_stay_as_they_are(
     postgres_server.execute(url, "CREATE TABLE sample (none_of_ours_is_here int)")
 
 
-def test_tables_of_others_that_are_not_in_the_way_stay(url: URL) -> None:
+def test_unrelated_tables_do_not_prevent_opening(url: URL) -> None:
     postgres_server.execute(url, "CREATE TABLE bookmarks (url text)")
     open_store(shown(url)).close()
 
 
-def test_a_user_without_rights_learns_what_to_grant(url: URL) -> None:
+def test_a_user_without_rights_gets_a_grant_statement(url: URL) -> None:
     postgres_server.execute(url, "CREATE ROLE guest LOGIN PASSWORD 'secret'")
     postgres_server.execute(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     assert "GRANT CREATE" in refused(url.set(username="guest", password="secret"))
 
 
-def test_a_connection_that_the_server_ends_is_one_line_and_loses_nothing(store: Store, url: URL) -> None:
+def test_a_connection_ended_by_the_server_is_reported_and_loses_nothing(store: Store, url: URL) -> None:
     run = add_run(store)
     end = (
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -328,7 +328,7 @@ def test_a_connection_that_the_server_ends_is_one_line_and_loses_nothing(store: 
     assert store.finished(run) == frozenset() and count(store, "run") == 1
 
 
-def test_what_is_imported_is_as_in_sqlite(store: Store, tmp_path: Path) -> None:
+def test_imported_results_equal_those_in_sqlite(store: Store, tmp_path: Path) -> None:
     records = [python_task("b", True, False), python_task("a", True, level="file_runnable")]
     [table] = open_tables([str(write(tmp_path / "m.jsonl", records))])
     with open_store(f"sqlite:///{tmp_path / 'a.db'}") as other:
@@ -340,7 +340,7 @@ def test_what_is_imported_is_as_in_sqlite(store: Store, tmp_path: Path) -> None:
     assert [table.metrics for table in run_tables(store)] == [{"pass@1": (0.5, 0.5)}]
 
 
-def test_an_interrupt_within_a_write_says_nothing_and_stores_nothing(
+def test_an_interrupted_write_logs_and_stores_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def interrupt(pipeline: BasePipeline, *, flush: bool = True) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""A reader writes nothing: not a row, not a schema, not a file; and it says in a line what it cannot read."""
+"""Readers write no rows, schemas or files, and report in one line what they cannot read."""
 
 import hashlib
 import os
@@ -39,7 +39,7 @@ def test_a_reader_cannot_write(database: str) -> None:
             connection.execute(text("CREATE TABLE more (x INTEGER)"))
 
 
-def test_reading_leaves_the_file_as_it_is(database: str) -> None:
+def test_reading_does_not_change_the_file(database: str) -> None:
     path = Path(database.removeprefix("sqlite:///"))
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     with open_reader(database) as reader:
@@ -47,14 +47,14 @@ def test_reading_leaves_the_file_as_it_is(database: str) -> None:
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
-def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match="no results yet") as fault:
         open_reader(url_of(tmp_path / "none" / "results.db"))
     assert "ctxbench quickstart" in fault.value.cure and not (tmp_path / "none").exists()
     assert not exists(url_of(tmp_path / "none.db")) and which(url_of(tmp_path / "none.db")) == ""
 
 
-def test_another_schema_is_named_and_not_touched(database: str) -> None:
+def test_another_schema_is_refused_and_not_changed(database: str) -> None:
     path = Path(database.removeprefix("sqlite:///"))
     set_schema(path, 2)
     for opened in (open_reader, open_store):
@@ -66,7 +66,7 @@ def test_another_schema_is_named_and_not_touched(database: str) -> None:
     raw.close()
 
 
-def test_others_files_are_refused(database: str, tmp_path: Path) -> None:
+def test_files_of_other_programs_are_refused(database: str, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as raw:
         raw.execute("CREATE TABLE theirs (x)")
     raw.close()
@@ -77,7 +77,7 @@ def test_others_files_are_refused(database: str, tmp_path: Path) -> None:
         open_reader(url_of(tmp_path / "text.db"))
 
 
-def test_the_version_changes_with_every_row_and_only_then(database: str) -> None:
+def test_the_version_changes_exactly_when_rows_are_added(database: str) -> None:
     with open_store(database) as store, open_reader(database) as reader:
         first = version(reader, database)
         stored_sets(reader)
@@ -90,7 +90,7 @@ def test_the_version_changes_with_every_row_and_only_then(database: str) -> None
         assert len(seen) >= 21
 
 
-def test_another_file_under_the_same_name_is_another(database: str) -> None:
+def test_a_replaced_file_has_another_identity_and_version(database: str) -> None:
     path = Path(database.removeprefix("sqlite:///"))
     with open_reader(database) as reader:
         before = which(database), version(reader, database)
@@ -102,7 +102,7 @@ def test_another_file_under_the_same_name_is_another(database: str) -> None:
         assert which(database) != before[0] and version(reader, database) != before[1]
 
 
-def test_sets_are_told_apart_by_limit_and_digest(tmp_path: Path) -> None:
+def test_sets_are_distinguished_by_limit_and_digest(tmp_path: Path) -> None:
     url = url_of(tmp_path / "results.db")
     with open_store(url) as store:
         store.add_run(make_spec(), make_samples(3))

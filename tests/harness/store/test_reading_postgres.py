@@ -1,4 +1,4 @@
-"""A reader of PostgreSQL: sees what is written meanwhile, and cannot write."""
+"""Readers of PostgreSQL see new rows and cannot write."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def url() -> Iterator[str]:
         yield shown(postgres_server.url(port, "reading"))
 
 
-def test_a_reader_sees_what_is_written_and_writes_nothing(url: str) -> None:
+def test_a_reader_sees_new_rows_and_cannot_write(url: str) -> None:
     with pytest.raises(InputFault, match="contains no ctxbench results"):
         open_reader(url)
     with open_store(url) as store:
@@ -47,11 +47,11 @@ def test_a_reader_sees_what_is_written_and_writes_nothing(url: str) -> None:
             assert [one.runs for one in stored_sets(reader)] == [2]
 
 
-def test_the_version_changes_when_rows_can_be_seen_and_only_then(url: str) -> None:
+def test_the_version_changes_exactly_when_rows_become_visible(url: str) -> None:
     with open_store(url) as store, open_reader(url) as reader:
         store.add_run(make_spec(seed=8), make_samples(2))
         before = version(reader, url)
-        # The server's own work: it writes to the log, but no rows of ours.
+        # The server's own work is logged but adds no rows.
         postgres_server.execute(make_url(url), "CHECKPOINT", "SELECT pg_switch_wal()")
         assert version(reader, url) == before
         with store._writing() as connection:

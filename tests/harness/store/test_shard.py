@@ -1,4 +1,4 @@
-"""Shards as they travel: what was encoded comes back."""
+"""Reading a shard returns the rows that were written."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.harness.store.making import make_finished, make_generation, make_spec
 
 
 @pytest.mark.parametrize("mark", ["\u0085", "\u2028", "\u2029", "\x0c", "\x1c", "\r", "\r\n", "\n"])
-def test_whatever_ends_a_line_somewhere_comes_back(mark: str, tmp_path: Path) -> None:
+def test_line_separators_in_texts_are_read_unchanged(mark: str, tmp_path: Path) -> None:
     answer = make_generation(prompt=f"x{mark} = ", text=f"'a{mark}b'")
     finished = make_finished("demo/0", prompt=answer.prompt, bits=())
     shard = Shard(spec=make_spec(), generations=(answer,), finished=(finished,))

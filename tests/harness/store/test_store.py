@@ -1,4 +1,4 @@
-"""Appending and looking up; nothing twice, nothing changed."""
+"""Rows are appended once, looked up and never changed."""
 
 import random
 import threading
@@ -47,10 +47,10 @@ def test_a_sample_is_finished_once(store: Store) -> None:
     assert store.finished(run) == {"demo/0"}
 
 
-def test_a_failing_sample_leaves_nothing(store: Store) -> None:
+def test_a_sample_that_cannot_be_stored_leaves_no_rows(store: Store) -> None:
     run = add_run(store)
     with pytest.raises(Exception, match="neither a planned sample nor a stored answer"):
-        store.add_finished(run, "c", make_finished("demo/0"))  # its generation is not there
+        store.add_finished(run, "c", make_finished("demo/0"))  # its generation is not stored
     assert [count(store, table) for table in ("result", "prompt_fact", "pack", "score")] == [0, 0, 0, 0]
 
 
@@ -94,7 +94,7 @@ def test_many_threads_store_each_sample_once(store: Store) -> None:
     assert count(store, "score") == 60
 
 
-def test_a_full_disk_is_one_line_and_loses_nothing(store: Store) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(store: Store) -> None:
     run = add_run(store, done=["demo/0"])
     store.close()
 
@@ -109,7 +109,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(store: Store) -> None:
     event.listen(store._engine, "connect", small)
     with pytest.raises(MachineFault) as caught:
         for n in range(50):
-            # Nothing that gets smaller.
+            # Random text does not compress.
             prompt = make_generation(id=str(n), prompt_digest=str(n), prompt=random.Random(n).randbytes(9000).hex())
             store.add_generations([prompt])
     assert "disk is full" in str(caught.value) and "finished samples are kept" in str(caught.value)
@@ -118,7 +118,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(store: Store) -> None:
     assert store.finished(run) == {"demo/0"}
 
 
-def test_tables_show_what_is_missing(store: Store) -> None:
+def test_tables_show_missing_samples(store: Store) -> None:
     add_run(store, done=["demo/1"])
     [table] = run_tables(store)
     assert table.sample == ("demo/0", "demo/1", "demo/2")
@@ -131,7 +131,7 @@ def test_tables_show_what_is_missing(store: Store) -> None:
 
 
 def test_a_number_stored_with_the_results_is_a_cost_of_the_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column of numbers that the table of results gets needs no other place to be read."""
+    """A new numeric column of the result table is read without further changes."""
     monkeypatch.setitem(samples._NUMBERS, "energy", schema.RESULT_FACT.c.context_tokens + 1)
     store.add_generations([make_generation()])
     run = add_run(store, samples=2)

@@ -1,4 +1,4 @@
-"""Verdicts in the store: once each, linked to completions, never changed; read as pass@k."""
+"""Verdicts are stored once, linked to completions, never changed, and read as pass@k."""
 
 import pytest
 from sqlalchemy import text
@@ -30,7 +30,7 @@ def finish(store: Store, run: str, sample: str, *completions: StoredCompletion) 
     assert store.add_finished(run, "c", make_finished(sample, completions=completions))
 
 
-def test_a_verdict_is_kept_once_and_the_first_one_stays(store: Store) -> None:
+def test_only_the_first_verdict_of_a_key_is_stored(store: Store) -> None:
     first = make_verdict(reason="odd \ud800\0", output="line\n")
     kept = verdicts.add(store, first)
     assert kept.reason == "odd ?\ufffd" and verdicts.add(store, make_verdict(verdict="FAILED")) == kept
@@ -47,7 +47,7 @@ def test_a_completion_is_linked_when_it_is_stored(store: Store) -> None:
     assert (count(store, "judged"), count(store, "result"), verdicts.unjudged(store, run)) == (1, 1, [])
 
 
-def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
+def test_missing_verdicts_are_added_later_and_once(store: Store) -> None:
     run = add_run(store, n=2)
     finish(store, run, "demo/1", completion("a"), completion(" ", **{"pass": 0.0}))
     finish(store, run, "demo/0", completion("b"), completion("c"))
@@ -68,13 +68,13 @@ def test_what_lacks_a_verdict_gets_it_later_and_once(store: Store) -> None:
     assert [one.sample_id for one in verdicts.unjudged(store, run)] == ["demo/1"]
 
 
-def test_verdicts_are_found_by_what_they_are_on(store: Store) -> None:
+def test_verdicts_are_found_by_sample_and_text(store: Store) -> None:
     first = verdicts.add(store, make_verdict())
     content = first.sample_digest, first.text_digest
     assert verdicts.find_by_text(store, [content, ("another", first.text_digest)], "a run") == {content: first}
 
 
-def test_lines_lack_nothing(store: Store) -> None:
+def test_lines_need_no_verdicts(store: Store) -> None:
     run = add_run(store, kind=Kind.LINE)
     finish(store, run, "demo/0", completion("a", em=1.0))
     assert verdicts.unjudged(store, run) == []
@@ -82,7 +82,7 @@ def test_lines_lack_nothing(store: Store) -> None:
     assert table.status[0] is Status.SCORED and set(table.metrics) == {"em"} and not table.run.functions
 
 
-def test_pass_at_k_comes_with_every_profile(store: Store) -> None:
+def test_pass_at_k_is_a_column_in_every_profile(store: Store) -> None:
     run = add_run(store, n=3)
     for number, values in enumerate(([1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0] * 3)):
         finish(store, run, f"demo/{number}", *(completion("a", **{"pass": value}) for value in values))
@@ -95,7 +95,7 @@ def test_pass_at_k_comes_with_every_profile(store: Store) -> None:
         assert (table.run.functions, table.run.completions) == (True, 3)
 
 
-def test_equal_completions_are_seen(store: Store) -> None:
+def test_equal_completions_are_detected(store: Store) -> None:
     run = add_run(store, n=2)
     assert not verdicts.all_equal(store, run)
     finish(store, run, "demo/0", completion("a"), completion("a"))
@@ -113,7 +113,7 @@ def test_verdicts_are_never_changed(store: Store, change: str) -> None:
         connection.execute(text(change))
 
 
-def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
+def test_verdict_flags_are_stored_and_flagged_passes_are_counted(store: Store) -> None:
     run = add_run(store)
     marked = verdicts.add(store, make_verdict(flags=("frames", "gc")))
     assert marked.flags == ("frames", "gc") and verdicts.find(store, [marked.key])[marked.key] == marked
@@ -136,7 +136,7 @@ def test_flags_come_back_and_flagged_passes_are_counted(store: Store) -> None:
     assert judged is not None and judged.flags == ("frames", "gc")
 
 
-def test_a_shard_comes_in_with_its_answers_and_verdicts_at_once(store: Store) -> None:
+def test_a_shard_is_stored_with_answers_and_verdicts_or_not_at_all(store: Store) -> None:
     run = store.add_run(make_spec(seed=2), tuple(make_sample(id=f"demo/{number}") for number in range(3)))
     judgement, answers = make_verdict(key="s" * 64), [make_generation(id=f"shard{number}") for number in range(3)]
     samples = [

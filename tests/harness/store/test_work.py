@@ -1,4 +1,4 @@
-"""What is told of stored runs as work: how far they are, their attempts, their faults; and of the samples of a set."""
+"""Stored runs as work: their progress, attempts, faults and construction times."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ def begun(store: Store, samples: int = 4, **changes: object) -> str:
     return store.add_run(make_spec(**changes), make_samples(samples))
 
 
-def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
+def test_running_and_ended_runs_have_progress_and_attempts(store: Store) -> None:
     ended = begun(store, strategy="lc.repocoder")
     attempt = store.start_attempt(ended, "process, tests in docker")
     store.add_finished(ended, "", make_finished("demo/0"))
@@ -50,7 +50,7 @@ def test_a_run_that_goes_on_and_one_that_ended(store: Store) -> None:
     assert began == {going: first.attempts[0].started, ended: second.attempts[0].started}
 
 
-def test_whether_a_process_works_at_a_run(store: Store) -> None:
+def test_a_run_knows_whether_a_process_works_on_it(store: Store) -> None:
     run = begun(store)
     unlocked = store.start_attempt(run, "process")
     assert run_works(store)[0].alive is None
@@ -58,7 +58,7 @@ def test_whether_a_process_works_at_a_run(store: Store) -> None:
         first = store.start_attempt(run, "process", locked=locked)
         (work,) = run_works(store)
         assert work.alive and [attempt.locked for attempt in work.attempts] == [False, True]
-    # Its process is gone, and no end was noted.
+    # Its process is gone, and no end was recorded.
     (work,) = run_works(store)
     assert work.alive is False and watched(store, [work]) == [work]
     with store.run_lock(run) as locked:
@@ -69,7 +69,7 @@ def test_whether_a_process_works_at_a_run(store: Store) -> None:
     assert second > first > unlocked
 
 
-def test_what_is_kept_of_a_run_goes_stale_and_is_looked_at_again(store: Store) -> None:
+def test_watching_checks_again_whether_a_run_is_alive(store: Store) -> None:
     run = begun(store)
     with store.run_lock(run) as locked:
         store.start_attempt(run, "process", locked=locked)
@@ -77,7 +77,7 @@ def test_what_is_kept_of_a_run_goes_stale_and_is_looked_at_again(store: Store) -
     assert kept.alive and [one.alive for one in watched(store, [kept])] == [False]
 
 
-def test_how_much_was_done_at_once(store: Store) -> None:
+def test_the_load_of_each_attempt_is_stored(store: Store) -> None:
     run = begun(store)
     load = Load(workers=2, requests=16, cores=4)
     for number, one in enumerate((load, load, None)):
@@ -85,7 +85,7 @@ def test_how_much_was_done_at_once(store: Store) -> None:
     store.start_attempt(run, "tests in docker")
     assert [one.load for one in run_works(store)[0].attempts] == [load, load, None, None]
     [table] = run_tables(store)
-    # The first stored nothing, and the last only judged.
+    # The first attempt stored no samples, and the last attempt only judged.
     assert table.run.loads == (load, None)
 
 
@@ -100,9 +100,7 @@ def test_how_much_was_done_at_once(store: Store) -> None:
         (("cells on 2 Ray nodes without tests",), "none"),
     ],
 )
-def test_the_command_that_repeats_a_run_judges_as_it_did(
-    store: Store, isolations: tuple[str, ...], sandbox: str
-) -> None:
+def test_the_sandbox_of_a_run_comes_from_its_attempts(store: Store, isolations: tuple[str, ...], sandbox: str) -> None:
     samples = [replace(sample, kind=Kind.FUNCTION, subkind="self_contained") for sample in make_samples(1)]
     run = store.add_run(make_spec(samples_digest="f" * 64), samples)
     for isolation in isolations:
@@ -110,7 +108,7 @@ def test_the_command_that_repeats_a_run_judges_as_it_did(
     assert run_works(store)[0].sandbox == sandbox
 
 
-def test_completions_without_a_verdict_are_counted_where_tests_judge(store: Store) -> None:
+def test_functions_without_a_verdict_are_counted_as_unjudged(store: Store) -> None:
     samples = [replace(sample, kind=Kind.FUNCTION, subkind="self_contained") for sample in make_samples(3)]
     run = store.add_run(make_spec(samples="functions", samples_digest="f" * 64), samples)
     store.add_finished(run, "", make_finished("demo/0"))
@@ -118,7 +116,7 @@ def test_completions_without_a_verdict_are_counted_where_tests_judge(store: Stor
     assert one.functions and one.unjudged == 1
 
 
-def test_equal_faults_stand_together_with_the_latest_detail(store: Store) -> None:
+def test_equal_faults_are_grouped_with_the_latest_detail(store: Store) -> None:
     run = begun(store, samples=30)
     first = store.start_attempt(run, "process")
     for number in range(25):
@@ -146,7 +144,7 @@ def test_the_number_of_statements_does_not_grow_with_the_runs(store: Store) -> N
     assert counted[0] == counted[1] == counted[2]
 
 
-def test_what_took_long_is_told_in_the_order_in_which_it_happened(store: Store) -> None:
+def test_construction_times_are_read_in_order(store: Store) -> None:
     run = store.add_run(make_spec(), make_samples(1))
     attempt = store.start_attempt(run, "process")
     made = (("b", "units", 2.0), ("a", "index", 1.0))

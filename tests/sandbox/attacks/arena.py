@@ -1,4 +1,4 @@
-"""Where attacks run: a real back end's pool, a host with things worth stealing, and a look at the host."""
+"""The arena for attacks: a real back end's pool, a host with secrets, and checks of the host."""
 
 import contextlib
 import os
@@ -38,27 +38,27 @@ held.madvise(mmap.MADV_HUGEPAGE)
 held[::4096] = bytes(len(held) // 4096)
 print("processes:", len([name for name in os.listdir("/proc") if name.isdigit()]))
 """
-"""What is written and held page by page in the largest pieces that there are: this is run after every attack."""
+"""A program that uses files, processes and huge memory pages. It runs after every attack."""
 HONEST_SEEN = "['attack.py', 'pkg'] # blank\nprocesses: 3\n"
 
 
 @dataclass
 class Arena:
-    """One pool of one back end, and what attacks are told of the host."""
+    """One pool of one back end, and the facts about the host that attacks know."""
 
     name: str
     pool: Pool
     token: str
     names: dict[str, str]
     hidden: tuple[str, ...]
-    """Secrets of the host that no output may hold."""
+    """Secrets of the host that no output may contain."""
     seen: host.Seen = field(default_factory=host.Seen)
 
     def run(self, case: Case) -> Outcome:
         return self.job(case.code, call=case.call, seconds=case.seconds)
 
     def job(self, code: str, *, call: bool = False, seconds: float = 20.0) -> Outcome:
-        """Run a program as an attack: it knows what `names` tells."""
+        """Run a program as an attack that knows the values in `names`."""
         whole = self.fill(code)
         files = {"pkg/target.py": b"# blank\n", "attack.py": whole.encode()}
         action: Call | Command = Command(argv=("python3", "attack.py"))
@@ -76,7 +76,7 @@ class Arena:
         return re.sub(r"@([A-Z_]+)@", lambda found: self.names[found[1]], text)
 
     def honest(self) -> None:
-        """Assert that an honest job finds its box as if nothing had been in it, and all of its limits free."""
+        """Assert that an honest job finds no trace of earlier jobs and can use its full limits."""
         outcome = self.job(HONEST)
         assert (outcome.ended, outcome.exit_code, outcome.output) == (Ended.EXITED, 0, HONEST_SEEN)
         assert self.job("result = [40 + 2]\n", call=True).result == [42]
@@ -84,7 +84,7 @@ class Arena:
 
 @contextlib.contextmanager
 def arena(name: str, folder: Path) -> Iterator[Arena]:
-    """Open a pool whose boxes are used again and again; assert afterwards that the host is as it was."""
+    """Open a pool that reuses its boxes; assert afterwards that the host is unchanged."""
     token = secrets.token_hex(8)
     answer, control, banner, planted, variable = (secrets.token_hex(8) for _ in range(5))
     canary = folder / "canary"
@@ -123,7 +123,7 @@ def arena(name: str, folder: Path) -> Iterator[Arena]:
 
 @contextlib.contextmanager
 def server(token: str, banner: str) -> Iterator[int]:
-    """Serve a secret on every address of this machine and on an abstract socket; give the port."""
+    """Serve a secret on every address of this machine and on an abstract socket; yield the port."""
     tcp, local = socket.socket(), socket.socket(socket.AF_UNIX)
     with tcp, local:
         tcp.bind(("0.0.0.0", 0))
@@ -145,7 +145,7 @@ def _answer(listener: socket.socket, banner: bytes) -> None:
 
 @contextlib.contextmanager
 def free_port() -> Iterator[int]:
-    """Give a port that nothing listens on, and assert that nobody ever did."""
+    """Yield a port on which nothing listens; assert that this never changed."""
     port = ports.free_port()
     reached, done = [], threading.Event()
 

@@ -1,4 +1,4 @@
-"""Attacks on the box, which are data in `cases/`: what is tried, and what must be seen where it is contained."""
+"""Attacks on the box, defined as data in `cases/`: what they try, and the output that proves containment."""
 
 import re
 import tomllib
@@ -30,33 +30,33 @@ WORDS = {
     "unreachable": "ENETUNREACH|EHOSTUNREACH|ENETDOWN|ECONNREFUSED|EADDRNOTAVAIL|EPERM|EACCES",
     "no-family": "EPERM|EACCES|EAFNOSUPPORT|EPROTONOSUPPORT|ESOCKTNOSUPPORT|EINVAL",
 }
-"""What an act may come to, by the name in angle brackets that `Case.seen` gives it."""
+"""Name in angle brackets in `Case.seen` -> possible results of an action."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One attack, run as a job in a box that others ran in before and will run in after."""
+    """One attack, run as a job in a box that other jobs use before and after it."""
 
     name: str
     tries: str
-    """What it tries, for the list in the documentation."""
+    """What the attack tries to do, for the list in the documentation."""
     code: str
     """A program; ``@NAME@`` stands for a secret or an address of this run."""
     seen: str
-    """The output, whole. ``<refused>`` and the like are of `WORDS`; ``<1..9>`` is a number in that range."""
+    """The complete output. Names such as ``<refused>`` are keys of `WORDS`; ``<1..9>`` is a number in that range."""
     ended: tuple[Ended, ...] = (Ended.EXITED,)
     call: bool = False
-    """Run by a trusted function in its own process, instead of as a program."""
+    """Whether a trusted function runs the code in its own process, instead of as a program."""
     result: object = None
-    """What a call must return."""
+    """Required result of a call."""
     exit_code: int | None = None
-    """None if any will do."""
+    """Required exit code; None accepts any."""
     truncated: bool = False
     out_of_memory: bool | None = None
-    """None if either will do."""
+    """Required value; None accepts both."""
     seconds: float = 20.0
     then: str = ""
-    """A second job's program, which looks for what the first left."""
+    """Program of a second job, which looks for traces of the first."""
     then_seen: str = ""
 
 

@@ -1,4 +1,4 @@
-"""The arena, one of each back end, open for a whole module. In CI none may be missing."""
+"""One arena per back end, open for a whole module. In CI, no back end may be missing."""
 
 from collections.abc import Iterator
 

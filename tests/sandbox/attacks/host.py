@@ -1,7 +1,7 @@
-"""A look at this machine: what an attack would have changed, and what a pool may leave behind.
+"""Checks of this machine: changes by an attack, and remains of a pool.
 
-Other tests and programs run beside ours, so the look is at what is ours: processes by a token in their
-environment, containers by the process they belong to, and settings that nobody changes.
+Other tests and programs run at the same time, so the checks cover only processes with a token in their environment,
+the containers of these processes, and settings that no other program changes.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _VOLATILE = re.compile(
 
 @dataclass
 class Seen:
-    """The processes of our boxes, and the containers they ran in."""
+    """The processes of the tested boxes, and their containers."""
 
     boxes: set[int] = field(default_factory=set)
     containers: set[str] = field(default_factory=set)
@@ -37,7 +37,7 @@ class Seen:
                 self.containers |= set(re.findall(r"[0-9a-f]{64}", Path(f"/proc/{pid}/cgroup").read_text()))
 
     def left(self, token: str) -> list[str]:
-        """Return what is still there of all of that: processes, containers, mounts, control groups."""
+        """Return all remains: processes, containers, mounts and control groups."""
         found = [f"process {pid}" for pid in _until_none(token)]
         mounts = Path("/proc/self/mountinfo").read_text()
         for name in sorted(self.containers):
@@ -50,7 +50,7 @@ class Seen:
 
 
 def processes(token: str) -> list[int]:
-    """Return the processes that have the token in their environment: every one of a box."""
+    """Return the processes that have the token in their environment, as all processes of a box do."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -92,7 +92,7 @@ def leftovers() -> list[str]:
 
 
 def address() -> str:
-    """Return an address of this machine that is not its loopback; the bridge's if it has no other."""
+    """Return an address of this machine other than its loopback, or the bridge's address if there is no other."""
     for line, following in itertools.pairwise(Path("/proc/net/fib_trie").read_text().splitlines()):
         found = re.search(r"\|-- (\d+\.\d+\.\d+\.\d+)", line)
         if found and "/32 host LOCAL" in following and not found[1].startswith("127."):

@@ -1,4 +1,4 @@
-"""The tables of the README beside this file, from the cases: `python -m tests.sandbox.attacks.listing` writes them."""
+"""Tables of the README in this folder, from the cases: `python -m tests.sandbox.attacks.listing` writes them."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ PAGE = Path(__file__).with_name("README.md")
 
 
 def tables() -> str:
-    """Return the lists of what is impossible, as Markdown."""
+    """Return the lists of contained attacks, as Markdown."""
     parts = [_table(name, [(case.name, case.tries) for case in cases]) for name, cases in CASES.items()]
     return "\n".join(parts).rstrip("\n")
 
@@ -35,7 +35,7 @@ def _remark(forgery: Forgery) -> str:
 
 
 def written(text: str) -> str:
-    """Return a page with the tables put between its marks."""
+    """Return a page with the tables inserted between its marks."""
     for name, tables_ in (("cases", tables()), ("remarked", remarked())):
         head, _, rest = text.partition(f"<!-- {name}: begin -->\n")
         _, _, tail = rest.partition(f"<!-- {name}: end -->\n")
@@ -44,7 +44,7 @@ def written(text: str) -> str:
 
 
 def named(text: str, section: str) -> set[str]:
-    """Return what a section's tables name in their first column."""
+    """Return the names in the first column of a section's tables."""
     found = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     assert found, f"no section {section!r}"
     return set(re.findall(r"^\| `([^`]+)` \|", found[1], re.M))

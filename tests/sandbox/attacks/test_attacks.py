@@ -1,6 +1,6 @@
-"""Every attack on the box, on both back ends, in one pool whose boxes are used again.
+"""Every attack on the box, on both back ends, in one pool that reuses its boxes.
 
-Each is contained, the next honest job finds nothing of it, and at the end the host is as it was.
+Each attack is contained, the next honest job finds no trace of it, and at the end the host is unchanged.
 """
 
 import pytest
@@ -12,17 +12,17 @@ from tests.sandbox.attacks.case import CASES, Case, matches
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 BOXES = 2
-"""A pool of width 1 has a box at work and a spare one: what is asked this often is asked of both."""
+"""A pool of width 1 has one box in use and a spare one, so this many jobs reach both."""
 ALL = [case for cases in CASES.values() for case in cases]
 
 
-def test_there_are_enough_and_no_two_have_one_name():
+def test_there_are_enough_attacks_and_their_names_are_unique():
     assert len(ALL) >= 140
     assert len({case.name for case in ALL}) == len(ALL)
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
-def test_it_is_contained(ring: Arena, case: Case):
+def test_an_attack_is_contained(ring: Arena, case: Case):
     outcome = ring.run(case)
     assert outcome.ended in case.ended, outcome
     if Ended.TIMED_OUT in case.ended:

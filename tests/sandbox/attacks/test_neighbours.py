@@ -1,4 +1,4 @@
-"""While one box takes all it can get, an honest job in another has what it needs: nothing is shared by user."""
+"""One box takes all the resources it can get. An honest job in another still has enough, as no limit is per user."""
 
 import contextlib
 import secrets
@@ -153,7 +153,7 @@ print("all there")
 
 @contextlib.contextmanager
 def draining(pool: Pool, program: str, name: str) -> Iterator[None]:
-    """Have a program take what it can in one box; come back once it has, and holds it."""
+    """Run a program that takes all it can in one box; yield while it holds these resources."""
     code = _HEAD + program + _SETTLED.format(name=name)
     ended: list[object] = []
 
@@ -182,7 +182,7 @@ def named(name: str) -> bool:
 
 @pytest.mark.parametrize("drain", DRAINS)
 @pytest.mark.parametrize("back_end", BACK_ENDS)
-def test_a_neighbour_has_what_it_needs(back_end: str, drain: str) -> None:
+def test_a_neighbour_of_a_greedy_box_has_enough_resources(back_end: str, drain: str) -> None:
     environment = Environment(name="neighbours")
     sandbox = real(back_end)
     sandbox.prepare(environment, print)

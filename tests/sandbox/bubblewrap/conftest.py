@@ -1,4 +1,4 @@
-"""Boxes as root and as a plain user: each test that takes `run_as` is run as whom this machine allows."""
+"""Boxes as root and as a plain user: tests that take `run_as` run as each of them that this machine allows."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from ctxbench.sandbox.bubblewrap import available
 from tests.helpers.extras import missing
 
 PLAIN = 54321
-"""A uid that nobody has."""
+"""A uid that no user has."""
 _DRIVER = Path(__file__).with_name("driver.py")
 _CONFORMANCE = Path(__file__).parents[1] / "conformance"
 
@@ -58,7 +58,7 @@ class Driver:
         return answer
 
     def say(self, code: str, **asked: Any) -> Any:
-        """Run code in a box; return what it prints, which is JSON."""
+        """Run code in a box; return the JSON value that it prints."""
         answer = self(raw=code, **asked)
         assert answer["said"], answer
         return json.loads(answer["said"])
@@ -72,7 +72,7 @@ def _boxes(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def _plain_python() -> str | None:
-    """Return an interpreter that a plain user can start, new enough for us."""
+    """Return an interpreter that a plain user can start and that is new enough."""
     for path in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         test = ["setpriv", f"--reuid={PLAIN}", f"--regid={PLAIN}", "--clear-groups", path, "-c"]
         code = "import sys; open(sys._base_executable).close(); sys.exit(sys.version_info < (3, 11))"
@@ -87,7 +87,7 @@ def run_as(request: pytest.FixtureRequest) -> Iterator[Driver]:
     me_root = os.geteuid() == 0
     if root and not me_root:
         missing("these tests are not run by root")
-    # Not pytest's own folder, which no other user may enter.
+    # pytest's own folder is closed to other users.
     folder = Path(tempfile.mkdtemp(prefix="ctxbench-tests-"))
     try:
         folder.chmod(0o755)
@@ -113,7 +113,7 @@ def run_as(request: pytest.FixtureRequest) -> Iterator[Driver]:
 
 @pytest.fixture(scope="session")
 def as_root(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], None]:
-    """Return a check that skips a test of what only root can do."""
+    """Return a function that skips the test unless it runs as root."""
 
     def check() -> None:
         if os.geteuid() != 0:

@@ -1,7 +1,6 @@
-"""A program: opens boxes under bubblewrap as whoever runs it, and prints what came of them as JSON.
+"""A program that opens boxes under bubblewrap as the current user, and prints their results as JSON.
 
-It imports nothing but `ctxbench.sandbox` and its conformance list, so that it can be run as a plain user with any
-interpreter that user has.
+It imports only `ctxbench.sandbox` and its conformance list, so that a plain user can run it with any interpreter.
 """
 
 import dataclasses
@@ -21,7 +20,7 @@ from tests.sandbox.conformance import check
 
 
 def quiet(_: str) -> None:
-    """Report to nobody."""
+    """Discard the report."""
 
 
 def launcher(asked: dict[str, Any]) -> BubblewrapLauncher:
@@ -80,7 +79,7 @@ def jobs(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def conform(asked: dict[str, Any]) -> dict[str, Any]:
-    """Try what every back end must do."""
+    """Run the checks that every back end must pass."""
     return {"findings": [dataclasses.asdict(finding) for finding in check(BubblewrapSandbox(Path(asked["cache"])))]}
 
 

@@ -1,4 +1,4 @@
-"""A box's life: what is sent, what comes back, how it ends, and that nothing is left of it."""
+"""The life of a box: data in both directions, its end, and its complete removal."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ Start = Callable[..., BubblewrapBox]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start boxes with code as their first process, end those that a test leaves."""
+    """Start boxes with code as their first process; end boxes that a test leaves open."""
     boxes: list[BubblewrapBox] = []
 
     def run(code: str, **asked: Any) -> BubblewrapBox:
@@ -61,7 +61,7 @@ def gone(word: str, seconds: float = 10.0) -> bool:
 
 
 def groups(label: str) -> set[Path]:
-    """Return the control groups of a process that `owner` named: a pid alone may have been another process's before."""
+    """Return the control groups of a process by its label from `owner`, because pids alone may be reused."""
     name = f"ctxbench-box-{label.replace(':', '-')}-*"
     return {*cgroups.ROOT.glob(name), *cgroups.ROOT.glob(f"*/{name}")}
 
@@ -82,7 +82,7 @@ def test_bytes_go_in_and_come_out(start: Start) -> None:
 
 
 @pytest.mark.slow
-def test_a_box_that_says_nothing_is_not_waited_for_longer_than_asked(start: Start) -> None:
+def test_waiting_for_a_silent_box_ends_at_the_deadline(start: Start) -> None:
     box = start("import time; time.sleep(60)")
     began = time.monotonic()
     with pytest.raises(SandboxLost, match="in time"):
@@ -92,7 +92,7 @@ def test_a_box_that_says_nothing_is_not_waited_for_longer_than_asked(start: Star
     assert time.monotonic() - began < 10
 
 
-def test_an_end_of_its_own_is_told_with_its_last_words(start: Start) -> None:
+def test_a_box_that_exits_is_reported_with_its_last_output(start: Start) -> None:
     box = start("import sys; sys.exit('no more')")
     with pytest.raises(SandboxLost, match="exit code 1: no more"):
         box.receive(soon())
@@ -101,14 +101,14 @@ def test_an_end_of_its_own_is_told_with_its_last_words(start: Start) -> None:
         box.send(b"x", soon())
 
 
-def test_a_signal_is_told(start: Start) -> None:
-    # The first process of a namespace takes signals from within only if it asked for them; a fault's always.
+def test_a_box_killed_by_a_signal_is_reported(start: Start) -> None:
+    # Signals from within reach the first process of a namespace only if it handles them or caused a fault.
     box = start("import ctypes; ctypes.string_at(0)")
     with pytest.raises(SandboxLost, match=f"signal {int(signal.SIGSEGV)}"):
         box.receive(soon())
 
 
-def test_loud_last_words_stop_nobody_and_are_cut(start: Start) -> None:
+def test_long_last_output_does_not_block_and_is_cut(start: Start) -> None:
     box = start(
         "import sys; sys.stderr.write('e' * (4 << 20)); sys.stderr.flush(); print('done', flush=True); sys.exit(3)"
     )
@@ -118,7 +118,7 @@ def test_loud_last_words_stop_nobody_and_are_cut(start: Start) -> None:
     assert 4000 < len(box.end()) < 4300
 
 
-def test_ending_wakes_who_waits_and_may_be_done_again(start: Start) -> None:
+def test_ending_a_box_wakes_waiting_threads_and_may_be_repeated(start: Start) -> None:
     box = start("import time; print(1, flush=True); time.sleep(60)")
     box.receive(soon())
     caught: list[Exception] = []
@@ -146,7 +146,7 @@ def test_ending_wakes_who_waits_and_may_be_done_again(start: Start) -> None:
 
 
 def test_an_ended_box_leaves_no_process_no_group_and_no_descriptor(start: Start) -> None:
-    start("print(1)").end()  # the thread that starts boxes is there for good
+    start("print(1)").end()  # the thread that starts boxes stays alive
     before = len(os.listdir("/proc/self/fd"))
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"
     code = f"""
@@ -178,7 +178,7 @@ time.sleep(600)
 
 
 @pytest.mark.slow
-def test_a_box_that_is_ended_while_it_starts_leaves_nothing(start: Start) -> None:
+def test_a_box_ended_during_its_start_leaves_no_process_or_group(start: Start) -> None:
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"
     for step in range(12):
         box = start(f"'{word}'\nimport time; time.sleep(600)")
@@ -216,14 +216,14 @@ def test_a_forked_process_can_start_boxes_too(start: Start) -> None:
     assert groups(label) == set()
 
 
-def test_what_cannot_be_staged_is_told(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_box_that_cannot_be_staged_is_reported(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctxbench.sandbox.bubblewrap.host.stage", lambda _: "/nowhere-at-all")
     with pytest.raises(SandboxLost, match="could not be staged.*nowhere-at-all"):
         start("print(1)").receive(soon())
 
 
 @pytest.mark.slow
-def test_a_machine_without_a_filter_of_calls_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_system_call_filter_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     *start, program = bubblewrap._PROBE
     elsewhere = f"import platform\nplatform.machine = lambda: 'riscv64'\n{program}"
     monkeypatch.setattr(bubblewrap, "_PROBE", (*start, elsewhere))
@@ -231,7 +231,7 @@ def test_a_machine_without_a_filter_of_calls_is_told(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.slow
-def test_memory_and_processes_are_bounded_for_the_box_as_a_whole(start: Start, as_root: Callable[[], None]) -> None:
+def test_memory_and_process_limits_apply_to_the_whole_box(start: Start, as_root: Callable[[], None]) -> None:
     as_root()
     assert cgroups.usable()
     code = """

@@ -1,6 +1,6 @@
-"""What is written into control groups of either version, on a file system that stands in for the kernel's.
+"""Files of control groups of both versions, in a folder that replaces the kernel's file system.
 
-And one group of the kernel's own, to see whose fault a lack of memory is.
+One test uses a real group, to check whose fault a lack of memory is.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_version_1_counts_buffers_of_sockets_apart(root: Path) -> None:
+def test_version_1_limits_socket_buffers_separately(root: Path) -> None:
     for kind in ("memory", "pids", "cpu"):
         (root / kind).mkdir()
     memory, pids, cpu = cgroups.make(Limits(memory=400, processes=9, cpus=0.5)).folders
@@ -35,7 +35,7 @@ def test_version_1_counts_buffers_of_sockets_apart(root: Path) -> None:
     assert (pids / "pids.max").read_text() == "13" and (cpu / "cpu.cfs_quota_us").read_text() == "50000"
 
 
-def test_version_2_counts_everything_in_one(root: Path) -> None:
+def test_version_2_sets_all_limits_in_one_group(root: Path) -> None:
     (root / "cgroup.controllers").touch()
     (folder,) = cgroups.make(Limits(memory=400, processes=9, cpus=0.5)).folders
     held = {path.name: path.read_text() for path in folder.iterdir()}
@@ -43,7 +43,7 @@ def test_version_2_counts_everything_in_one(root: Path) -> None:
     assert cgroups.ControlGroup((folder,)).counters == [(str(folder), str(root))]
 
 
-def test_a_kernel_without_the_count_of_sockets_still_has_the_rest(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_socket_limits_still_has_the_other_limits(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("memory", "pids", "cpu"):
         (root / kind).mkdir()
     write = Path.write_text
@@ -58,7 +58,7 @@ def test_a_kernel_without_the_count_of_sockets_still_has_the_rest(root: Path, mo
     assert (memory / "memory.limit_in_bytes").read_text() == "400"
 
 
-def test_what_was_too_busy_to_be_removed_goes_with_the_next_box(root: Path) -> None:
+def test_a_group_that_was_busy_is_removed_with_the_next_box(root: Path) -> None:
     (root / "cgroup.controllers").touch()
     busy = cgroups.make(Limits())
     (folder,) = busy.folders
@@ -71,7 +71,7 @@ def test_what_was_too_busy_to_be_removed_goes_with_the_next_box(root: Path) -> N
 
 
 class InnerGroup(cgroups.ControlGroup):
-    """A group in a group; a box finds it where it finds any."""
+    """A group inside another group, with its counters at the usual place in the box."""
 
     @property
     def counters(self) -> list[tuple[str, str]]:
@@ -80,7 +80,7 @@ class InnerGroup(cgroups.ControlGroup):
 
 @contextlib.contextmanager
 def narrow(memory: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have all boxes in a group of so many bytes together, as a small machine would."""
+    """Put all boxes into one group with this memory limit, to simulate a small machine."""
     second = cgroups.version() == 2
     name = "memory.max" if second else "memory.limit_in_bytes"
     outer = cgroups.ROOT / ("" if second else "memory") / f"ctxbench-test-{os.getpid()}"
@@ -107,7 +107,7 @@ def narrow(memory: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_a_kill_is_the_jobs_doing_within_its_limit_only(
+def test_a_job_killed_below_its_own_limit_is_a_machine_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_root: Callable[[], None]
 ) -> None:
     as_root()

@@ -1,4 +1,4 @@
-"""An owner that is killed takes its boxes along; what is left of them is found."""
+"""Boxes end with their owner if it is killed, and their remains are found."""
 
 import os
 import time
@@ -15,8 +15,8 @@ from tests.sandbox.bubblewrap.test_box import gone, groups, with_word
 pytestmark = pytest.mark.slow
 
 
-def test_an_owner_killed_while_boxes_start_leaves_none(run_as: Driver) -> None:
-    # bwrap alone leaves its child behind if it is killed at the wrong moment.
+def test_an_owner_killed_while_boxes_start_leaves_no_processes(run_as: Driver) -> None:
+    # bwrap alone leaves its child running if it is killed at the wrong moment.
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"
     owners = []
     for step in range(8):
@@ -32,7 +32,7 @@ def test_an_owner_killed_while_boxes_start_leaves_none(run_as: Driver) -> None:
             cgroups.remove_abandoned(path)
 
 
-def test_a_killed_owner_takes_its_boxes_along_and_the_rest_is_found(run_as: Driver, tmp_path: Path) -> None:
+def test_boxes_of_a_killed_owner_end_and_their_groups_are_found(run_as: Driver, tmp_path: Path) -> None:
     word = f"word-{os.getpid()}-{time.monotonic_ns()}"
     code = f"'{word}'\nimport os, time\nif os.fork() == 0: os.setsid()\nprint(1, flush=True)\ntime.sleep(600)"
     with run_as.begin(hold=2, raw=code) as process:

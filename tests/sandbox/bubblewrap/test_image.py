@@ -1,4 +1,4 @@
-"""What `prepare` makes: installed once, the same for everybody, and nothing of the answers in it."""
+"""Images that `prepare` builds: installed once, readable by every user, and without the answers."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ from tests.sandbox.bubblewrap.conftest import Driver
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let pip know a folder of wheels and nothing else."""
+    """Restrict pip to a folder of wheels."""
     folder = tmp_path / "index"
     folder.mkdir()
     folder.chmod(0o755)
@@ -28,11 +28,11 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def quiet(_: str) -> None:
-    """Report to nobody."""
+    """Discard the report."""
 
 
 @pytest.mark.slow
-def test_what_is_required_can_be_imported_and_the_project_cannot(
+def test_requirements_can_be_imported_and_the_project_cannot(
     index: Path, run_as: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"alpha/__init__.py": "def main():\n    import alpha\n    print('alpha says', alpha.__file__)\n"}
@@ -57,7 +57,7 @@ def test_what_is_required_can_be_imported_and_the_project_cannot(
 
 
 @pytest.mark.slow
-def test_it_is_made_once_and_needs_no_network_then(
+def test_an_image_is_built_once_and_then_needs_no_network(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny_wheel(index, "alpha")
@@ -73,7 +73,7 @@ def test_it_is_made_once_and_needs_no_network_then(
 
 
 @pytest.mark.slow
-def test_many_who_prepare_the_same_make_it_once(index: Path, tmp_path: Path) -> None:
+def test_concurrent_preparations_build_an_image_once(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     environment = Environment(name="one", requirements=("alpha",))
     said: list[str] = []
@@ -84,7 +84,7 @@ def test_many_who_prepare_the_same_make_it_once(index: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_digest_names_what_a_job_finds_and_nothing_else(index: Path, tmp_path: Path) -> None:
+def test_the_digest_depends_only_on_what_a_job_finds(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     box = BubblewrapSandbox(tmp_path / "cache")
 
@@ -106,7 +106,7 @@ def test_the_digest_names_what_a_job_finds_and_nothing_else(index: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_everybody_can_read_it_whatever_the_umask(index: Path, tmp_path: Path) -> None:
+def test_every_user_can_read_an_image_whatever_the_umask(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha")
     before = os.umask(0o077)
     try:
@@ -121,19 +121,19 @@ def test_everybody_can_read_it_whatever_the_umask(index: Path, tmp_path: Path) -
     assert list(image.packages.rglob("alpha/__pycache__/*.pyc")) and list(image.library.rglob("lib/__pycache__/*.pyc"))
 
 
-def test_the_guest_brings_nothing_of_the_sandboxs_other_side(tmp_path: Path) -> None:
+def test_an_image_contains_only_the_guests_part_of_the_sandbox(tmp_path: Path) -> None:
     image = make(Environment(name="a"), tmp_path, quiet)
     names = {path.relative_to(image.library).parts[:2] for path in image.library.rglob("*.py")}
     assert names == {("sandbox", "__init__.py"), ("sandbox", "errors.py"), ("sandbox", "guest")}
 
 
 @pytest.mark.parametrize("name", ["/etc/x.py", "../x.py", "a/../../x.py", "sandbox/guest/server.py", "sandbox.py"])
-def test_a_library_stays_in_its_place(name: str, tmp_path: Path) -> None:
+def test_a_library_file_outside_its_own_package_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="package with another name"):
         make(Environment(name="a", library={name: b""}), tmp_path, quiet)
 
 
-def test_a_missing_program_is_told_with_what_installs_it(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported_with_its_install_command(tmp_path: Path) -> None:
     environment = Environment(name="a", programs=("bash", "ctxbench-no-such-package", "-f=${Package}"))
     with pytest.raises(SandboxUnavailable, match=r"run `apt-get install ctxbench-no-such-package") as caught:
         BubblewrapSandbox(tmp_path).prepare(environment, quiet)
@@ -147,18 +147,18 @@ def test_programs_are_part_of_the_digest(tmp_path: Path) -> None:
     assert box.prepare(Environment(name="a", programs=("bash",)), quiet) != box.prepare(Environment(name="a"), quiet)
 
 
-def test_variables_of_an_environment_come_after_ours() -> None:
+def test_variables_of_an_environment_override_the_defaults() -> None:
     found = dict(variables(Environment(name="a", variables=(("LANG", "C"), ("MORE", "1")))))
     assert found["LANG"] == "C" and found["MORE"] == "1" and found["PYTHONHASHSEED"] == "0"
 
 
-def test_no_bwrap_is_told_with_what_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_bwrap_is_reported_with_its_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
     with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
         BubblewrapSandbox(tmp_path).prepare(Environment(name="a"), quiet)
 
 
-def test_a_stage_hides_nothing_that_is_bound(tmp_path: Path) -> None:
+def test_the_stage_folder_does_not_hide_bound_folders(tmp_path: Path) -> None:
     image = make(Environment(name="a"), tmp_path, quiet)
     made = layout(Environment(name="a"), image, Limits())
     assert not any(host.is_within(Path(source), [made.stage]) for source, _ in made.binds)

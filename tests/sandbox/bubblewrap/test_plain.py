@@ -1,4 +1,4 @@
-"""What every back end keeps, for a plain user; who runs the tests of all back ends is often root."""
+"""Checks of all back ends, run here as a plain user because the other tests often run as root."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _AS_ROOT_ONLY = {"page-tables": "nothing counts the tables of a plain user's box
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run_as", ["plain user"], indirect=True)
-def test_a_plain_user_gets_what_root_gets(run_as: Driver) -> None:
+def test_the_conformance_checks_pass_for_a_plain_user(run_as: Driver) -> None:
     findings = run_as(conform=True)["findings"]
     assert len(findings) >= 20
     assert [f"{each['name']}: {each['detail']}" for each in findings if not each["passed"]] == []
@@ -22,7 +22,7 @@ def test_a_plain_user_gets_what_root_gets(run_as: Driver) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run_as", ["plain user"], indirect=True)
-def test_a_plain_users_box_takes_no_more_of_what_all_boxes_share(run_as: Driver) -> None:
+def test_a_plain_users_box_cannot_exhaust_shared_resources(run_as: Driver) -> None:
     cases = [case for case in CASES["Taking what all boxes share"] if case.name not in _AS_ROOT_ONLY]
     lines = [line for case in cases for line in case.code.splitlines() if line.startswith("from attack_tools")]
     assert set(lines) == {"from attack_tools import in_child, kernel, tried, word"}
@@ -34,7 +34,7 @@ def test_a_plain_users_box_takes_no_more_of_what_all_boxes_share(run_as: Driver)
 
 
 @pytest.mark.parametrize("run_as", ["plain user"], indirect=True)
-def test_the_boxes_of_a_plain_user_leave_each_other_watches(run_as: Driver) -> None:
-    """They are one user to the kernel, which has 128 of these for each."""
+def test_a_plain_users_box_gets_at_most_16_inotify_instances(run_as: Driver) -> None:
+    """The kernel counts all boxes of a plain user as one user, who has 128 instances."""
     code = "import ctypes, json; libc = ctypes.CDLL(None); print(json.dumps([libc.inotify_init() for _ in range(40)]))"
     assert sum(handle >= 0 for handle in run_as.say(code)) == 16

@@ -1,4 +1,4 @@
-"""What the first process of a box finds, before the guest confines itself and jobs any further."""
+"""What the first process of a box can see and do, before the guest confines itself and its jobs further."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ def code(text: str) -> str:
     return "import json, os, socket, subprocess, sys\n" + textwrap.dedent(text)
 
 
-def test_it_is_nobody_with_no_rights(run_as: Driver) -> None:
+def test_the_first_process_has_no_privileges(run_as: Driver) -> None:
     found = run_as.say(
         code("""
         status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read().splitlines() if ":\\t" in line)
@@ -27,20 +27,20 @@ def test_it_is_nobody_with_no_rights(run_as: Driver) -> None:
     )
     pid, users, groups, mapped, status = found
     assert pid == 1 and users == [1000, 1000, 1000] and groups == []
-    assert mapped[0] == "1000" and mapped[2] == "1"  # no other user exists in here
+    assert mapped[0] == "1000" and mapped[2] == "1"  # the box has no other user
     assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
     assert status["NoNewPrivs"] == "1"
-    # But for those that Python itself ignores, and two of the C library's own that no program can set.
+    # Except the signals that Python ignores, and two of the C library's signals that programs cannot set.
     assert int(status["SigIgn"], 16) & ~0x1001000 & ~0x180000000 == 0
 
 
 @pytest.mark.slow
-def test_outside_it_is_no_root_and_each_box_is_another_user(run_as: Driver) -> None:
+def test_on_the_host_each_box_is_a_different_user_and_never_root(run_as: Driver) -> None:
     seen = [
         run_as.say(code("print(json.dumps([os.stat('/work').st_uid, open('/proc/self/mounts').read()]))"))
         for _ in range(2)
     ]
-    # A tmpfs names its owner as the machine knows it.
+    # The mount table shows the owner of a tmpfs by the host's user ID.
     owners = [text.partition(" /work tmpfs ")[2].partition("uid=")[2].partition(",")[0] for _, text in seen]
     assert [inside for inside, _ in seen] == [1000, 1000]
     if run_as.root:
@@ -50,10 +50,10 @@ def test_outside_it_is_no_root_and_each_box_is_another_user(run_as: Driver) -> N
 
 
 @pytest.mark.slow
-def test_it_has_exactly_the_environment_that_it_is_given(run_as: Driver) -> None:
+def test_jobs_get_exactly_the_declared_environment(run_as: Driver) -> None:
     asked = {"environment": {"variables": [["MPLBACKEND", "agg"]]}}
     found = run_as(jobs=[["cat", "/proc/1/environ"], ["env"]], **asked)
-    # The guest's own is closed to jobs, and what they have of it is this.
+    # Jobs cannot read the guest's environment. They get only these variables.
     assert "of-the-host" not in str(found)
     values = dict(line.split("=", 1) for line in found["outcomes"][1]["output"].splitlines())
     assert values == {
@@ -68,7 +68,7 @@ def test_it_has_exactly_the_environment_that_it_is_given(run_as: Driver) -> None
     }
 
 
-def test_no_environment_of_the_hosts_is_left_anywhere(run_as: Driver) -> None:
+def test_the_hosts_environment_is_not_visible_in_proc(run_as: Driver) -> None:
     found = run_as.say(
         code("""
         pids = [p for p in os.listdir("/proc") if p.isdigit()]
@@ -78,7 +78,7 @@ def test_no_environment_of_the_hosts_is_left_anywhere(run_as: Driver) -> None:
     assert list(found) == ["1"] and "SECRET" not in found["1"] and "PATH=/ctxbench/bin" in found["1"]
 
 
-def test_nothing_of_the_hosts_is_open(run_as: Driver) -> None:
+def test_the_first_process_inherits_only_pipes(run_as: Driver) -> None:
     found = run_as.say(
         code("""
         handles = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
@@ -89,7 +89,7 @@ def test_nothing_of_the_hosts_is_open(run_as: Driver) -> None:
     assert all(target.startswith("pipe:") for target in found.values())
 
 
-def test_only_what_is_needed_of_the_host_is_there(run_as: Driver) -> None:
+def test_the_box_contains_only_the_host_files_that_it_needs(run_as: Driver) -> None:
     root, etc, home, passwd, mounts = run_as.say(
         code("""
         home = [entry for place in ("/root", "/home", "/var", "/run", "/tmp", "/opt", "/mnt", "/srv", "/boot", "/media")
@@ -99,7 +99,7 @@ def test_only_what_is_needed_of_the_host_is_there(run_as: Driver) -> None:
         """)
     )
     system = {"bin", "ctxbench", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "sys", "usr", "work"}
-    # The first folder of the interpreter's own path may be there, for a link.
+    # The root may also contain the first folder of the interpreter's path, for a link.
     assert set(root) - system <= {Path(sys.base_prefix).parts[1]}
     assert home == []
     assert not {"shadow", "hostname", "resolv.conf", "machine-id", "ssh", "gshadow", "sudoers"} & set(etc)
@@ -117,7 +117,7 @@ def test_only_what_is_needed_of_the_host_is_there(run_as: Driver) -> None:
     assert all("nodev" in options for _, where, kind, options, *_ in kept if where in ("/work", "/dev/shm", "/"))
 
 
-def test_nothing_but_the_working_folder_can_be_written(run_as: Driver) -> None:
+def test_only_the_working_folder_and_shared_memory_are_writable(run_as: Driver) -> None:
     refused = run_as.say(
         code("""
         places = ["/x", "/dev/x", "/etc/x", "/etc/passwd", "/usr/x", "/usr/bin/x", "/sys/x", "/proc/x",
@@ -162,7 +162,7 @@ def test_files_are_bounded_in_bytes_and_in_number(run_as: Driver) -> None:
     assert found == [[499, full, 8 * MIB, full], [999, full, 16 * MIB, full]]
 
 
-def test_there_is_no_network_and_no_socket_of_the_hosts(run_as: Driver, tmp_path: Path) -> None:
+def test_the_network_and_the_hosts_sockets_are_unreachable(run_as: Driver, tmp_path: Path) -> None:
     with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as abstract:
         tcp.bind(("127.0.0.1", 0))
         tcp.listen()
@@ -189,7 +189,7 @@ def test_there_is_no_network_and_no_socket_of_the_hosts(run_as: Driver, tmp_path
     assert results == ["ConnectionRefusedError", "OSError", "ConnectionRefusedError", "FileNotFoundError"]
 
 
-def test_no_namespace_and_no_mount_can_be_made(run_as: Driver) -> None:
+def test_namespaces_and_mounts_cannot_be_created(run_as: Driver) -> None:
     found = run_as.say(
         code("""
         import ctypes
@@ -208,12 +208,12 @@ def test_no_namespace_and_no_mount_can_be_made(run_as: Driver) -> None:
     assert all(found.values()), found
 
 
-def test_it_sees_no_process_but_its_own(run_as: Driver) -> None:
+def test_the_first_process_sees_only_itself(run_as: Driver) -> None:
     assert run_as.say(code("print(json.dumps([p for p in os.listdir('/proc') if p.isdigit()]))")) == ["1"]
 
 
 @pytest.mark.slow
-def test_the_interpreter_needs_no_variable_and_knows_nothing_of_the_hosts_packages(run_as: Driver) -> None:
+def test_the_interpreter_runs_without_variables_and_without_the_hosts_packages(run_as: Driver) -> None:
     found = run_as.say(
         code("""
         import importlib.metadata
@@ -230,7 +230,7 @@ def test_the_interpreter_needs_no_variable_and_knows_nothing_of_the_hosts_packag
     assert found[3][:2] == ["/ctxbench/lib", "/ctxbench/site"]
 
 
-def test_its_sockets_are_bounded_and_the_loopback_works(run_as: Driver) -> None:
+def test_socket_buffers_are_limited_and_the_loopback_works(run_as: Driver) -> None:
     found = run_as.say(
         code("""
         sizes = [open(f"/proc/sys/net/ipv4/{name}").read().split()[2] for name in ("tcp_rmem", "tcp_wmem")]

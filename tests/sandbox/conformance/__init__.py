@@ -1,4 +1,4 @@
-"""Conformance checks of back ends, tried in real boxes: for our tests, and for authors of other back ends.
+"""Conformance checks that run in real boxes, for ctxbench's tests and for authors of other back ends.
 
 for finding in check(MySandbox()):
     print(finding.name, finding.passed, finding.detail)
@@ -13,7 +13,7 @@ from tests.sandbox.conformance.jobs import BASIC, BETWEEN, FRESH, LIBRARY
 from tests.sandbox.conformance.walls import BOUNDS, ISOLATION
 
 Checks = Mapping[str, Callable[[Pool], str]]
-"""What is demanded -> a function that returns what is wrong, empty if nothing is."""
+"""A required behaviour -> a function that returns the fault, or an empty string if there is none."""
 
 LIMITS = Limits(
     memory=192 * MIB,
@@ -43,11 +43,11 @@ class CheckResult:
     name: str
     passed: bool
     detail: str
-    """What is wrong; empty if it passed."""
+    """The fault, or an empty string if the check passed."""
 
 
 def check(sandbox: Sandbox, names: Sequence[str] = NAMES) -> Iterator[CheckResult]:
-    """Prepare a small environment, run the named checks on it, yield what each found.
+    """Prepare a small environment, run the named checks in it and yield their results.
 
     Raises:
         SandboxUnavailable: if the back end cannot be used on this machine.

@@ -1,4 +1,4 @@
-"""Checks of a job's inputs and outcome, of what it leaves for the next one, and of jobs beside each other."""
+"""Checks of a job's inputs, outcome and leftovers, and of jobs that run side by side."""
 
 import threading
 import time
@@ -93,7 +93,7 @@ def python(pool: Pool, program: str, *, seconds: float = SECONDS, files: Mapping
 
 
 def refused(pool: Pool, attempts: Mapping[str, str]) -> str:
-    """Run statements, by what each tries, that must raise OSError or ValueError; return which did not."""
+    """Run statements that must raise OSError or ValueError; return a fault that names those that did not."""
     program = "import contextlib, ctypes, os, resource, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n"
     for words, statement in attempts.items():
         body = "\n".join(f"    {line}" for line in statement.splitlines())
@@ -102,14 +102,14 @@ def refused(pool: Pool, attempts: Mapping[str, str]) -> str:
 
 
 def expect(outcome: Outcome, output: str, *, exit_code: int = 0) -> str:
-    """Return how an outcome differs from a job that said `output` and exited; empty if it does not."""
+    """Return how an outcome differs from `output` with `exit_code`, or an empty string if it does not."""
     if outcome.ended is Ended.EXITED and outcome.exit_code == exit_code and outcome.output == output:
         return ""
     return f"expected {output!r} and exit code {exit_code}, got {described(outcome)}"
 
 
 def described(outcome: Outcome) -> str:
-    """Return an outcome in a few words."""
+    """Describe an outcome in a few words."""
     how = f"exit code {outcome.exit_code}" if outcome.ended is Ended.EXITED else f"{outcome.ended}, {outcome.signal}"
     memory = ", out of memory" if outcome.out_of_memory else ""
     return f"{outcome.output[-600:]!r}, {how}{memory}"
@@ -206,7 +206,7 @@ def _clean(pool: Pool) -> str:
 
 
 def _reused(pool: Pool) -> str:
-    """Jobs that do nothing wrong must not cost a box each."""
+    """Check that harmless jobs share a box."""
     program = "print(open('/proc/1/stat').read().rsplit(')', 1)[1].split()[19])"
     for folder in ("/dev/shm", "."):
         python(pool, f"open('{folder}/litter', 'w').close()")
@@ -236,7 +236,7 @@ def _everyone(pool: Pool) -> str:
 
 
 def _beside(pool: Pool) -> str:
-    """Two jobs at once, which must not see each other's files or processes."""
+    """Run two jobs at once, which must not see each other's files or processes."""
     program = "import os, time\nopen(os.environ['TMPDIR'] + '/mine', 'x').close()\ntime.sleep(1.5)\n" + _LOOK
     outcomes: list[Outcome] = []
     threads = [threading.Thread(target=lambda: outcomes.append(python(pool, program))) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Checks that a job keeps to its limits, and cannot reach the network, the machine or its box's trusted processes."""
+"""Checks that a job stays within its limits and cannot reach the network, the machine or trusted processes."""
 
 import contextlib
 import secrets

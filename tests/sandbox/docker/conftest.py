@@ -1,4 +1,4 @@
-"""A real engine, and boxes with a stand-in for the guest."""
+"""Fixtures for a real Docker engine, and for boxes that run a stand-in for the guest."""
 
 import os
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from tests.helpers.extras import missing
 from tests.sandbox.docker.standin import GUEST
 
 NAME = f"test-docker-{os.getpid()}"
-"""What the environments of these tests are called, so that their images can be removed."""
+"""The name of all environments in these tests. Their images are found and removed by it."""
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Client]:
-    """Give the engine's client; afterwards remove the images that tests have tagged."""
+    """Yield the engine's client. Afterwards remove the images that tests have tagged."""
     if not answers():
         missing("no Docker engine answers")
     with connected() as client:
@@ -43,9 +43,10 @@ def docker_sandbox(engine: Client, cache: Path) -> DockerSandbox:
 
 @pytest.fixture(scope="session")
 def environment() -> Environment:
-    """Return an environment whose guest runs what it is sent.
+    """Return an environment whose guest runs the Python code that it is sent.
 
-    It holds its name: equal ones are one image, which the worker that built it would take away from the others.
+    Its library contains the name. Otherwise all test workers would share one image, and the first worker to
+    finish would remove it.
     """
     library = {"sandbox/guest/__main__.py": GUEST, "name.txt": NAME.encode()}
     return Environment(name=NAME, library=library, tree={"answer.py": b"SECRET = 1\n"}, variables=(("LIMIT", "3"),))

@@ -1,6 +1,6 @@
-"""A guest that runs whatever Python it is sent, as the box's first process: it shows what the box itself allows.
+"""A guest that runs the Python code it is sent as the box's first process, to show what the box itself allows.
 
-The real guest confines jobs once more; with it, a test could not tell which of the two had refused.
+The real guest confines jobs further. With it, a test could not tell whether the box or the guest refused a call.
 """
 
 import json
@@ -35,11 +35,11 @@ while True:
     while data:
         data = data[os.write(1, data):]
 """
-"""Reads a length and that much Python; answers with the value that this assigns to ``value``."""
+"""A program that reads a length and that many bytes of Python code, and answers with the variable ``value``."""
 
 
 def run(box: DockerBox, code: str, seconds: float = 30.0) -> Any:
-    """Run Python in the box; return what it assigns to ``value``, or the fault's text."""
+    """Run Python code in the box; return its variable ``value``, or the error's text."""
     deadline = time.monotonic() + seconds
     data = code.encode()
     box.send(struct.pack(">L", len(data)) + data, deadline)

@@ -1,4 +1,4 @@
-"""Containers as boxes: what one is allowed, how it talks, and that nothing is left of it."""
+"""Containers as boxes: their permissions, communication and removal."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def wait_until_removed(client: Client, name: str, seconds: float = SOON) -> bool
     return True
 
 
-def test_the_first_process_is_nobody_with_no_rights(box: DockerBox) -> None:
+def test_the_first_process_has_no_privileges(box: DockerBox) -> None:
     fields = dict(line.split(":\t") for line in run(box, "value = open('/proc/self/status').read()").splitlines())
     assert (fields["Pid"], fields["NoNewPrivs"], fields["Seccomp"]) == ("1", "1", "2")
     user, *others = {int(number) for number in f"{fields['Uid']} {fields['Gid']}".split()}
@@ -41,7 +41,7 @@ def test_the_first_process_is_nobody_with_no_rights(box: DockerBox) -> None:
     assert {fields[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
 
 
-def test_no_two_boxes_are_one_user_and_each_has_a_name(launcher: DockerLauncher) -> None:
+def test_each_box_has_its_own_user_with_a_name(launcher: DockerLauncher) -> None:
     boxes = [launcher.start() for _ in range(3)]
     try:
         asked = "import grp, os, pwd; value = [os.getuid(), os.getgid(), pwd.getpwuid(os.getuid())[0]]"
@@ -54,7 +54,7 @@ def test_no_two_boxes_are_one_user_and_each_has_a_name(launcher: DockerLauncher)
     assert all(user == group and names == ["nobody", "nogroup"] for user, group, *names in users)
 
 
-def test_a_number_that_another_process_has_taken_is_not_taken_again(engine: Client, launcher: DockerLauncher) -> None:
+def test_a_user_id_taken_by_another_process_is_not_reused(engine: Client, launcher: DockerLauncher) -> None:
     free, taken = USERS[-2:]
     settings = launcher._settings(taken)
     other = engine.api.create_container(name=f"ctxbench-box-{taken}", **settings)["Id"]
@@ -73,7 +73,7 @@ def test_a_number_that_another_process_has_taken_is_not_taken_again(engine: Clie
 
 
 @pytest.mark.parametrize("option", ["name=userns", "name=rootless", "name=seccomp,profile=default"])
-def test_an_engine_that_maps_users_is_asked_for_few(option: str) -> None:
+def test_an_engine_that_maps_users_gets_user_ids_below_65536(option: str) -> None:
     api = SimpleNamespace(info=lambda: {"NCPU": 3, "SecurityOptions": [option]})
     engine = EngineFacts.of(SimpleNamespace(api=api))
     assert engine.processors == 3
@@ -81,16 +81,16 @@ def test_an_engine_that_maps_users_is_asked_for_few(option: str) -> None:
     assert engine.users[-1] < 65536 or engine.users == USERS
 
 
-def test_its_sockets_are_bounded(box: DockerBox) -> None:
+def test_socket_buffers_are_limited(box: DockerBox) -> None:
     read = "value = [open('/proc/sys/net/ipv4/' + name).read().split()[2] for name in ('tcp_rmem', 'tcp_wmem')]"
     assert run(box, read) == ["262144", "262144"]
 
 
-def test_it_keeps_no_closed_connections(box: DockerBox) -> None:
+def test_closed_connections_are_not_kept(box: DockerBox) -> None:
     assert run(box, "value = open('/proc/sys/net/ipv4/tcp_max_tw_buckets').read()") == "0\n"
 
 
-def test_its_environment_is_ours_alone(box: DockerBox) -> None:
+def test_the_environment_contains_only_declared_variables(box: DockerBox) -> None:
     assert run(box, "import os; value = dict(os.environ)") == {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/work",
@@ -102,7 +102,7 @@ def test_its_environment_is_ours_alone(box: DockerBox) -> None:
     }
 
 
-def test_nothing_but_its_folder_can_be_written(box: DockerBox) -> None:
+def test_only_the_boxs_own_folders_are_writable(box: DockerBox) -> None:
     code = """
 import os
 value = []
@@ -120,13 +120,13 @@ for top, folders, files in os.walk("/"):
     assert run(box, "open('/dev/mqueue/left', 'w')").startswith("OSError")
 
 
-def test_the_answers_are_not_in_it(box: DockerBox) -> None:
+def test_a_box_does_not_contain_the_answers(box: DockerBox) -> None:
     code = "import subprocess; value = subprocess.run(['grep', '-rlI', 'SECRET = 1', '/ctxbench', '/work', '/etc', \
 '/home', '/opt', '/root', '/srv', '/var'], capture_output=True, text=True).stdout"
     assert run(box, code, 120) == ""
 
 
-def test_limits_hold(box: DockerBox) -> None:
+def test_limits_on_disk_open_files_and_processes_are_enforced(box: DockerBox) -> None:
     fill = "open('/work/a', 'wb').write(bytes(9 << 20))"
     assert "No space left" in run(box, fill)
     assert "No space left" in run(box, "import os\nos.remove('/work/a')\nfor n in range(600): open(f'/work/{n}', 'w')")
@@ -150,39 +150,39 @@ for pid in pids:
     assert 50 < run(box, forks) < 64
 
 
-def test_the_network_is_not_there(box: DockerBox) -> None:
+def test_a_box_has_no_network(box: DockerBox) -> None:
     assert run(box, "import socket; value = [name for _, name in socket.if_nameindex()]").startswith("Permission") or (
         run(box, "import os; value = os.listdir('/sys/class/net')") == ["lo"]
     )
     reach = "import socket; socket.create_connection(('{}', 53), 5)"
     for host in ("172.17.0.1", "1.1.1.1"):
         assert "unreachable" in run(box, reach.format(host))
-    # The engine would show the machine's own name servers and search domains.
+    # By default, the engine would copy the machine's name servers and search domains.
     lines = run(box, "value = open('/etc/resolv.conf').read().splitlines()")
     assert [line for line in lines if line and not line.startswith("#")] == ["nameserver 127.0.0.1"]
     assert not any("ExtServers" in line for line in lines)
 
 
-def test_much_goes_both_ways_at_once(box: DockerBox) -> None:
+def test_large_messages_pass_in_both_directions(box: DockerBox) -> None:
     text = "x" * 6_000_000
     assert run(box, f"value = len('{text}') * 'y'", 60) == "y" * len(text)
 
 
-def test_silence_ends_at_the_deadline(box: DockerBox) -> None:
+def test_receiving_stops_at_the_deadline(box: DockerBox) -> None:
     begun = time.monotonic()
     with pytest.raises(SandboxLost, match="did not answer in time"):
         box.receive(begun + 0.5)
     assert 0.4 < time.monotonic() - begun < 5
 
 
-def test_a_guest_that_does_not_read_is_not_waited_for(box: DockerBox) -> None:
+def test_sending_to_a_guest_that_does_not_read_stops_at_the_deadline(box: DockerBox) -> None:
     box.send(b"\0\0\0\x10import time\nwhile 1: time.sleep(9)"[:20], time.monotonic() + 5)
     box.send(b"\0\0\0\x22import time; time.sleep(600); a = 1", time.monotonic() + 5)
     with pytest.raises(SandboxLost, match="did not answer in time"):
         box.send(bytes(64 << 20), time.monotonic() + 2)
 
 
-def test_ending_leaves_nothing_and_may_be_repeated(engine: Client, launcher: DockerLauncher) -> None:
+def test_ending_a_box_removes_its_container_and_may_be_repeated(engine: Client, launcher: DockerLauncher) -> None:
     box = launcher.start()
     assert run(box, "value = 1") == 1
     assert box.end() == ""
@@ -193,7 +193,7 @@ def test_ending_leaves_nothing_and_may_be_repeated(engine: Client, launcher: Doc
             use()
 
 
-def test_ending_wakes_who_waits(launcher: DockerLauncher) -> None:
+def test_ending_a_box_wakes_a_waiting_receiver(launcher: DockerLauncher) -> None:
     box, met = launcher.start(), []
 
     def wait() -> None:
@@ -210,7 +210,7 @@ def test_ending_wakes_who_waits(launcher: DockerLauncher) -> None:
     assert len(met) == 1 and not thread.is_alive()
 
 
-def test_it_says_how_it_ended(launcher: DockerLauncher) -> None:
+def test_ending_a_box_returns_how_its_guest_ended(launcher: DockerLauncher) -> None:
     def why(code: str) -> str:
         box = launcher.start()
         with pytest.raises(SandboxLost):
@@ -222,7 +222,7 @@ def test_it_says_how_it_ended(launcher: DockerLauncher) -> None:
     assert why("kept = bytearray(1 << 30)").startswith("it exited with 137, out of memory")
 
 
-def test_a_box_that_was_taken_away_is_lost_and_ends_quietly(engine: Client, launcher: DockerLauncher) -> None:
+def test_a_removed_container_is_lost_and_ends_without_an_error(engine: Client, launcher: DockerLauncher) -> None:
     box = launcher.start()
     assert run(box, "value = 1") == 1
     engine.api.remove_container(box.name, force=True)
@@ -231,7 +231,7 @@ def test_a_box_that_was_taken_away_is_lost_and_ends_quietly(engine: Client, laun
     assert "137" in box.end()
 
 
-def test_a_start_that_fails_is_a_lost_box_and_leaves_none(
+def test_a_failed_start_raises_sandbox_lost_and_leaves_no_container(
     engine: Client, launcher: DockerLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {one["Id"] for one in engine.api.containers(all=True)}
@@ -265,7 +265,7 @@ with DockerSandbox(Path({cache!r}), base_image={base!r}).launcher(environment, L
 """
 
 
-def test_a_harness_that_is_killed_leaves_no_container(
+def test_a_killed_harness_leaves_no_container(
     engine: Client, docker_sandbox: DockerSandbox, environment: Environment, launcher: DockerLauncher, cache: Path
 ) -> None:
     code = KILLED.format(name=environment.name, cache=str(cache), base=docker_sandbox.base_image)

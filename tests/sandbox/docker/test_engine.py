@@ -1,4 +1,4 @@
-"""An engine that is not there, or says no: one line, with the cure."""
+"""Errors of a missing or failing Docker engine: one line each, with what to do."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ from ctxbench.sandbox.docker.engine import connected
 from ctxbench.sandbox.errors import SandboxLost, SandboxUnavailable
 
 
-def test_no_engine_is_one_line_that_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_an_engine_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(SandboxUnavailable, match="no Docker engine answers") as caught, connected():
         pass
@@ -20,14 +20,14 @@ def test_no_engine_is_one_line_that_says_how_to_get_one(tmp_path: Path, monkeypa
     assert not engine.answers()
 
 
-def test_what_answers_and_is_no_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_a_docker_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "a.sock"))
         server.listen()
 
         def answer() -> None:
             while True:
-                # The first who comes only looks whether somebody is there.
+                # The first client only checks that a server listens.
                 with contextlib.suppress(BrokenPipeError):
                     try:
                         client, _ = server.accept()
@@ -55,6 +55,6 @@ def test_what_answers_and_is_no_engine_is_refused(tmp_path: Path, monkeypatch: p
         ("something new", "engine's log"),
     ],
 )
-def test_every_fault_has_its_cure(said: str, cure: str) -> None:
+def test_every_engine_error_says_what_to_do(said: str, cure: str) -> None:
     text = str(engine.fault(OSError(f"it says:\n {said}"), SandboxLost, "docker"))
     assert text.startswith("docker: it says: ") and cure in text and "\n" not in text

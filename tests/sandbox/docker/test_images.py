@@ -1,4 +1,4 @@
-"""Images by what they hold: the same is built once, another change is another image, the answers are in none."""
+"""Image builds: equal contents are built once, other contents change the image, and no image contains answers."""
 
 import contextlib
 import dataclasses
@@ -30,7 +30,7 @@ PLAIN = Environment(name=NAME, library={"ours.py": b"x = 1\n"}, tree={"a.py": b"
 
 
 def fresh(**fields: Any) -> Environment:
-    """Return an environment that no image is there for yet."""
+    """Return an environment that has no image yet."""
     library = {"sandbox/guest/__main__.py": GUEST, "ours.py": f"x = {uuid.uuid4().hex!r}\n".encode()}
     return Environment(name=NAME, library=library, **fields)
 
@@ -49,16 +49,16 @@ def fresh(**fields: Any) -> Environment:
     ],
     ids=str,
 )
-def test_an_image_is_another_when_what_it_holds_is(change: Mapping[str, Any], another: bool) -> None:
+def test_an_image_changes_with_its_contents(change: Mapping[str, Any], another: bool) -> None:
     changed = dataclasses.replace(PLAIN, **change)
     assert (images.tag(changed, "sha256:1") != images.tag(PLAIN, "sha256:1")) is another
     attributes = {"Config": {"Labels": {"ctxbench.key": images.tag(changed, "sha256:1"), "ctxbench.wheels": ""}}}
     plain = {"Config": {"Labels": {"ctxbench.key": images.tag(PLAIN, "sha256:1"), "ctxbench.wheels": ""}}}
-    # What outcomes are stored under changes with everything that a job finds, the tree included.
+    # The key of stored outcomes changes with everything that a job can read, including the tree.
     assert (images.key(attributes, changed) != images.key(plain, PLAIN)) is ("name" not in change)
 
 
-def test_another_base_or_another_guest_is_another_image(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_base_or_guest_changes_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
     here = images.tag(PLAIN, "sha256:1")
     assert images.tag(PLAIN, "sha256:2") != here
     code = images.code()
@@ -68,7 +68,7 @@ def test_another_base_or_another_guest_is_another_image(monkeypatch: pytest.Monk
     assert images.tag(PLAIN, "sha256:1") != here
 
 
-def test_equal_inputs_give_equal_bytes_without_the_tree(tmp_path: Path) -> None:
+def test_equal_inputs_are_packed_to_equal_bytes_without_the_tree(tmp_path: Path) -> None:
     def packed(environment: Environment) -> bytes:
         data = io.BytesIO()
         images._pack(data, {**images.code(), **images._library(environment)}, tmp_path)
@@ -83,19 +83,19 @@ def test_equal_inputs_give_equal_bytes_without_the_tree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../a.py", "a/../../b.py", "./a.py", "a//b.py"])
-def test_a_module_cannot_be_put_elsewhere(path: str) -> None:
+def test_a_library_module_cannot_be_put_outside_its_folder(path: str) -> None:
     with pytest.raises(ValueError, match="not a path of a module"):
         images._library(Environment(name="a", library={path: b""}))
 
 
 @pytest.mark.parametrize("name", ["", "hello; reboot", "$(id)", "a b", "-y", "../x.deb"])
-def test_a_program_is_a_package_and_no_command(name: str) -> None:
+def test_a_program_must_be_a_debian_package_name(name: str) -> None:
     with pytest.raises(SandboxUnavailable, match="not a Debian package"):
         images._programs(Environment(name="a", programs=(name,)))
 
 
 @pytest.mark.slow
-def test_equal_inputs_never_build_twice(docker_sandbox: DockerSandbox, engine: Client) -> None:
+def test_equal_inputs_are_built_once(docker_sandbox: DockerSandbox, engine: Client) -> None:
     said: list[str] = []
     environment = fresh()
     key = docker_sandbox.prepare(environment, said.append)
@@ -134,7 +134,7 @@ def test_an_environment_must_be_prepared_before_it_is_opened(docker_sandbox: Doc
 
 
 @pytest.mark.slow
-def test_a_build_that_fails_says_why_in_one_line_and_leaves_no_container(
+def test_a_failed_build_says_why_in_one_line_and_leaves_no_container(
     docker_sandbox: DockerSandbox, engine: Client, tmp_path: Path
 ) -> None:
     (tmp_path / "broken-1.0-py3-none-any.whl").write_bytes(b"no zip file")
@@ -144,7 +144,7 @@ def test_a_build_that_fails_says_why_in_one_line_and_leaves_no_container(
         images.build(engine, environment, base, tmp_path, lambda _: None)
     assert "\n" not in str(caught.value) and "broken" in str(caught.value)
     assert images.find(engine, images.tag(environment, base)) is None
-    # Another test's build may just be between two steps: what a failed one leaves would stay.
+    # Another test's build may be between two steps. A container of the failed build would stay.
     before = {container["Id"] for container in left(engine)}
     until(lambda: not {container["Id"] for container in left(engine)} & before, 60)
 
@@ -158,9 +158,7 @@ def left(engine: Client) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_a_build_whose_process_is_killed_leaves_no_container(
-    docker_sandbox: DockerSandbox, engine: Client, cache: Path
-) -> None:
+def test_a_killed_build_leaves_no_container(docker_sandbox: DockerSandbox, engine: Client, cache: Path) -> None:
     program = f"no-such-{uuid.uuid4().hex}"
     code = f"""
 from pathlib import Path
@@ -195,7 +193,7 @@ def run_in(sandbox: DockerSandbox, environment: Environment, code: str) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_requirements_and_a_project_s_metadata_are_there_and_its_code_is_not(docker_sandbox: DockerSandbox) -> None:
+def test_an_image_has_a_projects_requirements_and_metadata_but_not_its_code(docker_sandbox: DockerSandbox) -> None:
     environment = fresh(requirements=("six==1.17.0",), project="iniconfig==2.0.0")
     docker_sandbox.prepare(environment, lambda _: None)
     code = """
@@ -236,7 +234,7 @@ for _ in range(300):
 
 @contextlib.contextmanager
 def built(engine: Client, sandbox: DockerSandbox, target: str) -> Iterator[str]:
-    """Give the image of a target of the Dockerfile; it is gone afterwards."""
+    """Build a target of the Dockerfile, yield its tag, and remove the image afterwards."""
     base, tag = images.base_id(engine, sandbox.base_image, lambda _: None), f"{NAME}:{target}"
     named: dict[str, Any] = {"target": target, "tag": tag, "buildargs": {"BASE_IMAGE": base}}
     engine.images.build(path=str(ROOT), rm=True, forcerm=True, **named)
@@ -247,7 +245,7 @@ def built(engine: Client, sandbox: DockerSandbox, target: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_a_plain_build_of_the_sandbox_works(docker_sandbox: DockerSandbox, engine: Client) -> None:
+def test_the_sandbox_image_builds_and_imports_the_guest(docker_sandbox: DockerSandbox, engine: Client) -> None:
     with built(engine, docker_sandbox, "sandbox") as image:
         check = ["-c", "import sandbox.guest, sandbox.errors; print(6)"]
         said = engine.containers.run(image, check, entrypoint=["python3"], remove=True, network_mode="none")
@@ -273,7 +271,7 @@ def test_the_dashboard_image_serves_its_pages(docker_sandbox: DockerSandbox, eng
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.network
-def test_parts_of_a_run_in_containers_that_share_nothing_make_one_run(
+def test_parts_of_a_run_from_separate_containers_merge_into_one_run(
     docker_sandbox: DockerSandbox, engine: Client, tmp_path: Path
 ) -> None:
     home, command = Home(tmp_path / "home"), ["--samples", "demo", "--strategy", "lc.infile", "--generator"]

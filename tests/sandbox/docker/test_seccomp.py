@@ -1,4 +1,4 @@
-"""The profile: what it says, and what a box is refused."""
+"""The seccomp profile: its rules, and the calls that it refuses in a box."""
 
 import json
 
@@ -18,7 +18,7 @@ NUMBERS = {
     "open_by_handle_at": 304, "name_to_handle_at": 303, "modify_ldt": 154, "memfd_secret": 447, "mbind": 237,
     "move_pages": 279, "io_destroy": 207, "io_cancel": 210,
 }  # fmt: skip
-"""Of x86_64."""
+"""System call numbers on x86_64."""
 CALL = """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -46,33 +46,33 @@ def names(action: str) -> set[str]:
     return {name for rule in profile["syscalls"] if rule["action"] == action for name in rule["names"]}
 
 
-def test_the_file_is_what_the_script_writes() -> None:
+def test_the_profile_file_equals_the_scripts_output() -> None:
     assert json.loads(seccomp_profile.OUT.read_text()) == seccomp_profile.profile()
 
 
-def test_nothing_is_allowed_that_is_blocked_for_a_reason() -> None:
+def test_blocked_calls_are_not_allowed() -> None:
     blocked = {name for group in seccomp_profile.BLOCKED.values() for name in group.split()}
     assert not blocked & names("SCMP_ACT_ALLOW")
     assert set(NUMBERS) <= blocked
     assert json.loads(seccomp_profile.OUT.read_text())["defaultAction"] == "SCMP_ACT_ERRNO"
 
 
-def test_arguments_are_compared_by_the_half_that_the_kernel_reads() -> None:
-    """For libseccomp 1 and 1 + 2**32 differ, for the kernel they are one `int`: "not 1" would let the second pass."""
+def test_arguments_are_compared_by_their_lower_32_bits() -> None:
+    """libseccomp compares 64 bits, the kernel reads an `int`: "not 1" would let 1 + 2**32 pass as 1."""
     tests = [test for rule in seccomp_profile.profile()["syscalls"] for test in rule.get("args", [])]
     assert {test["op"] for test in tests} == {"SCMP_CMP_MASKED_EQ"}
     assert all(test["value"] < 1 << 32 and test["valueTwo"] & ~test["value"] == 0 for test in tests)
 
 
 @pytest.mark.parametrize("values", [[1], [0], [0xFFFFFFFF], [7, 8, 26, 50, 51, 52], [0x5423, 0x8940, 0x8941]])
-def test_all_but_some_values_are_told_by_masks(values: list[int]) -> None:
+def test_masks_match_all_values_except_the_listed_ones(values: list[int]) -> None:
     tests = list(seccomp_profile._all_but(1, values))
     for value in {*range(200), *(value ^ 1 << bit for value in values for bit in range(32)), *values}:
         hits = [test for test in tests if value & test["value"] == test["valueTwo"]]
         assert len(hits) == (value not in values), value
 
 
-def test_no_call_is_named_twice_without_a_condition() -> None:
+def test_unconditional_calls_are_listed_once() -> None:
     listed = [name for group in seccomp_profile.ALLOWED.values() for name in group.split()]
     assert len(listed) == len(set(listed))
 
@@ -82,7 +82,7 @@ def test_a_box_is_refused_every_blocked_call(box: DockerBox) -> None:
     if run(box, "import os; value = os.uname().machine") != "x86_64":
         pytest.skip("the numbers are x86_64's")
     assert run(box, CALL % NUMBERS) == dict.fromkeys(NUMBERS, 1)
-    # A call whose flags cannot be seen is said to be absent, so that C libraries take the one before it.
+    # Calls whose flags a filter cannot read are reported as absent, so that C libraries use older calls.
     absent = {"clone3": 435, "io_setup": 206, "io_submit": 209, "io_getevents": 208, "io_pgetevents": 333}
     assert run(box, CALL % absent) == dict.fromkeys(absent, 38)
     assert run(box, "import os; os.sync(); value = 'answered'") == "answered"
@@ -90,7 +90,7 @@ def test_a_box_is_refused_every_blocked_call(box: DockerBox) -> None:
 
 @pytest.mark.slow
 def test_calls_are_judged_by_their_arguments(box: DockerBox) -> None:
-    """The stand-in for the guest has no filter of its own: this is the engine's."""
+    """The stand-in for the guest has no filter, so this tests the engine's filter."""
     code = """
 import ctypes, errno, mmap, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -116,7 +116,7 @@ value += [said(libc.socket, 2, kind, protocol) for kind, protocol in ((1, 0), (1
 
 
 @pytest.mark.slow
-def test_the_half_of_an_argument_that_the_kernel_does_not_read_opens_nothing(box: DockerBox) -> None:
+def test_the_upper_half_of_an_argument_cannot_bypass_the_filter(box: DockerBox) -> None:
     if run(box, "import os; value = os.uname().machine") != "x86_64":
         pytest.skip("the numbers are x86_64's")
     code = """
@@ -146,7 +146,7 @@ with socket.socket() as made:
 
 
 @pytest.mark.slow
-def test_sockets_and_requests_that_would_load_modules_are_refused(box: DockerBox) -> None:
+def test_sockets_and_requests_that_load_kernel_modules_are_refused(box: DockerBox) -> None:
     code = """
 import errno, fcntl, socket
 value = []
@@ -167,7 +167,7 @@ for kind in (1, 2, 3, 5):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [16, 17, 29, 38, 40, 44], ids=["NETLINK", "PACKET", "CAN", "ALG", "VSOCK", "XDP"])
-def test_a_box_has_no_sockets_but_the_plain_ones(box: DockerBox, family: int) -> None:
+def test_a_box_can_open_only_plain_sockets(box: DockerBox, family: int) -> None:
     code = "import socket\nfor kind in (socket.SOCK_RAW, socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):"
     code += "\n try: socket.socket(%d, kind).close(); value = 'made'; break\n except PermissionError: value = 'refused'"
     assert run(box, code % family) == "refused"
@@ -176,7 +176,7 @@ def test_a_box_has_no_sockets_but_the_plain_ones(box: DockerBox, family: int) ->
 
 
 @pytest.mark.slow
-def test_new_namespaces_are_refused_through_clone_too(box: DockerBox) -> None:
+def test_clone_cannot_create_namespaces(box: DockerBox) -> None:
     code = """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -190,19 +190,19 @@ for flag in (0x20000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000
 
 
 @pytest.mark.slow
-def test_the_old_32_bit_calls_end_the_process(box: DockerBox) -> None:
+def test_system_calls_of_32_bit_abis_kill_the_process(box: DockerBox) -> None:
     if run(box, "import os; value = os.uname().machine") != "x86_64":
         pytest.skip("machine code of x86_64")
-    # mov eax, 20 (getpid); int 0x80; ret: under a filter of the 64-bit calls alone, death by SIGSYS.
+    # mov eax, 20 (getpid); int 0x80; ret. A filter with only the 64-bit calls kills the process with SIGSYS.
     assert run(box, NATIVE % [0xB8, 20, 0, 0, 0, 0xCD, 0x80, 0xC3]) == -31
     # mov eax, 0x40000027 (x32's getpid); syscall; ret.
     assert run(box, NATIVE % [0xB8, 0x27, 0, 0, 0x40, 0x0F, 0x05, 0xC3]) == -31
-    # The same machine code with a call of the 64-bit ABI: it is not the page that is refused.
+    # The same machine code with a 64-bit call works, so the page itself is not refused.
     assert run(box, NATIVE % [0xB8, 0x27, 0, 0, 0, 0x0F, 0x05, 0xC3]) == 0
 
 
 @pytest.mark.slow
-def test_what_programs_need_works(box: DockerBox) -> None:
+def test_calls_that_ordinary_programs_need_work(box: DockerBox) -> None:
     code = """
 import asyncio, multiprocessing, sqlite3, subprocess, sys, threading, tempfile, os
 os.environ["TMPDIR"] = "/work"

@@ -1,4 +1,4 @@
-"""Sweeping: of ours, boxes that nobody has a use for; of others', nothing."""
+"""Removal of leftover containers: only stopped boxes of dead ctxbench processes are removed."""
 
 import contextlib
 import io
@@ -24,16 +24,16 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def image(engine: Client) -> Iterator[str]:
-    """Give an empty image."""
+    """Yield the id of an empty image."""
     made, _ = engine.images.build(fileobj=io.BytesIO(f"FROM scratch\nLABEL test={uuid.uuid4()}\n".encode()), rm=True)
     yield str(made.id)
     engine.api.remove_image(made.id, force=True)
 
 
-def test_opening_a_pool_removes_stopped_boxes_of_killed_processes_and_no_others(
+def test_opening_a_pool_removes_only_stopped_boxes_of_dead_processes(
     image: str, engine: Client, docker_sandbox: DockerSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # No environment is prepared under this name: what is swept is swept before.
+    # No environment is prepared under this name, so opening fails, but only after leftovers are removed.
     monkeypatch.setattr(images, "REPOSITORY", f"ctxbench-test-{uuid.uuid4().hex[:12]}")
     unprepared = Environment(name="never built")
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
@@ -68,7 +68,7 @@ def test_opening_a_pool_removes_stopped_boxes_of_killed_processes_and_no_others(
                     engine.api.remove_container(id_, force=True)
 
 
-def test_nothing_is_removed_on_an_engine_of_another_machine() -> None:
+def test_boxes_on_a_remote_engine_are_not_removed() -> None:
     remote = docker.DockerClient("tcp://127.0.0.1:9", version="1.41")
     try:
         with patch.object(remote.api, "containers", side_effect=AssertionError("it was asked for its boxes")):
@@ -77,7 +77,7 @@ def test_nothing_is_removed_on_an_engine_of_another_machine() -> None:
         remote.close()
 
 
-def test_a_running_box_is_left_to_end_by_itself(box: DockerBox, engine: Client) -> None:
+def test_a_running_box_is_not_removed(box: DockerBox, engine: Client) -> None:
     with patch.object(images, "alive", lambda label: label != owner()):
         images.sweep(engine)
     assert engine.api.inspect_container(box.name)["State"]["Running"]

@@ -1,4 +1,4 @@
-"""Taking the engine's stream apart, however it is cut, and its end."""
+"""Parsing and ending the engine's stream of frames."""
 
 import os
 import select
@@ -22,14 +22,14 @@ def packed(frames: list[tuple[int, bytes]]) -> bytes:
 
 
 @given(FRAMES, st.integers(1, 50))
-def test_stdout_is_whole_however_the_stream_is_cut(frames: list[tuple[int, bytes]], size: int) -> None:
+def test_stdout_is_complete_for_any_chunk_size(frames: list[tuple[int, bytes]], size: int) -> None:
     streams, stream = Streams(), packed(frames)
     out = b"".join(streams.feed(stream[start : start + size]) for start in range(0, len(stream), size))
     assert out == b"".join(data for kind, data in frames if kind == 1)
     assert streams.words == b"".join(data for kind, data in frames if kind == 2)[-4096:]
 
 
-def test_only_the_last_words_are_kept() -> None:
+def test_only_the_last_4096_bytes_of_stderr_are_kept() -> None:
     streams = Streams()
     for number in range(1000):
         streams.feed(packed([(2, b"%05d" % number * 20)]))
@@ -37,8 +37,8 @@ def test_only_the_last_words_are_kept() -> None:
     assert streams.words.endswith(b"00999")
 
 
-def test_a_reader_leaves_before_the_number_of_its_stream_can_be_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is opened next would take the number, and the reader would wait for that until its deadline."""
+def test_a_reader_stops_before_its_descriptor_is_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the next opened file could get the number, and the reader would wait for it until its deadline."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     removed = threading.Event()
@@ -48,7 +48,7 @@ def test_a_reader_leaves_before_the_number_of_its_stream_can_be_anothers(monkeyp
     real, ending = select.poll, threading.Thread(target=box.end)
 
     class Interrupted:
-        """A poll before which another thread ends the box."""
+        """A poll object. Another thread ends the box before each poll."""
 
         def __init__(self) -> None:
             self.poll_, self.register = (inner := real()), inner.register

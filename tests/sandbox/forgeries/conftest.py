@@ -1,4 +1,4 @@
-"""The real back ends as fixtures."""
+"""Fixtures for the real back ends."""
 
 from tests.helpers.sandboxes import bubblewrap_sandbox, docker_sandbox, real_sandbox
 

@@ -1,6 +1,6 @@
-"""Forgeries: what a wrong function may try in order to be called right, and what the verdict on it must say.
+"""Forgeries: wrong functions that try to pass the tests, and the reasons that their verdicts must name.
 
-They are data, in `corpus/`. Each runs in the process that runs the tests, as any completion does.
+They are data in `corpus/`. Like any completion, a forgery runs in the process that runs the tests.
 """
 
 import re
@@ -23,13 +23,13 @@ class Forgery:
     name: str
     text: str
     says: tuple[str, ...]
-    """One of these is in the verdict's reason, if it does not pass with a remark."""
+    """Texts of which the verdict's reason must contain one, unless the forgery passes with a remark."""
     target: str
-    """The function of the shop that it claims to be."""
+    """The function of the shop that the forgery replaces."""
     fools_pytest: bool
-    """Whether pytest alone, with its exit status, believes it each time: the attack works as such."""
+    """Whether the forgery always makes pytest exit with 0, so that the attack itself works."""
     slow: bool
-    """Whether it never returns."""
+    """Whether the forgery never returns."""
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -44,9 +44,9 @@ def _program(text: str) -> str:
 
 
 def _forgery(entry: dict[str, Any]) -> Forgery:
-    """Return a forgery that acts when it is called, when its file is imported, or both; its answer is wrong.
+    """Return a forgery with a wrong answer that attacks when it is called, when its file is imported, or both.
 
-    In its code `TARGET` is the target's name.
+    `TARGET` in its code stands for the target's name.
     """
     target = entry.get("target", "total")
     text = entry.get("text") or wrong(

@@ -1,4 +1,4 @@
-"""Completions that forge nothing: wrong ones, which must fail, and right ones that look unusual, which must pass."""
+"""Honest completions: wrong ones, which must fail, and correct but unusual ones, which must pass."""
 
 # ruff: noqa: E501 - completions are programs as data
 
@@ -16,7 +16,7 @@ class Honest:
 
 
 def _programs(bodies: dict[str, dict[str, str | tuple[str, str]]]) -> tuple[Honest, ...]:
-    """Return programs from target -> name -> its body, or that and what stands after it."""
+    """Return programs from target -> name -> the function's body, or the body and the code after the function."""
     programs = []
     for target, named in bodies.items():
         declaration = TARGETS[target].split("\n", 1)[0]

@@ -1,4 +1,4 @@
-"""A tiny repository whose functions the forgeries claim to be; its tests are of every kind that pytest runs."""
+"""A tiny repository whose functions the forgeries replace. It has tests of every kind that pytest runs."""
 
 import textwrap
 

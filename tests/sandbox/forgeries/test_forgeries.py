@@ -1,6 +1,7 @@
 """Forgeries in a real box: each fails, or passes with a remark. `test_plain` reads all of them.
 
-What judges is the same in every box: both back ends get what reaches out of the interpreter, and bubblewrap the rest.
+The judging code is the same in every box. Both back ends run the forgeries that reach out of the interpreter, and
+only bubblewrap runs the others.
 """
 
 import re
@@ -25,7 +26,7 @@ from tests.sandbox.forgeries.honest import RIGHT, WRONG, Honest
 pytestmark = [pytest.mark.network, pytest.mark.slow, pytest.mark.long]
 SUITE = TestSuite(paths=("tests",))
 REUSE = 20
-"""Judged jobs in one box, which costs more to start than to judge in: what one leaves there must not help the next."""
+"""Jobs per box. A box costs more to start than a job, and leftovers of one job must not help the next one."""
 _REACHES_OUT = re.compile(r"ctypes|/proc|mmap|\bos\.|signal|socket|subprocess|thread")
 MEETS_THE_BOX = [forgery for forgery in FORGERIES if _REACHES_OUT.search(forgery.text)][::4]
 
@@ -39,7 +40,7 @@ def suite() -> PythonSuite:
 
 @dataclass(frozen=True)
 class Bench:
-    """What judges a text as a target of the shop."""
+    """A suite and a pool that judge a text as a target of the shop."""
 
     suite: PythonSuite
     pool: Pool
@@ -85,16 +86,16 @@ def test_the_reference_passes_and_the_blank_fails(bench: Bench, target: str) -> 
 
 
 @pytest.mark.parametrize("forgery", FORGERIES[::3], ids=lambda forgery: forgery.name)
-def test_a_forgery_gets_the_verdict_that_the_documentation_says(bubblewrap: Bench, forgery: Forgery) -> None:
+def test_a_forgery_gets_the_documented_verdict(bubblewrap: Bench, forgery: Forgery) -> None:
     _check_verdict(bubblewrap, forgery)
 
 
-def test_enough_forgeries_meet_the_box() -> None:
+def test_enough_forgeries_reach_out_and_their_names_are_unique() -> None:
     assert len(MEETS_THE_BOX) >= 10 and len({forgery.name for forgery in FORGERIES}) == len(FORGERIES)
 
 
 @pytest.mark.parametrize("forgery", MEETS_THE_BOX, ids=lambda forgery: forgery.name)
-def test_a_forgery_that_reaches_out_gets_it_in_a_container_too(docker: Bench, forgery: Forgery) -> None:
+def test_a_forgery_that_reaches_out_gets_the_same_verdict_in_docker(docker: Bench, forgery: Forgery) -> None:
     _check_verdict(docker, forgery)
 
 
@@ -108,19 +109,19 @@ def _check_verdict(bench: Bench, forgery: Forgery) -> None:
 
 
 @pytest.mark.parametrize("honest", RIGHT, ids=lambda honest: honest.name)
-def test_what_is_right_and_unusual_passes(bubblewrap: Bench, honest: Honest) -> None:
+def test_correct_but_unusual_code_passes(bubblewrap: Bench, honest: Honest) -> None:
     found = bubblewrap.judge(honest.text, honest.target)
     assert (found.verdict, found.reason) == (Verdict.PASSED, ""), found
 
 
 @pytest.mark.parametrize("honest", WRONG, ids=lambda honest: honest.name)
-def test_what_is_wrong_and_honest_fails(bubblewrap: Bench, honest: Honest) -> None:
+def test_wrong_but_honest_code_fails(bubblewrap: Bench, honest: Honest) -> None:
     found = bubblewrap.judge(honest.text, honest.target)
     assert found.verdict is Verdict.FAILED and TAMPERED not in found.reason, found
 
 
 @pytest.mark.parametrize("forgery", [f for f in FORGERIES if f.fools_pytest][::4], ids=lambda forgery: forgery.name)
-def test_a_forgery_works_where_only_an_exit_status_is_believed(bubblewrap: Bench, forgery: Forgery) -> None:
+def test_a_forgery_makes_plain_pytest_exit_with_0(bubblewrap: Bench, forgery: Forgery) -> None:
     job = bubblewrap.suite.job(shop.sample(forgery.target), shop.reference(forgery.target), forgery.text, "")
     pytest_alone = Command(argv=("python3", "-m", "pytest", "-p", "no:cacheprovider", *shop.TESTS[forgery.target]))
     outcome = bubblewrap.pool.run(replace(job, action=pytest_alone))
@@ -128,11 +129,11 @@ def test_a_forgery_works_where_only_an_exit_status_is_believed(bubblewrap: Bench
 
 
 @pytest.mark.parametrize("forgery", SLOW, ids=lambda forgery: forgery.name)
-def test_what_never_returns_runs_out_of_time(bench: Bench, forgery: Forgery) -> None:
+def test_a_forgery_that_never_returns_times_out(bench: Bench, forgery: Forgery) -> None:
     assert bench.judge(forgery.text, "total", seconds=5.0).verdict is Verdict.TIMED_OUT
 
 
-def test_the_whole_suite_under_coverage(bench: Bench) -> None:
+def test_coverage_of_the_whole_suite_names_the_tests_of_each_line(bench: Bench) -> None:
     outcome = bench.pool.run(bench.suite.cover(SUITE, seconds=60.0))
     found = coverage.read_coverage(outcome.result)
     assert (found.exit, found.broken) == (0, ()), outcome.output

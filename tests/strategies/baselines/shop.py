@@ -1,4 +1,4 @@
-"""The shop of the ICL tests with a real search over it, and what stands in for model and sandbox."""
+"""The shop repository of the ICL tests with a real search, and stand-ins for the model and the sandbox."""
 
 from ctxbench.bench.languages.python import PYTHON as PYTHON_LANGUAGE
 from ctxbench.bench.repository import View
@@ -10,7 +10,7 @@ from tests.strategies.icl.shop import JAVA, PYTHON, Model, query
 
 
 class Sandbox:
-    """Gives outcomes in turn, and keeps the programs that it was to run."""
+    """A sandbox that returns the given outcomes in turn and records the programs."""
 
     def __init__(self, *outcomes: Execution) -> None:
         self.outcomes, self.ran = list(outcomes), list[tuple[str, float]]()
@@ -33,6 +33,6 @@ def made(
     model: Model | None = None,
     sandbox: Sandbox | None = None,
 ) -> Prompt:
-    """Return the prompt that a strategy makes of a query; by default of the Python repository."""
+    """Return the prompt that a strategy builds for a query, by default in the Python repository."""
     about = about or query()
     return resolve(spec)(about, view(about, files), model or Model(), sandbox or Sandbox())

@@ -38,7 +38,7 @@ def test_baselines_conform(spec: str) -> None:
 @pytest.mark.parametrize("instructs", [True, False])
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("language", languages.every())
-def test_odd_samples_are_no_faults(spec: str, language: Language, instructs: bool) -> None:
+def test_unusual_samples_and_answers_raise_no_errors(spec: str, language: Language, instructs: bool) -> None:
     if language == JAVA and spec.startswith(PYTHON_ONLY):
         return
     about = query() if language == PYTHON else java_query()
@@ -53,5 +53,5 @@ def test_odd_samples_are_no_faults(spec: str, language: Language, instructs: boo
         for answer in ("", "```", "def (", "\x00", about.signature or ""):
             model, sandbox = Model(*[answer] * 9, instructs=instructs), Sandbox(FAILED)
             prompt = made(spec, dataclasses.replace(about, **changes), model=model, sandbox=sandbox)
-            # In another path the target is a file like any other.
+            # Under another path, the target's file is visible like any other file.
             assert "path" in changes or "secret" not in prompt.text

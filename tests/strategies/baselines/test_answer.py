@@ -17,7 +17,7 @@ RESTATED = f"def checkout(store, user, rate):\n{BODY}"
         f"{BODY}[END OF CODE]\n\nQ: more",
     ],
 )
-def test_a_body_stands_behind_the_head(answer: str) -> None:
+def test_a_body_is_placed_after_the_head(answer: str) -> None:
     draft = placed(query(), answer)
     assert draft is not None and draft.text == CHECKOUT
     assert (draft.start, draft.end) == (11, 18) and draft.line(16) == "secret = store.load(user)"
@@ -33,7 +33,7 @@ def test_a_body_stands_behind_the_head(answer: str) -> None:
         f"class Shop:\n    {RESTATED.replace(chr(10), chr(10) + '    ')}",
     ],
 )
-def test_a_restated_function_takes_the_place_of_the_head(answer: str) -> None:
+def test_a_restated_function_replaces_the_head(answer: str) -> None:
     draft = placed(query(), answer)
     assert draft is not None and draft.function == RESTATED.rstrip()
     assert draft.text == CHECKOUT.replace(
@@ -61,7 +61,7 @@ def test_a_method_is_indented_as_in_its_class() -> None:
         assert draft.text == "class Shop:\n    def pay(self):\n        x = 0\n        return 1\n\n    x = 1\n"
 
 
-def test_strings_of_several_lines_stay_what_they_are() -> None:
+def test_multi_line_strings_are_unchanged() -> None:
     about = query(prefix="class Shop:\n    def pay(self):\n        ", name="Shop.pay", cursor=Cursor(line=2, column=8))
     body = '        deep = """\n            deep\n"""\n        return """\nat the margin\n"""'
     method = f"    def pay(self):\n{body}"
@@ -77,6 +77,6 @@ def test_a_function_that_does_not_parse_keeps_its_lines() -> None:
     assert draft is not None and draft.function == "def checkout(store, user:\n    return (1"
 
 
-def test_what_holds_nothing_is_no_draft() -> None:
+def test_an_empty_answer_a_missing_head_or_java_has_no_draft() -> None:
     assert placed(query(), " \n") is None and placed(query(prefix="", name="checkout"), BODY) is None
     assert placed(java_query(), "return 1;") is None

@@ -1,4 +1,4 @@
-"""The prompts of RLCoder and RepoCoder on functions, written out."""
+"""The complete prompts of RLCoder and RepoCoder for functions."""
 
 import pytest
 
@@ -51,7 +51,7 @@ PATH, JAVA_PATH = "\n\n# file path: shop/checkout.py\n\n", "\n\n# file path: src
 
 
 def ranked(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[list[str]]:
-    """Let the encoder rank by which of the words a text holds, the first word the best; return what it compared."""
+    """Make the encoder rank texts by the first of `words` that they contain; return what the encoder compared."""
     compared: list[list[str]] = []
 
     def similarity(self: View, text: str, candidates: list[str], *, ranker: str) -> tuple[float, ...]:
@@ -63,7 +63,7 @@ def ranked(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[list[str]]:
     return compared
 
 
-def test_rlcoder_shows_blocks_from_the_best_down_then_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rlcoder_shows_the_best_block_first_and_the_file_last(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked(monkeypatch, "load_cart", "A licence", "apply_discount", STOP)
     prompt = made("base.rlcoder(blocks=2)")
     assert prompt.text == f"{STORE}\n\n{RULES}{PATH}{HEAD}" and prompt.flags == ()
@@ -73,13 +73,13 @@ def test_rlcoder_shows_blocks_from_the_best_down_then_the_file(monkeypatch: pyte
     assert prompt.blocks[-1].kind is BlockKind.INFILE
 
 
-def test_rlcoder_on_java_comments_as_java_does_but_for_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rlcoder_uses_java_comments_except_for_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked(monkeypatch, "interface Part", STOP)
     prompt = made("base.rlcoder", java_query())
     assert prompt.text == f"{JAVA_RULES}{JAVA_PATH}{JAVA_HEAD}"
 
 
-def test_what_is_ranked_after_the_stop_block_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_ranked_after_the_stop_block_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = ranked(monkeypatch, "load_cart", STOP, "A licence")
     prompt = made("base.rlcoder(encoder=hashed)")
     assert prompt.text == f"{STORE}{PATH}{HEAD}"
@@ -91,7 +91,7 @@ def test_what_is_ranked_after_the_stop_block_is_left_out(monkeypatch: pytest.Mon
     assert made("base.rlcoder(stop_block=off)").text.startswith(f"{STORE}\n\n# file path: shop/rules.py")
 
 
-def test_no_block_is_shown_if_the_stop_block_is_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_block_is_shown_if_the_stop_block_ranks_first(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked(monkeypatch, STOP, "load_cart")
     prompt = made("base.rlcoder")
     assert prompt.text == f"{PATH}{HEAD}" and prompt.flags == ("stopped",)
@@ -111,7 +111,7 @@ def test_blocks_are_cut_at_their_end_and_the_file_at_its_beginning(monkeypatch: 
     assert block.cut and not STORE.endswith(block.text) and block.text in STORE
 
 
-def test_a_query_is_twenty_lines_and_the_encoder_sees_the_last_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_has_20_lines_and_the_encoder_sees_256_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"name_{number} = other_{number} + 1" for number in range(60)]
     asked = question("\n\n".join(lines) + "\n")
     assert asked.split("\n") == lines[-20:]
@@ -122,12 +122,12 @@ def test_a_query_is_twenty_lines_and_the_encoder_sees_the_last_tokens(monkeypatc
     assert count(seen) == 256 and long.endswith(seen)
 
 
-def test_a_lone_file_has_no_candidates() -> None:
+def test_a_repository_of_one_file_has_no_candidates() -> None:
     prompt = made("base.rlcoder(encoder=hashed)", files={"shop/checkout.py": PYTHON["shop/checkout.py"]})
     assert prompt.text == f"{PATH}{HEAD}" and prompt.flags == ("no_candidates",)
 
 
-def test_repocoder_ranks_the_first_querys_candidates_anew_by_its_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repocoder_reranks_the_first_candidates_by_its_draft(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = ranked(monkeypatch, "load_cart", STOP, "A licence")
     searched: list[tuple[str, int]] = []
     search = View.search
@@ -151,7 +151,7 @@ def test_repocoder_ranks_the_first_querys_candidates_anew_by_its_draft(monkeypat
     assert [ranker for _, ranker, *_ in compared[2:]] == ["hashed"] * 2
 
 
-def test_repocoder_keeps_an_empty_draft_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repocoder_flags_an_empty_draft(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked(monkeypatch, "load_cart")
     assert made("base.repocoder_fn", model=Model("")).flags == ("empty_draft",)
     assert made("base.repocoder_fn(iterations=1)").flags == ()

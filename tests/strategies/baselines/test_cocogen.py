@@ -1,4 +1,4 @@
-"""CoCoGen's prompts, written out, and what its repairs do."""
+"""CoCoGen's complete prompts and its repairs."""
 
 import pytest
 
@@ -84,7 +84,7 @@ A:
 SPEC = "base.cocogen(encoder=hashed)"
 
 
-def test_a_draft_without_faults_is_asked_for_again_as_it_was() -> None:
+def test_a_draft_without_faults_is_requested_again_with_the_same_prompt() -> None:
     model = Model(RIGHT)
     prompt = made(SPEC, model=model)
     assert model.asked == [("draft", 1024, FIRST)]
@@ -92,7 +92,7 @@ def test_a_draft_without_faults_is_asked_for_again_as_it_was() -> None:
     assert [block.text for block in prompt.blocks if block.kind is BlockKind.SIMILAR] == [LOAD.rstrip("\n")]
 
 
-def test_repairs_show_the_last_answer_and_nothing_retrieved() -> None:
+def test_a_repair_prompt_shows_the_last_answer_without_retrieved_code() -> None:
     model = Model(UNKNOWN, WRONG, RIGHT)
     prompt = made(SPEC, model=model)
     assert [text for _, _, text in model.asked] == [FIRST, REPAIR, BROKEN]
@@ -100,7 +100,7 @@ def test_repairs_show_the_last_answer_and_nothing_retrieved() -> None:
     assert [one for one in prompt.blocks if one.kind is BlockKind.SIMILAR] == []
 
 
-def test_there_are_three_repairs_and_the_harness_asks_for_the_last() -> None:
+def test_the_last_of_three_repairs_is_the_returned_prompt() -> None:
     model = Model(UNKNOWN, UNKNOWN, WRONG)
     assert made(SPEC, model=model).text == BROKEN and not model.answers
     assert made("base.cocogen(encoder=hashed, repairs=1)", model=Model(UNKNOWN)).text == REPAIR
@@ -115,12 +115,12 @@ def test_the_most_similar_context_is_last() -> None:
     assert made("base.cocogen(encoder=hashed, contexts=0, repairs=0)").text == f"{SHOTS}```\n\n```\n{PROBLEM}A:\n"
 
 
-def test_nothing_is_seen_of_the_reference() -> None:
+def test_the_prompt_contains_nothing_of_the_reference() -> None:
     prompt = made("base.cocogen(encoder=hashed, contexts=9, repairs=0)")
     assert "secret" not in prompt.text and "checkout(store, user, rate):" not in prompt.text
 
 
-def test_a_model_that_goes_on_is_hinted_by_signatures() -> None:
+def test_a_model_without_instructions_gets_signatures_as_hints() -> None:
     model = Model("    return load_cart(user)\n", "    return apply_tax(1)\n", instructs=False)
     prompt = made(SPEC, model=model)
     head = query().prefix
@@ -135,7 +135,7 @@ def test_an_empty_draft_ends_the_repairs() -> None:
     assert prompt.text == FIRST and prompt.flags == ("empty_draft",)
 
 
-def test_a_lone_file_has_no_candidates() -> None:
+def test_a_repository_of_one_file_has_no_candidates() -> None:
     head = "def checkout(store, user, rate):\n"
     about = query(prefix=head, suffix="", cursor=Cursor(line=1, column=0))
     prompt = made(SPEC, about, files={}, model=Model(f"{head}    return rate\n"))
@@ -147,7 +147,7 @@ FILES = {**PYTHON, "shop/__init__.py": ""}
 
 
 def found(body: str, head: str = HEAD, files: dict[str, str] | None = None) -> list[tuple[Category, str, str]]:
-    """Return the faults of a body with the line that each stands in."""
+    """Return the category, name and line of each fault in a body."""
     about = query(prefix=head)
     draft = placed(about, body)
     assert draft is not None
@@ -161,7 +161,7 @@ def test_good_code_has_no_faults() -> None:
     assert found("    global RATE\n    RATE = [x for x in store]\n    return lambda y: (y, __file__, RATE)\n") == []
 
 
-def test_undefined_names_and_members_of_the_project() -> None:
+def test_undefined_names_and_members_are_faults() -> None:
     assert len(found("    return nothing + nothing\n")) == 1
     body = "    from shop import rules\n    a = rules.round_up(rate)\n    b = rules.RATE\n    return load_cart(a) + b\n"
     assert found(body) == [
@@ -170,39 +170,39 @@ def test_undefined_names_and_members_of_the_project() -> None:
     ]
 
 
-def test_an_import_of_what_the_project_lacks() -> None:
+def test_importing_a_missing_member_of_the_project_is_a_fault() -> None:
     [(category, name, line)] = found("    from shop.rules import add_tax\n    return add_tax(1)\n")
     assert category is Category.MEMBER and "add_tax" in name and line == "from shop.rules import add_tax"
 
 
-def test_a_name_used_before_it_is_bound_and_a_redefined_function() -> None:
+def test_redefined_functions_and_invalid_format_calls_are_faults() -> None:
     body = "    def help():\n        return 1\n    def help():\n        return 2\n    return help()\n"
     assert found(body) == [(Category.REDEFINED, "help", "def help():")]
     assert [each[0] for each in found("    return '{} {}'.format(rate)\n")] == [Category.OTHER]
 
 
 @pytest.mark.parametrize("body", ["    return (1\n", "    x = = 1\n", "\treturn 1\n        return 2\n", "    a = '\n"])
-def test_syntax_errors_are_the_only_fault(body: str) -> None:
+def test_a_syntax_error_is_the_only_reported_fault(body: str) -> None:
     [(category, name, _)] = found(f"{body}    return undefined_name\n")
     assert category is Category.SYNTAX and name == ""
 
 
-def test_a_method_with_a_string_at_the_margin_has_no_fault_but_its_own() -> None:
+def test_a_string_at_the_margin_adds_no_faults_to_a_method() -> None:
     head = "class Shop:\n    def checkout(self):\n        "
     body = 'text = """\nat the margin\n"""\n        return text\n'
     assert found(body, head) == found(f"class Shop:\n    def checkout(self):\n        {body}", head) == []
     assert found("```\ntext = 1\nreturn txt\n```", head) == [(Category.UNDEFINED, "txt", "return txt")]
 
 
-def test_faults_outside_the_function_are_the_files_own() -> None:
+def test_faults_outside_the_function_are_ignored() -> None:
     assert found("    return 1\n", f"undefined_above()\n{HEAD}") == []
-    # Python 2 above the function: nothing can be told.
+    # Python 2 code above the function prevents the check.
     assert found("    return undefined_name\n", f"print 'two'\n{HEAD}") == []
-    # A file that defines the function twice.
+    # The file defines the function twice.
     assert found("    return 1\n", f"def checkout():\n    pass\n\n\n{HEAD}") == []
 
 
-def test_methods_are_judged_by_their_class() -> None:
+def test_methods_are_checked_against_their_class() -> None:
     head = "class Till:\n    def __init__(self):\n        self.sum = 0\n\n    def checkout(self, rate):\n"
     assert found("        return self.sum + self.total(rate)\n", head) == [
         (Category.MEMBER, "self.total", "return self.sum + self.total(rate)")
@@ -213,19 +213,19 @@ def symbols(name: str, line: str = "", repo: View | None = None) -> list[str]:
     return [one.text for one in Symbols(repo or view(query(), FILES), query().path, "hashed").find(name, line)]
 
 
-def test_symbols_of_that_name_come_with_their_import() -> None:
+def test_symbols_with_an_equal_name_include_their_import() -> None:
     assert symbols("apply_tax") == ["from shop.rules import apply_tax\ndef apply_tax(amount, rate=RATE)"]
     assert symbols("Rules") == ["from shop.rules import Rules\nclass Rules"]
     assert symbols("step") == ["from shop.rules import Rules\nclass Rules:\n    def step(self)"]
     assert symbols("refund") == ["def refund(store, user)"]  # in the target file
 
 
-def test_where_no_name_is_equal_the_most_similar_are_found() -> None:
+def test_without_an_equal_name_the_most_similar_symbols_are_found() -> None:
     listed = symbols("add_tax_to_amount", "total = add_tax_to_amount(amount, rate)")
     assert len(listed) == 5 and listed[0].endswith("def apply_tax(amount, rate=RATE)")
     # Inner functions cannot be imported.
     assert all("power" not in one for one in symbols("power"))
 
 
-def test_the_target_is_no_symbol() -> None:
+def test_the_target_is_not_listed_as_a_symbol() -> None:
     assert all("checkout(" not in one for one in symbols("chekout", "chekout(store, user, rate)"))

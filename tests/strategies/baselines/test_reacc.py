@@ -38,7 +38,7 @@ CHUNKS = units("shop/long.py", LONG, PYTHON_LANGUAGE, UNIT)
 
 
 def ranked(monkeypatch: pytest.MonkeyPatch, dense: dict[int, float], lexical: dict[int, float]) -> None:
-    """Let both rankings find these chunks of the long file, with these scores."""
+    """Make both rankings return the given chunks of the long file with the given scores."""
 
     def search(self: View, text: str, *, unit: str, ranker: str, top: int) -> tuple[Hit, ...]:
         found = lexical if ranker == "bm25" else dense
@@ -53,12 +53,12 @@ def shown(spec: str = "base.reacc(whole=9000)") -> str:
     return block.text
 
 
-def test_a_model_that_follows_instructions_is_shown_one_file() -> None:
+def test_a_model_with_instructions_sees_one_file() -> None:
     prompt = made("base.reacc(encoder=hashed)", files={name: PYTHON[name] for name in (query().path, "shop/store.py")})
     assert prompt.text == FRAME and prompt.flags == ()
 
 
-def test_a_model_that_goes_on_is_shown_the_chunk_before_the_file() -> None:
+def test_a_model_without_instructions_sees_the_chunk_before_the_file() -> None:
     files = {name: PYTHON[name] for name in (query().path, "shop/store.py")}
     prompt = made("base.reacc(encoder=hashed)", files=files, model=Model(instructs=False))
     assert prompt.text == f"{STORE}\n\n{HEAD}" and prompt.flags == ()
@@ -68,7 +68,7 @@ def test_a_model_that_goes_on_is_shown_the_chunk_before_the_file() -> None:
     assert HEAD.endswith(bare.text) and len(bare.blocks) == 1
 
 
-def test_java_works_the_same() -> None:
+def test_reacc_builds_prompts_for_java() -> None:
     prompt = made("base.reacc(encoder=hashed)", java_query())
     assert "FILE 1\n#####\n/* A licence. */" in prompt.text and prompt.text.endswith(
         "double pay(double amount) throws Broke"
@@ -84,7 +84,7 @@ def test_the_chunk_is_followed_by_the_next_one_of_its_file(monkeypatch: pytest.M
     assert shown().removesuffix("\n\n") == CHUNKS[2].text
 
 
-def test_the_scores_add_up_and_a_missing_one_is_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_added_and_a_missing_score_counts_as_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked(monkeypatch, {0: 0.5, 2: 0.4}, {1: 30.0, 2: 20.0})
     # 0: 50 + 22, 1: 40 + 33, 2: 40 + 22
     assert (DENSE, LEXICAL) == (100.0, 1.1) and shown().startswith(CHUNKS[1].text)
@@ -92,7 +92,7 @@ def test_the_scores_add_up_and_a_missing_one_is_the_smallest(monkeypatch: pytest
     assert shown().startswith(CHUNKS[0].text)
 
 
-def test_a_chunk_that_ends_inside_a_line_goes_on_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chunk_that_ends_inside_a_line_continues_there(monkeypatch: pytest.MonkeyPatch) -> None:
     text = " ".join(f"w{number}" for number in range(700))
     chunks = units("shop/long.py", text, PYTHON_LANGUAGE, UNIT)
     hit = Hit(place=chunks[0].place, text=chunks[0].text, score=1.0)
@@ -112,7 +112,7 @@ def test_chunks_of_one_line_keep_their_own_scores(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("instructs", [True, False])
-def test_a_lone_file_has_no_candidates(instructs: bool) -> None:
+def test_a_repository_of_one_file_has_no_candidates(instructs: bool) -> None:
     files = {query().path: PYTHON[query().path]}
     prompt = made("base.reacc(encoder=hashed)", files=files, model=Model(instructs=instructs))
     assert prompt.flags == ("no_candidates",)

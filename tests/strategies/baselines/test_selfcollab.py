@@ -1,4 +1,4 @@
-"""The messages of Self-collaboration's roles, written out, and when they are sent."""
+"""The complete messages of Self-collaboration's roles, and when they are sent."""
 
 import pytest
 
@@ -93,7 +93,7 @@ def test_the_report_goes_back_to_the_developer() -> None:
     assert prompt.text == f"{DEVELOPER}{REPORT}{IMPLEMENT}" and prompt.flags == ("tests_failed",)
 
 
-def test_code_that_runs_is_asked_for_again_as_it_was() -> None:
+def test_code_that_runs_is_requested_again_with_the_same_prompt() -> None:
     prompt = made(
         "base.selfcollab", model=Model(PLAN, CODE, TESTS), sandbox=Sandbox(Execution(finished=True, output="1"))
     )
@@ -133,13 +133,13 @@ def test_the_last_function_is_the_candidate(code: str, called: str) -> None:
     assert sandbox.ran[0][0].endswith(f"\n{called}\n")
 
 
-def test_a_test_without_a_fence_begins_at_its_function() -> None:
+def test_a_test_without_a_fence_starts_at_its_function() -> None:
     sandbox = Sandbox(Execution(finished=False, output=""))
     made("base.selfcollab", model=Model(PLAN, CODE, "Sure! def check(candidate):\n    print(1)"), sandbox=sandbox)
     assert "\ndef check(candidate):\n    print(1)\ncheck(checkout)\n" in sandbox.ran[0][0]
 
 
-def test_a_model_that_goes_on_gets_the_docstring_as_steps() -> None:
+def test_a_model_without_instructions_gets_the_docstring_as_steps() -> None:
     prompt = made("base.selfcollab", model=Model(instructs=False))
     assert prompt.flags == ("plain_steps", "no_instructions")
     assert prompt.text == (

@@ -1,4 +1,4 @@
-"""Two small repositories, and a search whose ranking a test can read: by words shared with the query."""
+"""Two small repositories, and a search that ranks functions by the words that they share with the query."""
 
 import dataclasses
 import re
@@ -186,7 +186,7 @@ def java_query(**changes: object) -> Query:
 
 
 class Shelf(View):
-    """A view that ranks functions by the share of the query's words that they hold."""
+    """A view that ranks functions by the share of their words that occur in the query."""
 
     def __init__(self, about: Query, files: dict[str, str]) -> None:
         super().__init__(name="shop", language=about.language, texts=files, digest=digest_of(files), query=about)
@@ -215,7 +215,7 @@ def _words(text: str) -> set[str]:
 
 
 class Model:
-    """Answers in turn, and keeps what it was asked."""
+    """A model that returns the given answers in turn and records its prompts."""
 
     def __init__(self, *answers: str, instructs: bool = True) -> None:
         self.answers, self.instructs, self.summarises = list(answers), instructs, instructs
@@ -229,7 +229,7 @@ class Model:
 def prompt_of(
     spec: str, about: Query | None = None, files: dict[str, str] | None = None, model: Model | None = None
 ) -> Prompt:
-    """Return the prompt that a strategy makes of a query; by default of the Python repository."""
+    """Return the prompt that a strategy builds for a query, by default in the Python repository."""
     about = about or query()
     default = PYTHON if about.language == PYTHON_LANGUAGE else JAVA
     return resolve(spec)(about, Shelf(about, default if files is None else files), model or Model())

@@ -1,4 +1,4 @@
-"""What each strategy looks for, shows, falls back to and says."""
+"""Queries, contents, fallbacks and flags of the ICL strategies."""
 
 import dataclasses
 import textwrap
@@ -34,12 +34,12 @@ def model(**changes: bool) -> Model:
     return Model(*["1. Return the cart of a user.\n2. Add the tax to an amount."] * 3, **changes)
 
 
-def test_there_are_sixteen() -> None:
+def test_there_are_sixteen_icl_strategies() -> None:
     assert len(ICL) == 16 and len(RETRIEVING) == 13
 
 
 @pytest.mark.parametrize("name", ICL)
-def test_they_conform(name: str) -> None:
+def test_icl_strategies_conform(name: str) -> None:
     spec = name if name == "icl.direct" else f"{name}(encoder=bm25)"
     assert resolve(spec).kinds == frozenset({Kind.FUNCTION})
     assert [finding for finding in check(resolve(spec)) if not finding.passed] == []
@@ -48,7 +48,7 @@ def test_they_conform(name: str) -> None:
 @pytest.mark.parametrize("name", ICL)
 @pytest.mark.parametrize("instructs", [True, False])
 @pytest.mark.parametrize("about", [query(), java_query()])
-def test_no_prompt_holds_the_answer_or_a_made_up_place(name: str, instructs: bool, about) -> None:
+def test_prompts_contain_only_real_places_and_never_the_answer(name: str, instructs: bool, about) -> None:
     asked = model(instructs=instructs)
     prompt = prompt_of(name, about, model=asked)
     files = PYTHON if about == query() else JAVA
@@ -63,7 +63,7 @@ def test_no_prompt_holds_the_answer_or_a_made_up_place(name: str, instructs: boo
     assert bool(asked.asked) == (instructs and resolve(name).drafts)
 
 
-def test_what_is_looked_for() -> None:
+def test_the_search_query_is_the_signature_and_docstring_or_a_step() -> None:
     repo = Shelf(query(), PYTHON)
     resolve("icl.rag(encoder=unixcoder)")(query(), repo, Model())
     assert repo.asked[0][:3] == (f"{query().signature}\n{query().docstring}", "function", "unixcoder")
@@ -80,14 +80,14 @@ def test_functions_of_the_current_file_are_found_unless_it_is_shown(name: str) -
     assert paths[-1] == "shop/checkout.py" and len(paths) == 1 + ("infile" in name)
 
 
-def test_the_retrieved_current_file_lacks_the_function() -> None:
+def test_the_retrieved_current_file_lacks_the_target_function() -> None:
     about = query(docstring="Close the store.")
     prompt = prompt_of("icl.filerag", about)
     assert shown(prompt) == ["shop/checkout.py"] and "Takes the money" not in prompt.text
-    assert len(prompt.blocks[3].places) == 2  # around what was taken out
+    assert len(prompt.blocks[3].places) == 2  # before and after the removed function
 
 
-def test_more_than_one() -> None:
+def test_k_retrieves_several_functions_scopes_or_files() -> None:
     both = prompt_of("icl.rag(k=3)", query(docstring="Return the cart of a user. Add the tax to an amount."))
     assert both.text.count("#####\nFILE ") == 3
     scores = [block.score or 0 for block in both.blocks if block.kind is BlockKind.SIMILAR]
@@ -101,14 +101,14 @@ def test_more_than_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["icl.ragot", "icl.ragot_s", "icl.fileragot"])
-def test_what_an_earlier_step_brought_is_not_repeated(name: str) -> None:
+def test_results_of_an_earlier_step_are_not_repeated(name: str) -> None:
     steps = "1. Return the cart of a user.\n2. The cart of a user.\n3. Add the tax to an amount."
     prompt = prompt_of(name, model=Model(steps))
     assert shown(prompt) == ["shop/store.py", "shop/rules.py"]
     assert "FILE 2\n" in prompt.text and "FILE 3" not in prompt.text and "3. Add the tax" in prompt.text
 
 
-def test_no_candidates_is_direct() -> None:
+def test_without_candidates_the_prompt_equals_icl_direct() -> None:
     about = about_empty(ALONE)
     for name in ("icl.rag", "icl.rag_s", "icl.filerag"):
         prompt = prompt_of(name, about, ALONE)
@@ -130,7 +130,7 @@ def test_no_candidates_is_direct() -> None:
         ("icl.infile_fileragot", "icl.fileragot"),
     ],
 )
-def test_a_current_file_without_functions(name: str, other: str) -> None:
+def test_a_current_file_without_functions_falls_back_to_retrieval(name: str, other: str) -> None:
     about = about_empty()
     kept = prompt_of(name, about, EMPTY, model())
     assert kept.flags == ("empty_current_file", f"fallback:{other}")
@@ -141,7 +141,7 @@ def test_a_current_file_without_functions(name: str, other: str) -> None:
     assert blank.text == prompt_of(other, about_empty(ALONE), files, model()).text
 
 
-def test_selfdoc_of_a_file_without_functions() -> None:
+def test_selfdoc_documents_other_files_if_the_current_one_has_no_functions() -> None:
     prompt = prompt_of("icl.selfdoc", about_empty(), EMPTY, Model("DOCUMENT"))
     assert prompt.flags == ("empty_current_file", "fallback:icl.selfdoc") and shown(prompt) == ["shop/store.py"]
     more = prompt_of("icl.selfdoc(extra_files=2)", about_empty(), EMPTY, Model("ONE", "TWO"))
@@ -150,14 +150,14 @@ def test_selfdoc_of_a_file_without_functions() -> None:
     assert "no_candidates" in alone.flags and alone.text.startswith(INSTRUCTIONS["direct"])
 
 
-def test_empty_answers() -> None:
+def test_empty_answers_fall_back_and_are_flagged() -> None:
     prompt = prompt_of("icl.ragot_s(instruction=default)", model=Model(" \n"))
     assert prompt.flags == ("fallback:icl.rag",) and prompt.text == prompt_of("icl.rag").text
     silent = prompt_of("icl.selfdoc(extra_files=1)", query(docstring="Return the cart."), model=Model("", "DOCUMENT"))
     assert silent.flags == ("empty_documentation",) and shown(silent) == ["shop/checkout.py"]
 
 
-def test_a_model_that_cannot_plan() -> None:
+def test_a_model_without_instructions_uses_the_docstring_as_steps() -> None:
     about = query(docstring="Return the cart of a user. Add the tax to an amount.\n\n>>> x")
     prompt = prompt_of("icl.ragot(max_steps=1)", about, model=Model(instructs=False))
     assert prompt.flags == ("plain_steps",) and shown(prompt) == ["shop/store.py"]
@@ -166,14 +166,14 @@ def test_a_model_that_cannot_plan() -> None:
     assert both.flags == ("plain_steps",) and shown(both) == ["shop/store.py", "shop/rules.py"]
 
 
-def test_a_file_that_does_not_parse_gives_the_function_alone() -> None:
+def test_a_file_that_does_not_parse_shows_only_the_function() -> None:
     files = {**PYTHON, "shop/store.py": PYTHON["shop/store.py"] + "\n\nx = (\n"}
     about = query(docstring="Return the cart of a user.")
     prompt = prompt_of("icl.rag_s", about, files)
     assert prompt.flags == ("parse_failed",) and prompt.text == prompt_of("icl.rag", about, files).text
 
 
-def test_nothing_to_look_for() -> None:
+def test_a_query_without_text_is_not_searched() -> None:
     bare = dataclasses.replace(query(), signature=None, docstring=None, name=None)
     repo = Shelf(bare, PYTHON)
     assert resolve("icl.rag")(bare, repo, Model()).flags == ("no_candidates",) and not repo.asked

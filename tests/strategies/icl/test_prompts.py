@@ -1,4 +1,4 @@
-"""Whole prompts, written out."""
+"""Complete prompts of the ICL strategies."""
 
 import pytest
 
@@ -91,30 +91,30 @@ def asked(docstring: str) -> tuple[Query, str]:
     return query(docstring=docstring), end
 
 
-def test_the_instructions_are_the_papers() -> None:
+def test_the_instructions_equal_the_papers() -> None:
     assert {"A": A, "B": B, "direct": DIRECT} == INSTRUCTIONS
 
 
-def test_direct() -> None:
+def test_direct_shows_only_the_signature_and_docstring() -> None:
     assert prompt_of("icl.direct").text == f"{DIRECT}\n\n{PYTHON_END}"
     assert prompt_of("icl.direct", java_query()).text == f"{DIRECT}\n\n{JAVA_END}"
 
 
-def test_rag() -> None:
+def test_rag_shows_the_retrieved_function() -> None:
     about, end = asked("Return the cart of a user.")
     assert prompt_of("icl.rag", about).text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{LOAD}\n\n{end}"
     )
 
 
-def test_rag_s() -> None:
+def test_rag_s_shows_the_scope_of_the_retrieved_function() -> None:
     about, end = asked("Add the tax to an amount.")
     assert prompt_of("icl.rag_s", about).text == (
         f"{A}\n\n### Context with implementations:\n#####\nFILE 1\n#####\n{TAX_SCOPE}\n\n{end}"
     )
 
 
-def test_rag_s_in_java_keeps_overloads_and_no_constructor() -> None:
+def test_rag_s_in_java_keeps_overloads_but_no_constructors() -> None:
     scope = """\
 package shop;
 
@@ -147,7 +147,7 @@ class Rules {
     )
 
 
-def test_filerag_shows_the_file_as_it_is() -> None:
+def test_filerag_shows_whole_files() -> None:
     rules = PYTHON["shop/rules.py"].removesuffix("\n")
     about, end = asked("Add the tax to an amount.")
     assert prompt_of("icl.filerag(k=2)", about).text == (
@@ -227,7 +227,7 @@ def test_selfdoc_shows_documentation_and_no_code() -> None:
     assert [block.places[0].path for block in api] == ["shop/store.py", "shop/checkout.py"]
 
 
-def test_selfdoc_of_a_model_that_cannot_describe() -> None:
+def test_selfdoc_lists_declarations_if_the_model_takes_no_instructions() -> None:
     prompt = prompt_of("icl.selfdoc", model=Model(instructs=False))
     documentation = (
         'def refund(store, user):\n    """Give the money back."""\ndef close(store):\n    """Close the store."""'
@@ -238,7 +238,7 @@ def test_selfdoc_of_a_model_that_cannot_describe() -> None:
     assert prompt.flags == ("plain_documentation",)
 
 
-def test_selfdoc_ragot_s_plans_with_documentation_that_the_last_prompt_lacks() -> None:
+def test_selfdoc_ragot_s_shows_documentation_only_in_the_planning_prompt() -> None:
     model = Model("DOCUMENT 1", "DOCUMENT 2", STEPS)
     prompt = prompt_of("icl.selfdoc_ragot_s", model=model)
     assert [role for role, _, _ in model.asked] == ["documentation", "documentation", "steps"]
@@ -249,7 +249,7 @@ def test_selfdoc_ragot_s_plans_with_documentation_that_the_last_prompt_lacks() -
     assert prompt.text == prompt_of("icl.ragot_s(instruction=A)", model=Model(STEPS)).text
 
 
-def test_one_more_section_stands_before_the_steps() -> None:
+def test_an_added_section_comes_before_the_steps() -> None:
     prompt = with_section(
         prompt_of("icl.ragot_s", model=Model(STEPS)),
         "APIS THAT MAY BE USED",
@@ -262,7 +262,7 @@ def test_one_more_section_stands_before_the_steps() -> None:
     assert bare.text == f"{DIRECT}\n\n### Context with implementations:\n#####\nMORE\n#####\nx\n\n{PYTHON_END}"
 
 
-def test_styles_and_instructions() -> None:
+def test_target_style_and_instruction_can_be_set() -> None:
     assert prompt_of("icl.direct(target_style=clean)").text.endswith(
         '### Function docstring:\ndef checkout(store, user, rate):\n    """\n    Take the money of a user.\n\n'
         '    Add the tax to the cart.\n    """'
@@ -276,7 +276,7 @@ def test_styles_and_instructions() -> None:
     assert prompt_of("icl.infile", java_query(), JAVA).text.count("FILE") == 1
 
 
-def test_rag_before_the_current_file_asks_for_a_plan_as_figure_9_does() -> None:
+def test_rag_strategies_ask_for_a_plan_as_in_figure_9() -> None:
     for spec in ("icl.infile_rag", "icl.infile_rag_s", "icl.rag", "icl.rag_s", "icl.selfdoc"):
         assert prompt_of(spec, model=Model("It pays.")).text.startswith(f"{A}\n\n###")
     for spec in ("icl.infile", "icl.infile_filerag", "icl.infile_ragot_s"):
@@ -299,7 +299,7 @@ at the margin
 """
 
 
-def test_a_function_is_shown_at_the_margin() -> None:
+def test_a_retrieved_method_is_dedented() -> None:
     files = {"shop/checkout.py": PYTHON["shop/checkout.py"], "shop/rules.py": f"class Rules:\n{METHOD}"}
     about = query(docstring="Rounds up property cached seconds step self take money of a user text at margin return.")
     text = prompt_of("icl.rag", about, files=files).text.partition("FILE 1\n#####\n")[2]
@@ -321,7 +321,7 @@ def test_a_function_is_shown_at_the_margin() -> None:
         ("1. \n2. b", ("b",)),
     ],
 )
-def test_steps_are_numbered_lines_and_what_follows_them(answer: str, steps: tuple[str, ...]) -> None:
+def test_a_step_is_a_numbered_line_and_the_lines_after_it(answer: str, steps: tuple[str, ...]) -> None:
     assert parse_steps(answer) == steps
 
 

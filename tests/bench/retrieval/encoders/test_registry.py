@@ -1,4 +1,4 @@
-"""Encoders by name: one instance a spec, one-line faults, outside packages by the same door."""
+"""The registry of encoders: one instance per spec, one-line faults, encoders of other packages."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tests.helpers.threads import together
 
 
 class Letters:
-    """An outside encoder: how often each of the first letters stands in a text."""
+    """An encoder of another package. It counts the first letters of the alphabet in a text."""
 
     version = "1"
 
@@ -43,7 +43,7 @@ def test_every_encoder_of_the_papers_has_a_name() -> None:
     assert {"hashed", "minilm", "codet5p-110m", "unixcoder", "contriever", "mpnet"} <= set(names())
 
 
-def test_the_spelling_does_not_matter(letters: None) -> None:
+def test_equivalent_specs_return_the_same_encoder(letters: None) -> None:
     assert canonical(" letters( width = 3 ) ") == "letters"
     assert canonical("letters(weight=2, fold=on)") == "letters(fold=true, weight=2.0)"
     assert get("letters(width=3)") is get("letters")
@@ -68,7 +68,7 @@ def test_threads_share_one_instance(letters: None) -> None:
         ("letters(", "'letters(' is not a spec"),
     ],
 )
-def test_faults_are_one_line_with_a_cure(letters: None, spec: str, says: str) -> None:
+def test_faults_name_a_fix_in_one_line(letters: None, spec: str, says: str) -> None:
     with pytest.raises(InputFault) as caught:
         get(spec)
     assert says in str(caught.value)
@@ -77,7 +77,7 @@ def test_faults_are_one_line_with_a_cure(letters: None, spec: str, says: str) ->
         assert isinstance(caught.value, UnknownName)
 
 
-def test_parameters_of_a_factory_stand_after_the_star(letters: None) -> None:
+def test_parameters_of_a_factory_must_be_keyword_only(letters: None) -> None:
     with pytest.raises(InputFault, match="'width' is not keyword-only"):
 
         @encoders.encoder("bad")
@@ -85,7 +85,7 @@ def test_parameters_of_a_factory_stand_after_the_star(letters: None) -> None:
             return Letters(width, 1, False)
 
 
-def test_a_name_is_given_once(letters: None) -> None:
+def test_a_name_cannot_be_registered_twice(letters: None) -> None:
     with pytest.raises(InputFault, match="registered twice"):
 
         @encoders.encoder("letters")

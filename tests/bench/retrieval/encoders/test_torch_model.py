@@ -1,7 +1,7 @@
-"""The papers' encoders by torch, on small models of the right architecture with random weights.
+"""The papers' encoders in torch, with small models of the right architecture and random weights.
 
-They need the extra ``hf``; the published weights are not needed, and nothing is fetched. What does not need torch
-is tested in `test_recipes`.
+These tests need the extra ``hf``. They need no published weights and download nothing. `test_recipes` tests
+everything that works without torch.
 """
 
 import json
@@ -25,7 +25,7 @@ from ctxbench.bench.retrieval.encoders.recipes import EncoderRecipe, torch_encod
 
 pytestmark = [
     pytest.mark.slow,
-    # Both libraries warn of themselves.
+    # Both libraries emit warnings of their own.
     pytest.mark.filterwarnings("ignore"),
 ]
 TEXTS = ["def load(path):", "", "x", "load a file and give what it holds " * 40, "é \udc80 日本", "def read(path):"]
@@ -70,7 +70,7 @@ def byte_pairs(folder: Path, *special: str) -> int:
 
 
 def check(encoder: Any, width: int) -> np.ndarray:
-    """See that an encoder keeps to its contract, and return its vectors of `TEXTS`."""
+    """Check an encoder's contract and return its vectors of `TEXTS`."""
     found: np.ndarray = encoder.encode(TEXTS)
     assert encoder.width == width
     assert found.shape == (len(TEXTS), width)
@@ -81,7 +81,7 @@ def check(encoder: Any, width: int) -> np.ndarray:
     return found
 
 
-def test_bert_is_the_mean_of_its_last_layer(tmp_path: Path) -> None:
+def test_a_bert_vector_is_the_mean_of_the_last_layer(tmp_path: Path) -> None:
     count = word_pieces(tmp_path)
     config = transformers.BertConfig(vocab_size=count, max_position_embeddings=512, **SIZES)
     model = transformers.BertModel(config).eval()
@@ -94,12 +94,12 @@ def test_bert_is_the_mean_of_its_last_layer(tmp_path: Path) -> None:
     assert np.abs(means / np.linalg.norm(means, axis=1, keepdims=True) - found).max() < 2e-6
     same = check(get(f"minilm(path={tmp_path})"), 32)
     assert np.abs(same[:3] - found[:3]).max() < 1e-5
-    # 256 tokens there, 512 here.
+    # `minilm` reads 256 tokens of the long text, `contriever` 512.
     assert np.abs(same[3] - found[3]).max() > 1e-5
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
-def test_unixcoder_is_told_its_mode(tmp_path: Path, pooling: str) -> None:
+def test_unixcoder_receives_its_mode_token(tmp_path: Path, pooling: str) -> None:
     count = byte_pairs(tmp_path, "<encoder-only>")
     config = transformers.RobertaConfig(vocab_size=count, max_position_embeddings=1026, pad_token_id=1, **SIZES)
     model = transformers.RobertaModel(config).eval()
@@ -115,14 +115,14 @@ def test_unixcoder_is_told_its_mode(tmp_path: Path, pooling: str) -> None:
         assert np.abs((vector / vector.norm()).numpy() - row).max() < 1e-5
 
 
-def test_another_roberta_is_not_unixcoder(tmp_path: Path) -> None:
+def test_another_roberta_model_is_rejected_as_unixcoder(tmp_path: Path) -> None:
     count = byte_pairs(tmp_path)
     transformers.RobertaModel(transformers.RobertaConfig(vocab_size=count, **SIZES)).save_pretrained(tmp_path)
     with pytest.raises(InputFault, match="lacks the special tokens of microsoft/unixcoder-base"):
         get(f"unixcoder(path={tmp_path})").encode(["a"])
 
 
-def test_mpnet_is_cut_at_384_tokens(tmp_path: Path) -> None:
+def test_mpnet_cuts_texts_at_384_tokens(tmp_path: Path) -> None:
     letters = "abcdefghijklmnopqrstuvwxyz()_:."
     vocabulary = ["<s>", "<pad>", "</s>", "[UNK]", "<mask>", *letters, *(f"##{letter}" for letter in letters)]
     (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
@@ -138,7 +138,7 @@ def test_mpnet_is_cut_at_384_tokens(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "bin"])
-def test_codet5p_is_the_projected_first_vector_and_runs_no_code_of_the_folder(tmp_path: Path, kind: str) -> None:
+def test_codet5p_projects_the_first_vector_and_runs_no_code_of_the_folder(tmp_path: Path, kind: str) -> None:
     count = byte_pairs(tmp_path)
     sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "vocab_size": count}
     model = transformers.T5EncoderModel(transformers.T5Config(**sizes)).eval()
@@ -165,7 +165,7 @@ def test_codet5p_is_the_projected_first_vector_and_runs_no_code_of_the_folder(tm
     assert np.abs((vector / vector.norm()).numpy() - found[0]).max() < 1e-5
 
 
-def test_a_folder_of_another_model_is_a_fault_of_one_line(tmp_path: Path) -> None:
+def test_a_folder_of_another_model_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert", "hidden_size": 4, "embed_dim": 2}')
     (tmp_path / "model.safetensors").write_bytes(b"no tensors")
     for name in ("contriever", "unixcoder", "mpnet", "codet5p-110m"):
@@ -175,7 +175,7 @@ def test_a_folder_of_another_model_is_a_fault_of_one_line(tmp_path: Path) -> Non
         assert "\n" not in str(caught.value)
 
 
-def test_a_tensor_that_is_missing_is_not_made_up(tmp_path: Path) -> None:
+def test_a_missing_tensor_is_a_fault(tmp_path: Path) -> None:
     import safetensors.torch
 
     count = word_pieces(tmp_path)
@@ -187,7 +187,7 @@ def test_a_tensor_that_is_missing_is_not_made_up(tmp_path: Path) -> None:
         get(f"contriever(path={tmp_path})").encode(["a"])
 
 
-def test_a_device_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
+def test_a_device_that_does_not_exist_is_a_fault(tmp_path: Path) -> None:
     count = word_pieces(tmp_path)
     config = transformers.BertConfig(vocab_size=count, **SIZES)
     transformers.BertModel(config).save_pretrained(tmp_path)

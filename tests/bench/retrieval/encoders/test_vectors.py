@@ -1,4 +1,4 @@
-"""`Vectors`: each text is encoded once, by any thread. A file of them may lose some, and never gives wrong ones."""
+"""`Vectors` encodes each text once in all threads. A vector file may lose vectors but never returns wrong ones."""
 
 import functools
 import multiprocessing
@@ -19,7 +19,7 @@ from tests.helpers.threads import together
 
 
 class Counting:
-    """The stand-in encoder, with a list of the texts that it was asked for."""
+    """The hashed encoder, with a list of the texts that it encoded."""
 
     def __init__(self, version: str = "1", width: int = 32, pause: float = 0) -> None:
         self.version, self.width, self.pause = version, width, pause
@@ -36,7 +36,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
     return tmp_path / "vectors" if request.param == "disk" else None
 
 
-def test_vectors_come_in_the_order_of_the_texts_and_equal_texts_once(folder: Path | None) -> None:
+def test_vectors_are_in_text_order_and_equal_texts_are_encoded_once(folder: Path | None) -> None:
     encoder, vectors = Counting(), Vectors(folder)
     texts = ["a long text of words", "b", "", "b", "lone \udc80 surrogate", "a long text of words"]
     found = vectors.of(encoder, "counting", texts)
@@ -49,7 +49,7 @@ def test_vectors_come_in_the_order_of_the_texts_and_equal_texts_once(folder: Pat
     assert vectors.of(encoder, "counting", []).shape == (0, 32)
 
 
-def test_what_is_given_out_can_be_changed_without_harm(folder: Path | None) -> None:
+def test_changing_a_returned_vector_does_not_change_the_stored_one(folder: Path | None) -> None:
     encoder, vectors = Counting(), Vectors(folder)
     first = vectors.of(encoder, "counting", ["a"])
     kept = first.copy()
@@ -57,7 +57,7 @@ def test_what_is_given_out_can_be_changed_without_harm(folder: Path | None) -> N
     assert (vectors.of(encoder, "counting", ["a"]) == kept).all()
 
 
-def test_another_spec_version_or_width_is_another_encoder(folder: Path | None) -> None:
+def test_vectors_are_stored_by_spec_version_and_width(folder: Path | None) -> None:
     vectors = Vectors(folder)
     for encoder, spec in (
         (Counting(), "x"),
@@ -69,7 +69,7 @@ def test_another_spec_version_or_width_is_another_encoder(folder: Path | None) -
         assert encoder.asked == ["a"]
 
 
-def test_progress_is_told_only_of_what_is_missing(folder: Path | None) -> None:
+def test_progress_counts_only_missing_vectors(folder: Path | None) -> None:
     encoder, vectors = Counting(), Vectors(folder)
     told: list[tuple[int, int]] = []
     texts = [f"text {number}" for number in range(300)]
@@ -81,7 +81,7 @@ def test_progress_is_told_only_of_what_is_missing(folder: Path | None) -> None:
     assert (-1, -1) not in told
 
 
-def test_memory_is_bounded_and_the_rest_is_made_again() -> None:
+def test_memory_is_bounded_and_evicted_vectors_are_computed_again() -> None:
     encoder, vectors = Counting(), Vectors(None, most=10 * 32 * 4)
     texts = [f"text {number}" for number in range(25)]
     found = vectors.of(encoder, "x", texts)
@@ -102,7 +102,7 @@ def test_threads_encode_a_text_once(folder: Path | None) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["shape", "numbers"])
-def test_an_encoder_that_gives_nonsense_is_caught_before_it_is_kept(folder: Path | None, wrong: str) -> None:
+def test_invalid_vectors_of_an_encoder_are_not_stored(folder: Path | None, wrong: str) -> None:
     class Broken(Counting):
         def encode(self, texts: Sequence[str]) -> np.ndarray:
             made = super().encode(texts)
@@ -116,7 +116,7 @@ def test_an_encoder_that_gives_nonsense_is_caught_before_it_is_kept(folder: Path
     assert whole.asked == ["a"]
 
 
-def test_a_run_adds_no_more_than_its_bytes_to_the_files(tmp_path: Path) -> None:
+def test_a_run_adds_at_most_its_limit_of_bytes_to_the_files(tmp_path: Path) -> None:
     vectors = Vectors(tmp_path, most=2 * 32 * 4)
     wanted = [vectors.of(Counting(), "counting", [text]) for text in ("a", "b", "c")]
     later, anew = Vectors(tmp_path), Counting()
@@ -155,7 +155,7 @@ def asked(path: Path, upto: int = 12) -> list[int]:
     return numbers(VectorFile(path).read([digest(number) for number in range(upto)]))
 
 
-def test_what_was_added_is_read_by_others_also_later(path: Path) -> None:
+def test_added_vectors_are_read_by_other_instances(path: Path) -> None:
     first, second = VectorFile(path), VectorFile(path)
     assert second.read([digest(1)]) == {}
     assert not path.parent.exists()
@@ -166,7 +166,7 @@ def test_what_was_added_is_read_by_others_also_later(path: Path) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"x", b"SQLite format 3\0", b"\0" * 5000])
-def test_a_file_that_is_no_file_of_vectors_is_replaced(path: Path, raw: bytes) -> None:
+def test_an_invalid_vector_file_is_replaced(path: Path, raw: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(raw)
     assert asked(path) == []
@@ -174,7 +174,7 @@ def test_a_file_that_is_no_file_of_vectors_is_replaced(path: Path, raw: bytes) -
     assert asked(path) == [1]
 
 
-def test_a_damaged_vector_is_none_whatever_bit_was_flipped(path: Path) -> None:
+def test_a_vector_with_a_flipped_bit_is_never_returned(path: Path) -> None:
     VectorFile(path).add(some(1, 2))
     whole = path.read_bytes()
     for where in range(0, len(whole), 37):
@@ -183,13 +183,13 @@ def test_a_damaged_vector_is_none_whatever_bit_was_flipped(path: Path) -> None:
         path.write_bytes(raw)
         assert set(asked(path)) <= {1, 2}
         VectorFile(path).add(some(1, 2, 3))
-        assert asked(path) in ([1, 2, 3], [])  # a file whose damage only the writing shows is gone
+        assert asked(path) in ([1, 2, 3], [])  # a file is deleted if only a write reveals its damage
     path.unlink(missing_ok=True)
     VectorFile(path).add(some(5))
     assert asked(path) == [5]
 
 
-def test_a_full_disk_is_a_fault_of_the_machine(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_machine_fault(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(sqlite3.Connection):
         def executemany(self, *_: object) -> sqlite3.Cursor:
             error = sqlite3.OperationalError("database or disk is full")
@@ -201,7 +201,7 @@ def test_a_full_disk_is_a_fault_of_the_machine(path: Path, monkeypatch: pytest.M
         VectorFile(path).add(some(1))
 
 
-def test_a_folder_that_cannot_be_made_is_a_fault(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputFault, match="is a file, not a folder"):
         VectorFile(tmp_path / "file" / "one.vectors").add(some(1))
@@ -214,7 +214,7 @@ def add_for_ever(path: Path, start: int, step: int) -> None:
 
 
 @pytest.mark.slow
-def test_processes_add_at_once_and_are_killed(path: Path) -> None:
+def test_a_vector_file_survives_killed_concurrent_writers(path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=add_for_ever, args=(path, start, 3)) for start in range(3)]
     for worker in workers:

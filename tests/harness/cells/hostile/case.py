@@ -1,4 +1,4 @@
-"""Hostile strategies, as data: what they leave in one cell and look for in another, or what they do to others."""
+"""Hostile strategies as data: they pass notes between cells, or try to change other processes and files."""
 
 import tomllib
 from dataclasses import dataclass
@@ -10,28 +10,28 @@ _NO = (
     "|ELOOP)"
 )
 _WORDS = {"<all-no>": rf"\[('{_NO}'(, )?)*\]", "<no>": _NO}
-"""What `says` and `without` may name in angle brackets."""
+"""Placeholders in angle brackets for `says` and `without`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Channel:
-    """A way to tell another cell something: Python in which ``note`` is four letters; see `inside` for the rest."""
+    """A way to pass a note to another cell: Python code in which ``note`` is four letters. `inside` has its helpers."""
 
     name: str
     tries: str
     leave: str
-    """Run in the first cell."""
+    """Code that the first cell runs."""
     look: str
-    """Run in a cell before and in one after that; assigns ``seen``, which must be the same both times."""
+    """Code that runs in a cell before the note is left, and in one after. Both must assign the same ``seen``."""
     at_once: str = ""
-    """``leave`` or ``look``: that one lives while the other one runs; where it says ``wait()``, it does."""
+    """``leave`` or ``look``: the part whose cell lives on, at its ``wait()``, while the other part runs."""
     open_in: tuple[str, ...] = ()
-    """Settings in which this is open; docs/isolation.md says so."""
+    """Settings in which this channel is open, as docs/isolation.md says."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Act:
-    """Something done to others: Python that assigns ``said``; see `inside`."""
+    """An attempt to change something outside the cell: Python code that assigns ``said``. `inside` has its helpers."""
 
     name: str
     tries: str
@@ -39,7 +39,7 @@ class Act:
     says: str
     """A regular expression for the whole of ``said``."""
     without: str = ""
-    """The same where cells have no namespaces, if it is another one there."""
+    """The regular expression for cells without namespaces, if it differs there."""
 
 
 def _read(name: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Runs all cases in one world as the user that it is started as; prints what came of them, as JSON."""
+"""Run all cases in one world as the current user, and print their outcomes as JSON."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ class World:
         return self._cells.run(spec, query, view_for(query), model or Model(lambda *_: ""))
 
     def channel(self, case: Channel) -> dict[str, object]:
-        """Return what a cell saw before and after another left its note."""
+        """Return what a cell saw before and after another cell left its note."""
         if case.at_once == "look":
             before = self._both(case, "look", None)
             return {"before": before, "after": self._both(case, "look", "leave")}
@@ -50,7 +50,7 @@ class World:
         return {"before": before, "left": left, "after": self.part(case.name, "look")}
 
     def _both(self, case: Channel, waits: str, inner: str | None) -> str:
-        """Run one part; while it waits, run the other. Return what the looking one saw."""
+        """Run one part and, while it waits, the other. Return what the looking part saw."""
         ready, go = threading.Event(), threading.Event()
         result: dict[str, str] = {}
 
@@ -73,12 +73,12 @@ class World:
         return result["look"]
 
     def spied(self) -> list[bool]:
-        """Return of some samples, in the order of their file, whether the spy's prompt is that of ``lc.infile``."""
+        """Return for a few samples, in order, whether the spy's prompt equals the prompt of ``lc.infile``."""
         stands_for = self.prompt("lc.infile(limit=100)")
         return [self.prompt(f"{self._file}@spy(limit=100)") == stands_for for _ in range(SPY_SAMPLES)]
 
     def state(self) -> dict[str, object]:
-        """Return what nobody may change of this process, of its user's processes, and of the home."""
+        """Return the state of this process, the server and the home that no strategy may change."""
         pid, server = os.getpid(), self._cells._server().process.pid
         kinds = (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_CPU)
         held = [(self._home / name).stat() for name in ("references.jsonl", ".")]

@@ -1,4 +1,4 @@
-"""A strategy that runs what a case says. It lies beside ``cases.json``; only the cell that leaves is told the note."""
+"""A strategy that runs the code of a case from ``cases.json`` beside it. Only the leaving cell receives the note."""
 
 # ruff: noqa: F401 - for the cases
 
@@ -27,7 +27,7 @@ from ctxbench.strategies.layout import infile_prompt
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parent / "home"
 QUIET = sorted(map(str, (HERE / "quiet").iterdir()))
-"""32 files that nobody else touches: one for each bit of a note."""
+"""32 files that nothing else touches: one for each bit of a note."""
 PLACES = [
     *(tempfile.gettempdir(), os.path.dirname(tempfile.gettempdir()), "/tmp", "/var/tmp", "/dev/shm", "/dev", "/run"),
     *(
@@ -51,7 +51,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def tried(act):
-    """What came of an act: its result, or the name of the error."""
+    """Return the result of an action, or the name of its error."""
     try:
         return str(act())
     except OSError as error:
@@ -61,7 +61,7 @@ def tried(act):
 
 
 def call(name, *arguments):
-    """What came of a function of the C library that returns -1 for an error."""
+    """Return the result of a function of the C library, or the name of its error if it returns -1."""
     with contextlib.suppress(AttributeError):
         done = getattr(libc, name)(*arguments)
         return str(done) if done >= 0 else errno.errorcode[ctypes.get_errno()]
@@ -89,7 +89,7 @@ def number(note):
 
 
 def parents():
-    """The processes above this one, as far as it can see them."""
+    """Return the ids of the parent process and its parent, as far as they are visible."""
     pids, pid = [], os.getppid()
     while pid > 0 and len(pids) < 2:
         pids.append(pid)
@@ -101,7 +101,7 @@ def parents():
 
 
 def stay(work=lambda: None):
-    """Leave a process behind that does something, and lives on."""
+    """Leave a process behind that does some work and stays alive."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -126,7 +126,7 @@ def ran(code, **given):
 def hostile(
     query: Query, repo: Repository, generate: Generate, *, case: str = "", part: str = "", note: str = ""
 ) -> Prompt:
-    """Do one part of a case."""
+    """Run one part of a case."""
     code = json.loads((HERE / "cases.json").read_text())[case][part]
     space = ran(code, note=note.encode(), wait=lambda: generate(infile_prompt(query, 50)))
     text = str(space.get("seen", space.get("said", ""))) + str(space.get("failed", ""))
@@ -135,7 +135,7 @@ def hostile(
 
 @strategy("spy")
 def spy(query: Query, repo: Repository, *, limit: int = 100) -> Prompt:
-    """Look through every channel for what other samples left, then leave what this one sees of the answers."""
+    """Read every channel for notes of other samples, then leave four letters of an answer in each."""
     cases = json.loads((HERE / "cases.json").read_text())
     found = "".join(
         str(ran(parts["look"], wait=lambda: None).get("seen", "")) for parts in cases.values() if "look" in parts

@@ -1,4 +1,4 @@
-"""Makes the world of the corpus, and runs it as root or as a plain user, with or without namespaces."""
+"""Create the world of the corpus, and run it as root or as a plain user, with or without namespaces."""
 
 import json
 import os
@@ -13,15 +13,15 @@ from tests.harness.cells.confined import text_without
 from tests.harness.cells.hostile.case import ACTS, CHANNELS
 
 PLAIN = 54321
-"""Nobody: no process of this machine runs as it."""
+"""A user id that no process of this machine uses."""
 ANSWERS = '{"id": "a", "target": "zqANSWERzq"}\n'
 _CHECKOUT = Path(__file__).resolve().parents[4]
 _SETTLED = 10**9
-"""When everything in the world seems to have been read, and before that changed: seconds since 1970."""
+"""Access time of all files in the world, in seconds since 1970. They were modified one second later."""
 
 
 def make(root: Path, owner: int) -> None:
-    """Fill a folder: the strategy with its quiet neighbours, and a home with answers."""
+    """Fill a folder with the strategy, the 32 quiet files and a home with answers."""
     strategies, home = root / "strategies", root / "home"
     (strategies / "quiet").mkdir(parents=True)
     home.mkdir()
@@ -48,8 +48,8 @@ def run(user: str, confined: str, only: tuple[str, ...] = ()) -> dict[str, Any]:
 
     Args:
         user: ``root`` or ``plain``.
-        confined: ``namespaces``, or ``landlock`` for cells that have none.
-        only: names of cases; all if empty.
+        confined: ``namespaces``, or ``landlock`` for cells without namespaces.
+        only: names of cases; empty means all.
     """
     root = Path(tempfile.mkdtemp(prefix="ctxbench-hostile-"))
     try:
@@ -65,7 +65,7 @@ def run(user: str, confined: str, only: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def started(module: str, user: str) -> subprocess.CompletedProcess[str]:
-    """Run a module that is given a folder of its own, as root or as a plain user; return what it printed."""
+    """Run a module with a new folder, as root or as a plain user, and return the finished process."""
     root = Path(tempfile.mkdtemp(prefix="ctxbench-hostile-"))
     try:
         if _becomes_plain(user):
@@ -88,7 +88,7 @@ def start(module: str, root: Path, user: str, confined: str, *arguments: str) ->
     if _becomes_plain(user):
         command = _as_plain(command, root)
     elif os.geteuid() == 0:
-        # What cells see of mounts must not change because somebody else's container starts or ends.
+        # The mounts that cells see must not change when another program's container starts or ends.
         command = ["unshare", "--mount", *command]
     environment = {**os.environ, "PYTHONPATH": f"{less}{os.pathsep}{_CHECKOUT}", "HOME": str(root)}
     done = subprocess.run(
@@ -104,9 +104,10 @@ def _becomes_plain(user: str) -> bool:
 
 
 def _as_plain(command: list[str], root: Path) -> list[str]:
-    """Return a command that runs another as a plain user, who can enter the folders of Python and of the checkout.
+    """Return a command that runs another as a plain user who can enter the folders of Python and the checkout.
 
-    Root's own folder is closed to others: in a mount namespace it is replaced by one with only what is needed in it.
+    Root's own folder is closed to other users. A mount namespace replaces it with a folder that contains only the
+    needed paths.
     """
     needed = [path for path in (Path(sys.base_prefix), Path(sys.prefix), _CHECKOUT) if _closed(path)]
     lines = ["set -e", "mount --make-rprivate /"]
@@ -120,5 +121,5 @@ def _as_plain(command: list[str], root: Path) -> list[str]:
 
 
 def _closed(path: Path) -> Path | None:
-    """Return the topmost folder on the way to a path that others may not enter."""
+    """Return the topmost folder of a path that other users cannot enter."""
     return next((folder for folder in reversed([path, *path.parents]) if not folder.stat().st_mode & 1), None)

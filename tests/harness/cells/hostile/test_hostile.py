@@ -1,4 +1,7 @@
-"""Every hostile strategy, as root and as a plain user, with namespaces and without: no answer known, nobody harmed."""
+"""No hostile strategy learns an answer or changes anything outside its cell.
+
+Each runs as root and as a plain user, with and without namespaces.
+"""
 
 import json
 import os
@@ -26,7 +29,7 @@ SETTINGS = ("plain-namespaces", "plain-landlock", *(pytest.param(name, marks=pyt
 
 @pytest.fixture(scope="module", params=SETTINGS)
 def setting(request: pytest.FixtureRequest) -> str:
-    """Name who runs it, and what the kernel grants."""
+    """Return the name of a user and an isolation; skip it where one of them is not available."""
     name: str = request.param
     if not landlock.abi() or (name.endswith("namespaces") and not granted()):
         missing(f"the kernel does not grant what {name} needs")
@@ -37,55 +40,55 @@ def setting(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def report(setting: str) -> dict[str, Any]:
-    """Return what came of the whole corpus there."""
+    """Return the outcome of the whole corpus in a setting."""
     return ring.run(*setting.split("-"))
 
 
-def test_there_are_enough_and_no_two_have_one_name() -> None:
+def test_there_are_enough_cases_and_their_names_are_unique() -> None:
     names = [case.name for case in (*CHANNELS, *ACTS)]
     assert len(set(names)) == len(names) >= 70
 
 
-def test_it_is_run_as_it_says(report: dict[str, Any], setting: str) -> None:
+def test_the_corpus_runs_with_the_isolation_of_its_setting(report: dict[str, Any], setting: str) -> None:
     assert report["isolation"] == "process+landlock" + "+namespaces" * setting.endswith("namespaces")
 
 
 @pytest.mark.parametrize("case", CHANNELS, ids=lambda case: case.name)
-def test_no_cell_tells_another_anything(report: dict[str, Any], setting: str, case: Channel) -> None:
+def test_no_cell_passes_a_note_to_another(report: dict[str, Any], setting: str, case: Channel) -> None:
     outcome = report[case.name]
     assert "fault" not in outcome, outcome
     assert not re.search(r"\b[A-Z]\w+Error: ", outcome["before"]), "the case itself is broken"
     if setting in case.open_in:
-        return  # said in docs/isolation.md
+        return  # open, as docs/isolation.md says
     assert NOTE not in outcome["after"]
     assert outcome["after"] == outcome["before"]
 
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.name)
-def test_nothing_comes_of_it(report: dict[str, Any], setting: str, act: Act) -> None:
+def test_hostile_acts_are_refused_or_harmless(report: dict[str, Any], setting: str, act: Act) -> None:
     expected = act.without if act.without and setting.endswith("landlock") else act.says
     assert re.fullmatch(expected, str(report[act.name])), report[act.name]
 
 
-def test_a_spy_that_uses_every_channel_is_what_it_stands_in_for(report: dict[str, Any]) -> None:
-    """Its prompts are those of ``lc.infile``, so that its scores are."""
+def test_a_spy_on_every_channel_builds_the_prompts_of_infile(report: dict[str, Any]) -> None:
+    """With the prompts of ``lc.infile``, the spy also has its scores."""
     assert report["spied"] == [True] * len(report["spied"]) and report["spied"]
 
 
-def test_nobody_else_is_changed(report: dict[str, Any]) -> None:
+def test_other_processes_and_the_home_do_not_change(report: dict[str, Any]) -> None:
     assert report["after"] == report["before"]
     assert report["references"] == ring.ANSWERS
 
 
-def test_what_it_prints_is_shown_without_codes_and_bounded(report: dict[str, Any]) -> None:
+def test_printed_text_is_shown_without_control_codes_and_bounded(report: dict[str, Any]) -> None:
     printed = report["stderr"]
     assert "zqcodes" in printed and "zqflood" in printed and "␛]0;zqtitle␇" in printed
     assert not set(printed) & {"\x1b", "\x07", "\r", "\x9b"}
     assert len(printed) < 200_000 and "is not shown" in printed
 
 
-def test_there_is_no_terminal_to_type_into(tmp_path: Path) -> None:
-    """What a user types next must not come from a strategy, even where the user is root."""
+def test_a_strategy_cannot_type_into_the_terminal(tmp_path: Path) -> None:
+    """A strategy must not enter commands for the user, even if the user is root."""
     ring.make(tmp_path, os.geteuid())
     code = (
         "import fcntl, os, sys, termios\nos.setsid()\nfcntl.ioctl(2, termios.TIOCSCTTY, 0)\n"

@@ -1,4 +1,4 @@
-"""What attack programs share. Runs inside a box, as part of the environment's library."""
+"""Shared functions of attack programs. They run inside a box, as part of the environment's library."""
 
 import ctypes
 import errno
@@ -76,7 +76,7 @@ def kernel(name, *arguments):
 
 
 def word(act):
-    """Return in one word what comes of an act: an error's name, or ``done`` and what it returned."""
+    """Return the result of an action: an error's name, or ``done`` and the returned value."""
     try:
         got = act()
     except OSError as error:
@@ -87,12 +87,12 @@ def word(act):
 
 
 def tried(what, act):
-    """Print what came of an act."""
+    """Print the result of an action."""
     print(f"{what}: {word(act)}", flush=True)
 
 
 def in_child(what, act):
-    """Do an act in a child, which it may kill, and print what came of it."""
+    """Run an action in a child process, which it may kill, and print the result."""
     child = os.fork()
     if not child:
         tried(what, act)
