@@ -98,6 +98,7 @@ def mistakes(name: str, *, see: str) -> list[tuple[str, str]]:
 
 def like_units(*, lines: Annotated[int, AtLeast(1), AtMost(100_000)] = 10, fold: bool = False) -> Any:
     """Act as a factory in a registry."""
+    return lines, fold
 
 
 def like_a_strategy(query: object, repo: object, *, lines: units.Size = 10, fold: bool = False) -> Any:
@@ -121,7 +122,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[str], 
     return {
         "generators": (generators.canonical, ", cutoff (see `ctxbench generator list`)"),
         "encoders": (encoders.get, " (see `ctxbench doctor`)"),
-        "strategies": (strategies.resolve, " (see `ctxbench strategy show alike`)"),
+        "strategies": (lambda text: strategies.resolve(text).spec, " (see `ctxbench strategy show alike`)"),
         "units": (units.cutter, ""),
     }
 
@@ -136,9 +137,20 @@ def test_all_registries_report_a_mistake_with_equal_messages(registry: str, monk
 
 
 @pytest.mark.parametrize("registry", ["generators", "encoders", "strategies", "units"])
-@pytest.mark.parametrize("text", ["alike", "alike(20, fold=yes)", "alike(lines=20, fold=on)", "alike( fold = True )"])
-def test_all_registries_accept_the_same_spellings(registry: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    readers(monkeypatch)[registry][0](text)
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("alike(20, fold=yes)", "alike(lines=20, fold=true)"),
+        ("alike(fold=on, lines=20)", "alike(lines=20, fold=true)"),
+        ("alike( fold = True )", "alike(lines=10, fold=true)"),
+        ("alike(10, fold=off)", "alike"),
+    ],
+)
+def test_all_registries_read_equivalent_spellings_alike(
+    registry: str, text: str, plain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, _ = readers(monkeypatch)[registry]
+    assert read(text) == read(plain) != read("alike(7)")
 
 
 def test_missing_and_invalid_values_are_reported_in_one_line() -> None:

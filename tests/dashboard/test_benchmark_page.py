@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -19,9 +18,6 @@ from tests.dashboard.browser import app, own_main
 from tests.dashboard.stored import PLANTED
 from tests.dashboard.test_runs_page import ended, page_text
 from tests.helpers.sets import make_set
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.fixture

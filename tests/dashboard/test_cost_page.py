@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +16,6 @@ from tests.dashboard.stored import HARMFUL, PLANTED, make_runs, shows_amount
 from tests.dashboard.test_compare_page import frame, page_text, stored
 from tests.helpers.cli import run_cli
 from tests.helpers.sets import make_set
-
-if TYPE_CHECKING:
-    pass
 
 pytestmark = pytest.mark.slow
 

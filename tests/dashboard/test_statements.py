@@ -186,11 +186,13 @@ def check_headline(said: Said, ranked: list[dict[str, Any]]) -> None:
         assert re.split(", | and ", match.group(1)) == listed(better)
 
 
-@pytest.mark.parametrize("seed", range(0, 120, 3))
+def scored_runs(seed: int) -> list[RunTable]:
+    return [table for table in drawn_runs(seed) if any(v is not None for c in table.metrics.values() for v in c)]
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(0, 120, 3) if len(scored_runs(seed)) > 1])
 def test_compare_describes_a_pair_according_to_its_p(seed: int) -> None:
-    tables = [table for table in drawn_runs(seed) if any(v is not None for c in table.metrics.values() for v in c)]
-    if len(tables) < 2:
-        return
+    tables = scored_runs(seed)
     for pair in compare(tables):
         check_pair(pair)
     if not any(table.run.control for table in tables[:2]):

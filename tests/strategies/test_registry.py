@@ -64,7 +64,7 @@ def test_exported_names_exist_and_are_sorted() -> None:
 
 def test_importing_strategies_loads_no_heavy_packages() -> None:
     heavy = ["numpy", "sqlalchemy", "torch", "pandas", "tree_sitter", "rich", "click", "pydantic"]
-    code = f"import sys, strategies; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, ctxbench.strategies; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -96,7 +96,7 @@ def test_answers_without_their_points_file_are_refused(tmp_path: Path) -> None:
         written(tmp_path, "kotlin-public", point(middle="x")),
         written(tmp_path, "answers-python-public", answer()),
     ]
-    with pytest.raises(InputFault, match=r"contains answers to a file .*give python-public\.jsonl too"):
+    with pytest.raises(InputFault, match=r"the completion points of these answers .*give python-public\.jsonl too"):
         import_set("context_collection", files, Home(tmp_path / "home"), "theirs")
 
 

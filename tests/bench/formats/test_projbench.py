@@ -253,7 +253,7 @@ def test_a_faulty_import_names_its_cause_and_saves_no_set(home: Home, tmp_path: 
         empty = tmp_path / "empty"
         empty.mkdir()
         import_set("projbench", [task_file(tmp_path, record())], home, "theirs", repos=empty)
-    with pytest.raises(InputFault, match="several languages.*its own name"):
+    with pytest.raises(InputFault, match="several languages.*as its own set"):
         java = record(task_id="demo-main/1", fpath_tuple=["demo-main", "Pay.java"])
         import_set("projbench", [task_file(tmp_path, record(), java)], home, "theirs")
     with pytest.raises(InputFault, match="no task in the files"):

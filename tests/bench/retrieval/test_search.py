@@ -182,7 +182,7 @@ def test_hits_fill_the_list_and_a_blank_query_finds_nothing() -> None:
 @pytest.mark.parametrize("text", ["\ud800 cart", "\0", "a" * 100_000])
 @pytest.mark.parametrize("ranker", RANKERS)
 def test_any_text_can_be_searched_for(text: str, ranker: str) -> None:
-    assert len(pay_view().search(text, ranker=ranker)) in (0, 4)
+    assert len(pay_view().search(text, ranker=ranker)) == (0 if (text, ranker) == ("\0", "bm25") else 4)
     assert len(pay_view().similarity(text, ["cart", text], ranker=ranker)) == 2
 
 

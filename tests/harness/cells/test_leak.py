@@ -258,4 +258,3 @@ def _until(done: object, seconds: float = 10) -> None:
     while not done():  # type: ignore[operator]
         assert time.monotonic() < end
         time.sleep(0.02)
-    assert os.getpid()

@@ -168,7 +168,7 @@ def test_invalid_input_is_a_one_line_fault(built: str, manifest: str, tmp_path: 
     assert_fault(run_cli(*build, "fasta2b"), "no repository", "did you mean fasta2a")
     assert_fault(run_cli(*build, manifest, "--repo", manifest), "name each repository once")
     assert_fault(run_cli(*build, manifest, "--language", "java"), "none of the repositories", "leave --language out")
-    assert_fault(run_cli("samples", "build", "../x", "--repo", manifest), "not a valid name", "use letters")
+    assert_fault(run_cli("samples", "build", "../x", "--repo", manifest), "not a valid name", "begin with a letter")
     assert_fault(run_cli("samples", "show", "tyny"), "no sample set", "did you mean tiny")
     assert_fault(run_cli("samples", "show", built, "demo/shop/pay.py"), "no sample", "did you mean demo/", "--ids")
     assert_fault(run_cli(*load, str(tmp_path / "gone.jsonl")), "no such file", "check the path")
