@@ -101,7 +101,9 @@ def read(file: Path, sample_set: SampleSet) -> list[FileCompletion]:
             fault = UnknownName(f"sample of {sample_set.name!r}", completion.sample, samples)
             raise InputFault(fault.what, where=where, cure=fault.cure)
         if not sample.tested:
-            raise InputFault(f"{sample.id!r} is a {sample.kind} sample without tests; omit it", where=where, cure=_CURE)
+            raise InputFault(
+                f"{sample.id!r} is a {sample.kind} sample without tests", where=where, cure="remove this line"
+            )
         # Ignore verdicts, reasons and flags in the file: the tests produce new ones.
         labels = completion.model_dump(include={"strategy", "generator"}, exclude_unset=True)
         file_completions.append(FileCompletion(sample=sample, text=completion.text, index=index, labels=labels))

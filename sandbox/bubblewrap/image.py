@@ -105,7 +105,8 @@ def _install(fetched: Path, folder: Path, report: Report) -> None:
             raise missing
         report(f"installing {len(files)} wheels")
         options = ["--no-index", "--no-deps", "--no-compile", "--quiet", "--no-input", "--disable-pip-version-check"]
-        _run([sys.executable, "-m", "pip", "--isolated", "install", *options, f"--target={folder}", "--", *files])
+        pip = [sys.executable, "-m", "pip", "--isolated", "install", *options, f"--target={folder}", "--", *files]
+        _run("wheels cannot be installed", pip)
         _point_scripts(folder / "bin")
     _finish(folder, PACKAGES)
 
@@ -122,7 +123,8 @@ def _point_scripts(folder: Path) -> None:
 def _finish(folder: Path, where: str) -> None:
     """Compile a folder's modules for their path in the box, and make the folder readable by all users."""
     settings = ["--invalidation-mode=unchecked-hash", "-s", str(folder), "-p", where]
-    _run([sys.executable, "-m", "compileall", "-qq", *settings, str(folder)], allowed=(0, 1))
+    compiler = [sys.executable, "-m", "compileall", "-qq", *settings, str(folder)]
+    _run("modules cannot be compiled", compiler, allowed=(0, 1))
     _open_up(folder)
 
 
@@ -133,17 +135,15 @@ def _open_up(folder: Path) -> None:
             path.chmod(0o755 if runs else 0o644)
 
 
-def _run(argv: list[str], allowed: tuple[int, ...] = (0,)) -> None:
+def _run(failure: str, argv: list[str], allowed: tuple[int, ...] = (0,)) -> None:
     try:
         process = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_SECONDS, cwd="/")
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(
-            f"wheels cannot be installed: {error}", where="bubblewrap", cure="run the command again"
-        ) from error
+        raise SandboxUnavailable(f"{failure}: {error}", where="bubblewrap", cure="run the command again") from error
     if process.returncode not in allowed:
         lines = (process.stderr or process.stdout).strip().splitlines() or ["no reason given"]
         raise SandboxUnavailable(
-            f"wheels cannot be installed: {lines[-1]}",
+            f"{failure}: {lines[-1]}",
             where="bubblewrap",
             cure="free some disk space, then run the command again",
         )

@@ -116,7 +116,7 @@ class DockerBox:
         except (OSError, ValueError) as error:
             raise self._lost("the box was ended") from error
         if not events:
-            raise SandboxLost("the box did not answer in time", where=self._where)
+            raise SandboxLost("the box did not answer in time", where=self._where, cure="run the command again")
 
     def _lost(self, what: str) -> SandboxLost:
         return SandboxLost(what, where=self._where)
