@@ -180,7 +180,7 @@ def split(name: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return a docstring's first sentence without final punctuation; empty if the docstring begins with a tag."""
+    """Return a docstring's first sentence without final punctuation; empty if a tag such as ``@param`` comes first."""
     text = _BREAK.sub("\n\n", _INLINE.sub(lambda match: match[1] or "", text))
     paragraph = text.strip().partition("\n\n")[0]
     paragraph = " ".join(re.split(r"\n\s*[@:]\w", f"\n{paragraph}")[0].split())

@@ -184,7 +184,7 @@ def checked(model: type[M], record: Mapping[str, Any], *, where: str, cure: str)
 
 
 class FieldError(Exception):
-    """A field contradicts another field or has an invalid value."""
+    """A field that contradicts another field or has an invalid value."""
 
     def __init__(self, field: str, what: str) -> None:
         super().__init__(what)

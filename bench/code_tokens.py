@@ -1,7 +1,7 @@
 """Tokenizers for budgets: `ctxcode-1`, the default, and OpenAI's p50k_base.
 
-The papers count with p50k_base, but its vocabulary cannot be shipped (`P50kBase` reads the user's file). `ctxcode-1` is
-a rule without a vocabulary. A token is the longest match, from left to right, of
+Published programs for line completion count with p50k_base, but its vocabulary cannot be shipped: `P50kBase` reads the
+user's file. `ctxcode-1` is a rule without a vocabulary. A token is the longest match, from left to right, of
 
 - up to 8 lower-case ASCII letters, with at most one capital before them (``count``, ``Cart``);
 - up to 4 capitals that no lower-case letter follows (``HTTP`` in ``HTTPServer``);
@@ -40,12 +40,12 @@ _TOKEN = re.compile(
 
 
 def tokenize(text: str) -> list[str]:
-    """Split a text into its tokens."""
+    """Split a text into its `ctxcode-1` tokens."""
     return _TOKEN.findall(text)
 
 
 def count(text: str) -> int:
-    """Return the number of tokens in a text."""
+    """Return the number of `ctxcode-1` tokens in a text."""
     return len(_TOKEN.findall(text))
 
 

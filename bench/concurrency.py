@@ -62,7 +62,7 @@ def without_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def starting_workers() -> Iterator[None]:
-    """In this context, new worker processes do not run the caller's script, and they ignore interrupts."""
+    """In this context, keep new worker processes from running the caller's script, and block their interrupts."""
     with without_main(), uninterrupted():
         yield
 

@@ -44,7 +44,7 @@ def last_day(text: str) -> date:
 
 
 def dates_of(sample_set: SampleSet) -> dict[str, date]:
-    """Return the day of each sample's code in UTC, by sample id. Samples without a known day are left out.
+    """Return the UTC day when each sample's code was written or released, by sample id; unknown days are left out.
 
     Raises:
         InputFault: if the set's manifest has an invalid date.

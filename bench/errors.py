@@ -41,11 +41,11 @@ def _rebuild(kind: type[CtxbenchError], what: str, where: str, cure: str) -> Ctx
 
 
 class InputFault(CtxbenchError):
-    """A file, name or option from the user is wrong."""
+    """A wrong file, name or option from the user."""
 
 
 class MachineFault(CtxbenchError):
-    """The machine or a service failed. Running the command again may work."""
+    """A failure of the machine or a service. Running the command again may work."""
 
 
 class UnknownName(InputFault):

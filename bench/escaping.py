@@ -48,7 +48,7 @@ def _fenced(text: str) -> str:
 def visible(text: str) -> str:
     """Replace invisible characters with visible names: ``␛`` for ESC, ``⟨U+202E⟩`` for a right-to-left override.
 
-    Newlines, tabs and spaces stay. The function is idempotent.
+    Newlines, tabs and ASCII spaces stay. The function is idempotent.
     """
     if _PLAIN.fullmatch(text):
         return text

@@ -184,7 +184,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
     Raises:
         InputFault: if the file is missing or not text, a line is larger than `MAX_TEXT`, or gzip data is invalid or
-            unpacks to more than `MAX_RATIO` times its size.
+            unpacks to more than `MAX_RATIO` times its size plus `MAX_TEXT`.
     """
     start = 0
     for number, raw in enumerate(_raw_lines(path), 1):

@@ -23,8 +23,8 @@ def read_pattern(pattern: str) -> list[Alternative]:
     """Parse a pattern into alternatives. A line must match one of them.
 
     Args:
-        pattern: a text. ``|`` separates alternatives, ``.*`` or ``.+`` matches any text, and a backslash escapes.
-            Anchors are ignored.
+        pattern: a text. ``|`` separates alternatives. ``.*``, ``\\w+`` and similar parts match any text. Other
+            backslashes escape a character. Anchors are ignored.
 
     Raises:
         InputFault: if an alternative contains no text.

@@ -33,7 +33,7 @@ class SoughtLine:
     """A line to search for."""
 
     path: str
-    """File of the line; empty if that file is not searched."""
+    """File of the line, whose own place is not a match; empty if the searched texts do not contain the line itself."""
     number: int
     code: str
 
@@ -41,8 +41,8 @@ class SoughtLine:
 def in_sight(wanted: Sequence[SoughtLine], texts: Mapping[str, str]) -> list[bool]:
     """Return, for each line, whether its tokens occur at another place in `texts`, which are given by path.
 
-    Layout, comment marks and quotes are ignored. A line of fewer than `CERTAIN` words counts only if a statement,
-    string or tag begins and ends with it, since a short line may recur by chance.
+    Layout, comment marks and the kind of quotes are ignored. A line of fewer than `CERTAIN` words counts only if a
+    statement, string or tag begins and ends with it, since a short line may recur by chance.
     """
     files = [_File(path, text) for path, text in texts.items()]
     count = Counter[bytes]()
@@ -167,7 +167,7 @@ class _Imported:
 
 
 class FileImports:
-    """The import statements in a file, some of which may reveal masked ones."""
+    """The import statements in a file. Visible statements may reveal masked ones."""
 
     def __init__(self, path: str, lines: Sequence[str]) -> None:
         """Find the import statements in a file. Relative imports are resolved from `path`."""

@@ -19,7 +19,7 @@ def is_hidden(path: str, hidden: Sequence[str]) -> bool:
 
 
 def blanked(lines: Sequence[str], masked: Sequence[tuple[int, int]], first: int = 0) -> list[str]:
-    """Return lines with those in masked spans ``[start, end)`` blanked. `first` is the number of the first line."""
+    """Return the lines; those in masked spans ``[start, end)`` are empty. `first` is the number of the first line."""
     return [
         "" if any(start <= number < end for start, end in masked) else text for number, text in enumerate(lines, first)
     ]
@@ -29,7 +29,7 @@ def visible_target(whole: str | None, query: Query, masked: Sequence[tuple[int, 
     """Return the part of a query's target file that strategies may see.
 
     Args:
-        whole: the file in the snapshot; None if missing.
+        whole: the file's text in the snapshot; None if the file is missing.
         masked: line spans ``[start, end)`` to blank.
     """
     text, trusted = _visible_text(whole, query, masked)
@@ -63,7 +63,7 @@ def _visible_text(whole: str | None, query: Query, masked: Sequence[tuple[int, i
 
 
 def unmasked(sample: Sample, snapshot: Snapshot) -> Sample:
-    """Return a sample with its masked lines restored; unchanged if none are masked, or the file's version differs."""
+    """Return a sample with its masked lines restored; unchanged if it has none or the snapshot's file does not fit."""
     whole = snapshot.texts.get(sample.path)
     if whole is None or not sample.masked or not _visible_text(whole, sample.query(), sample.masked)[1]:
         return sample

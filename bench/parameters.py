@@ -37,7 +37,7 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """A parameter's special meaning: sets the field with this name in the `Parameter`."""
+    """A parameter's special meaning. `name` is the field of its `Parameter` that becomes true."""
 
     name: Literal["wraps", "unmasks", "asks_engine", "names_encoder"]
 
@@ -58,7 +58,7 @@ class Parameter:
 
     name: str
     kind: type
-    """bool, int, float or str; object if the function itself parses the value."""
+    """Type of the value: bool, int, float or str; object if the function itself checks the value."""
     default: Value = None
     required: bool = False
     choices: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class Parameter:
         """Convert a value to the parameter's type.
 
         Raises:
-            InputFault: if the value has another type, is not among `choices`, or is out of range.
+            InputFault: if the value cannot be converted, is not among `choices`, or is out of range.
         """
         if self.kind is object or (value is None and self.optional):
             return value

@@ -29,11 +29,11 @@ Report = Callable[[str], None]
 
 
 def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest, ...]:
-    """Fetch a set's repositories. Repositories that cannot be reached are reported and left out.
+    """Fetch a set's repositories, and return their manifests. Repositories out of reach are reported and left out.
 
     Raises:
-        InputFault: if an archive has a wrong hash.
-        MachineFault: if no repository can be reached.
+        InputFault: if no set has this name, or an archive is invalid or has a wrong hash.
+        MachineFault: if no repository can be fetched.
     """
     manifests = standard.repositories(name)
 
@@ -59,7 +59,7 @@ def fetch_set(home: Home, report: Report, name: str = SET) -> tuple[RepoManifest
 
 
 def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int, report: Report) -> SampleSet:
-    """Return the repositories' line samples. Build them if they are missing, or of other repository versions.
+    """Return the repositories' line samples. Build them if they are missing or from other repositories or versions.
 
     Raises:
         InputFault: if the set is unreadable, or the quick start did not build it.
@@ -83,7 +83,7 @@ def sample_set(home: Home, manifests: tuple[RepoManifest, ...], *, workers: int,
 def function_set(
     home: Home, manifests: tuple[RepoManifest, ...], sandbox: Sandbox, *, workers: int, report: Report
 ) -> SampleSet:
-    """Return the repositories' function samples. Build them if they are missing, or of other repository versions.
+    """Return the repositories' function samples. Build them if they are missing or from other repositories or versions.
 
     Raises:
         InputFault: if the set is unreadable, or the quick start did not build it.

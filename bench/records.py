@@ -21,7 +21,7 @@ R = TypeVar("R", Sample, Reference)
 
 
 def from_sample(sample: Sample) -> dict[str, Any]:
-    """Return a sample's record. Line samples lack the fields of functions."""
+    """Return a sample as a JSON record. Line samples lack the fields of functions."""
     record: dict[str, Any] = {
         "id": sample.id,
         "benchmark": sample.benchmark,
@@ -58,7 +58,7 @@ def _stored(context: StoredContext) -> dict[str, Any]:
 
 
 def from_reference(reference: Reference) -> dict[str, Any]:
-    """Return a reference's record."""
+    """Return a reference as a JSON record."""
     record: dict[str, Any] = {
         "id": reference.id,
         "target": reference.target,
@@ -73,7 +73,7 @@ def read_samples(path: Path) -> Iterator[Sample]:
     """Yield the samples in a ``samples.jsonl`` file, in order.
 
     Raises:
-        InputFault: if a record is invalid. The message names line and field.
+        InputFault: if the file cannot be read, or a record is invalid or repeats an id (the message names the line).
     """
     return _read(Sample, path)
 
@@ -82,7 +82,7 @@ def read_references(path: Path) -> Iterator[Reference]:
     """Yield the references in a ``references.jsonl`` file, in order.
 
     Raises:
-        InputFault: if a record is invalid. The message names line and field.
+        InputFault: if the file cannot be read, or a record is invalid or repeats an id (the message names the line).
     """
     return _read(Reference, path)
 

@@ -59,7 +59,7 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownName: if the name is unknown.
-            InputFault: if its plugin cannot be imported, or two packages declare it.
+            InputFault: if its plugin cannot be imported or does not register it, or two packages declare it.
         """
         points = self._points()
         if name in self._clashes:
@@ -202,7 +202,7 @@ class Factories(Registry[Callable[..., T]]):
         return (inspect.getdoc(self.get(name)) or "").partition("\n")[0]
 
     def canonical(self, text: str) -> str:
-        """Return the spec under which results are stored: sorted keys, no defaults, speed parameters or `facts`."""
+        """Return the spec under which results are stored: keys sorted; no defaults, speed parameters or `facts`."""
         name, arguments, _ = self._bound(text)
         lasting = {key: value for key, value in arguments.items() if key not in self._speed[name]}
         return str(Spec(name, lasting))
@@ -215,7 +215,8 @@ class Factories(Registry[Callable[..., T]]):
         """Build the object that a spec describes.
 
         Raises:
-            InputFault: if the text is not a spec, the name is unknown, or a parameter is unknown, missing or invalid.
+            InputFault: if the text is not a spec, the name is unknown, a parameter is unknown, missing or invalid, or a
+                plugin cannot be imported.
         """
         name, arguments, _ = self._bound(text)
         return self.get(name)(**arguments)

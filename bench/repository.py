@@ -43,7 +43,7 @@ class Access:
 
 @dataclass(slots=True)
 class AccessLedger:
-    """Records accesses while a strategy runs on one sample."""
+    """A recorder of what a strategy reads and searches while it runs on one sample."""
 
     _opened: dict[str, int] = field(default_factory=dict)
     _spans: dict[str, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
@@ -56,7 +56,7 @@ class AccessLedger:
         self._characters += len(text)
 
     def search(self, hits: Iterable[tuple[str, Sequence[Place]]]) -> None:
-        """Record a search by the text and places of each hit."""
+        """Record a search. `hits` contains the text and the places of each hit."""
         self._searches += 1
         for text, places in hits:
             self._characters += len(text)
@@ -109,7 +109,7 @@ class EngineSearch(Protocol):
             before: first line of the target file that the prompt shows. Code before it may be returned too.
 
         Raises:
-            InputFault: if the strategy may not query this engine, or the engine's answer is invalid.
+            InputFault: if the strategy may not query this engine, a number is out of range, or the answer is invalid.
             MachineFault: if the engine was lost.
         """
         ...
@@ -146,7 +146,7 @@ class Repository(Protocol):
         """Return the windows of lines most similar to `text`, best first (see `bench.windows`).
 
         Args:
-            text: code. Empty text matches nothing.
+            text: code. Text without tokens matches nothing.
             top: maximum number of windows.
             size: number of lines in a window.
             stride: lines from one window to the next.
@@ -161,7 +161,7 @@ class Repository(Protocol):
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most similar to `text`, best first; ties by path and line.
 
-        The function at the cursor is left out, and so are chunks, mini-blocks and words in the lines of the prompt.
+        The function at the cursor is left out. Its file's chunks, mini-blocks and ``words`` must end before the prompt.
 
         Args:
             text: code or prose. Blank text matches nothing.
@@ -183,7 +183,7 @@ class Repository(Protocol):
             top: maximum number of lines.
 
         Raises:
-            InputFault: if the pattern contains no text, or `top` is out of range.
+            InputFault: if the pattern or an alternative contains no text, or `top` is out of range.
         """
         ...
 
@@ -310,7 +310,7 @@ class View:
         return _ViewedEngine(self, self._engines, name)
 
     def shown(self, place: Place, before: int) -> tuple[Hit | None, bool]:
-        """Return the visible part of an engine's place, or None, and whether the place contained hidden code."""
+        """Return the showable part of an engine's place, or None, and whether the place reached hidden code."""
         if place.path not in self._paths:
             return None, True
         reached = False

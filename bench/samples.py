@@ -155,7 +155,7 @@ def load(home: Home, name: str) -> SampleSet:
 
     Raises:
         UnknownName: if no set has this name.
-        InputFault: if a file is malformed (the message names file, line and field), or changed after the build.
+        InputFault: if a file is malformed (the message names the place), or changed after the build.
     """
     place, manifest = folder(home, name), manifest_of(home, name)
     # Read the records first: an error with line and field is more helpful than a differing digest.

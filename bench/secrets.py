@@ -45,7 +45,7 @@ def shaped(text: str) -> bool:
 
 
 def reference(value: object) -> str | None:
-    """Return the name of the environment variable in ``$NAME`` or ``Bearer $NAME``; None for any other value."""
+    """Return the name of the environment variable in ``$NAME``, also after a word (``Bearer $NAME``), or None."""
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     return match.group(1) if match else None
 

@@ -15,7 +15,7 @@ from ctxbench.bench.languages.base import Language
 
 
 class Kind(StrEnum):
-    """What a sample asks to complete."""
+    """Kind of code that a sample asks the model to write."""
 
     LINE = "line"
     """The rest of a line or statement, or the next line."""
@@ -56,7 +56,7 @@ class Use:
     """A project-internal name that the reference uses. Strategies never receive the list of these names."""
 
     name: str
-    """Name as bound in the file, e.g. ``Cart`` or ``price_rules``."""
+    """Name as bound in the file, followed by the members reached through it: ``Cart``, ``price_rules.round_up``."""
     module: str
     """Module (Python, dotted) or class (Java, qualified) that defines the name; empty if unknown."""
     kind: str
@@ -138,7 +138,7 @@ class Sample:
     signature: str | None = None
     docstring: str | None = None
     span: tuple[int, int] | None = None
-    """Lines ``[start, end)`` of a function without decorators. A completion replaces these lines."""
+    """Lines ``[start, end)`` of the function, without its decorators; None for lines. A completion replaces them."""
     hidden: tuple[str, ...] = ()
     """Files and folders (with a final ``/``) hidden from strategies: tests, and copies of the answer."""
     stored: tuple[StoredContext, ...] = ()

@@ -212,7 +212,7 @@ def import_results(
     """Store recorded predictions as runs, as ``ctxbench results import`` does, and return one row per run.
 
     Args:
-        files: files of JSON Lines, plain or gzipped.
+        files: JSON Lines or JSON files, plain or gzipped, or Parquet files.
         format: format of the files, such as ``ctxbench`` or ``crosscodeeval``; None only with `reference`.
         samples: name of the predictions' sample set.
         reference: name of a standard set; import the results that ship with ctxbench for it, instead of files.

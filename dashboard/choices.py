@@ -97,7 +97,7 @@ def choose_many(  # noqa: PLR0913 - as `choose`, and `most`
     most: int | None = None,
     where: Any = st,
 ) -> list[T]:
-    """Let the reader choose at most `most` options, by default none, and return them. Other arguments: see `choose`."""
+    """Let the reader choose options, by default none, and at most `most` if given. Return them; see also `choose`."""
     spelled = {(key_of or label_of)(option): option for option in options}
     first = [(key_of or label_of)(option) for option in default or () if option in options]
     values = _start(

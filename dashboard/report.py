@@ -1,4 +1,4 @@
-"""Writes the leaderboard as one self-contained HTML file, with all texts escaped and no scripts or external files."""
+"""Formats the leaderboard as one self-contained HTML file, with all texts escaped and no scripts or external files."""
 
 from __future__ import annotations
 

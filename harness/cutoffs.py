@@ -38,7 +38,7 @@ class Cutoff:
     """Shell patterns of model names or generator specs; see `harness.generators.base.fits`."""
     day: date
     source: str = ""
-    """Where the model's maker states the day."""
+    """Publication in which the model's maker states the day; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ NO_CUTOFFS = Cutoffs()
 
 
 def advice(generator: str) -> str:
-    """Return what to write into the user's file to state the cutoff of a generator, given its leaderboard label."""
+    """Return a sentence on how to state a generator's cutoff in `cutoffs.toml`, given its leaderboard label."""
     spec = spec_of_label(generator)
     match = json.dumps(base.settings_of(spec).get("model") or spec)
     lines = f"match = {match} and day = 2024-06-01, with the model's own day"
@@ -72,10 +72,10 @@ def builtin() -> Cutoffs:
 
 
 def of_home(home: Home) -> Cutoffs:
-    """Return the cutoffs in a home's file, if any, followed by the built-in cutoffs.
+    """Return the cutoffs in a home's `cutoffs.toml`, if any, followed by the built-in cutoffs.
 
     Raises:
-        InputFault: if the file cannot be read or is invalid; names every fault.
+        InputFault: if the file cannot be read or is invalid; the message names every fault.
     """
     path = home.root / FILE
     return Cutoffs((*_read(path).entries, *builtin().entries)) if path.exists() else builtin()

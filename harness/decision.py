@@ -52,8 +52,8 @@ class Prospect:
     files: int
     metric: str
     difference: float | None
-    """Smallest difference that is significant in four of five cases, if answers vary as in other repositories. None if
-    the metric's variance is unknown, without a model, for functions, or if no test is possible."""
+    """Smallest difference, in the metric's unit, that is significant in four of five cases if answers vary as in other
+    repositories. None without a model, for functions, if the metric's variance is unknown, or no test is possible."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample], generator: str, metric: str | None, *, pairs: int) -> Prospect:
@@ -90,7 +90,7 @@ class ShownSample:
     """Leader minus first strategy, in the metric's unit."""
     reference: str
     answers: Mapping[str, str]
-    """Answers by strategy, or the places that the strategy retrieved if no model was asked."""
+    """Strategy -> its first answer, or the first places that it retrieved if no model was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class DecisionReport:
 
     @property
     def claim(self) -> str:
-        """Sentences on the limits of the result: its repository and model, an unexpected difference, and advice."""
+        """Sentences on the limits of the result: repository, model, an unexpected detectable difference, and advice."""
         copies = " A copy model answered, not a language model." if only_copies(self.group.generator) else ""
         model = self.group.generator if self.leader.run.completions else "retrieval without a model"
         claim = f"The answer applies only to {self.repository} as it is now, and to {model}."
@@ -186,7 +186,7 @@ class DecisionReport:
         return " All usable lines of the repository were drawn, so a smaller difference cannot be shown."
 
     def json(self) -> str:
-        """Return the report as JSON with unrounded numbers."""
+        """Return the report as JSON, with more digits than the printed report."""
         [entry] = self.sample_set.manifest["repositories"].values()
         record = {
             "decision": self.decision.name.lower(),
@@ -222,7 +222,7 @@ def answer_of(
 
     Args:
         sample_set: the runs' samples, of one repository.
-        summaries: summaries of two or more runs; the first must not be a control.
+        summaries: summaries of two or more runs; the first and at least one other must not be controls.
         metric: metric that decides; None for the default ranking metric.
         prospect: what the samples were expected to show.
         seconds: seconds since the command started.

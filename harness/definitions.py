@@ -33,10 +33,10 @@ class Definition:
         )
 
     def end_in(self, block: Block) -> int | None:
-        """Return the offset in the block's text where a line of the definition first ends; None without such a line.
+        """Return the character offset in the block's text where a line of the definition first ends; None without one.
 
-        The block's places must cover a line of the definition, and its text must contain one. In an API block, the name
-        is enough.
+        The block's places must cover a line of the definition, and its text must contain one. In an API block, the
+        definition's name in the text is enough.
         """
         if not self.is_within(block.places):
             return None

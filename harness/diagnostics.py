@@ -323,8 +323,8 @@ def context_waste(prompt: Prompt, target: str, language: Language, lines: Lines)
 
     These are the tokens of dropped blocks, and of blocks without an identifier that is in the target but not in the
     rest of the prompt (the file, fixed text). If a dropped block's size is unknown, the lines of its first place are
-    counted as comments. A dropped API counts as much as the average API in the prompt, or as its first line if there is
-    none.
+    counted as comments. But an API of unknown size counts as much as the average API in the prompt, or as the first of
+    these lines if the prompt has no API.
 
     Returns:
         The share; None if nothing was retrieved, or the target names nothing beyond the rest of the prompt.

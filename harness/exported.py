@@ -34,7 +34,7 @@ class Completed:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Planned samples without completions."""
+        """Ids of the planned samples without completions."""
         return tuple(sample for sample in self.kinds if sample not in self.texts)
 
 
@@ -88,7 +88,7 @@ def rows(
     Args:
         shape: name of a prediction format in `bench.formats.prediction_names`.
         sample_set: samples of the run; required if `needs_samples(shape)`.
-        repeat: answers that the scorer expects per task. If the run has fewer, they are repeated.
+        repeat: number of answers that the scorer expects per task. If the run has fewer, they are repeated.
 
     Raises:
         InputFault: if the format does not support the run; see `check`.

@@ -88,7 +88,7 @@ class ExportedRun:
 
 
 def scores_of(completion: CompletionFacts) -> dict[str, float]:
-    """Return a completion's known values by metric (``profile.metric`` if published), in the profile's scale."""
+    """Return a completion's known values in the profile's scale, by ``metric`` (ctxbench's) or ``profile.metric``."""
     return {
         metric if profile in _OURS else f"{profile}.{metric}": value
         for (profile, metric), value in completion.scores.items()
@@ -114,7 +114,7 @@ _LOCAL = ("hf", "incontext", "vllm")
 
 
 def every_eval_ever(run: ExportedRun) -> str:
-    """Return a record in the Every Eval Ever format: means with intervals, one result per language and metric.
+    """Return a run's Every Eval Ever record as JSON: means with intervals, one result per language and metric.
 
     Numbers are in the units of boards. Source: ``eval.schema.json`` 0.3.0 of the EvalEval Coalition.
     """
@@ -224,7 +224,7 @@ _LOG_VERSION = 2
 
 
 def inspect_log(run: ExportedRun) -> str:
-    """Return a run as an Inspect log: completions are epochs, metrics are scorers, and a missing sample has an error.
+    """Return a run as an Inspect log in JSON. Completions are epochs, metrics are scorers; missing samples have errors.
 
     Source: log format 2 of inspect_ai (`EvalLog`).
     """

@@ -51,8 +51,8 @@ class ResultFrame(dict[str, tuple[Any, ...]]):
     def to_csv(self) -> str:
         """Return the table as CSV with a header; None is an empty field.
 
-        A text that a spreadsheet would run as a formula gets a leading apostrophe, because strategies and models can
-        choose texts.
+        A text that a spreadsheet would run as a formula gets a leading apostrophe, because a strategy or a model may
+        have written the text.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -193,7 +193,7 @@ def _of_fields(values: Iterable[object], *names: str) -> ResultFrame:
 
 
 def of_sets(sample_sets: Iterable[SampleSet]) -> ResultFrame:
-    """Return the name, size and digest of each sample set, one row per set."""
+    """Return each sample set's name, numbers of samples and repositories, and digest, one row per set."""
     return ResultFrame.of_records(
         {
             "name": sample_set.name,

@@ -55,7 +55,7 @@ class RunQuery:
 
         Raises:
             InputFault: if an id or strategy is ambiguous, or no set and generator has complete runs of each strategy.
-            UnknownName: if no run or strategy matches.
+            UnknownName: if no run or strategy matches, or as in `tables` if a strategy is given.
             NothingStored: if the database does not exist, or a strategy is given and no run matches the query.
         """
         from ctxbench.harness.leaderboard.selection import is_named, newest_of
@@ -85,8 +85,8 @@ class RunQuery:
         Runs are named as for `ids_of`. A language is omitted unless the first run and another run have samples in it.
 
         Raises:
-            InputFault: if the runs cannot be compared, or share no metric.
-            UnknownName: as in `ids_of`, and if the runs do not share `metric`.
+            InputFault: as in `ids_of` and `tables`, and if the runs cannot be compared or share no metric.
+            UnknownName: as in `ids_of` and `tables`, and if the runs do not share `metric`.
         """
         from ctxbench.harness.leaderboard.compare import compare
         from ctxbench.harness.leaderboard.repetitions import pooled
@@ -125,7 +125,7 @@ class RunQuery:
         return open_reader(self.url)
 
     def tables(self) -> list[RunTable]:
-        """Return tables of the selected runs, one per run and language, a strategy's latest run last.
+        """Return tables of the selected runs, one per run and language, sorted by set, strategy, generator and start.
 
         Raises:
             UnknownName: if no run has the sample set or generator, or the profile does not exist.
@@ -160,7 +160,7 @@ class RunQuery:
             if labels and not tables:
                 raise UnknownName("generator of the stored runs", self.generator, labels)
         if self.samples:
-            # `demo` is the whole set, `demo[:10]` its first ten samples. Without whole runs, the parts appear.
+            # `demo` is the whole set, `demo[:10]` ten of its samples. Without whole runs, the parts appear.
             whole = [table for table in tables if table.run.samples == self.samples]
             parts = [table for table in tables or others if table.run.samples.startswith(f"{self.samples}[")]
             own = [table for table in parts if table.run.origin is Origin.RUN]

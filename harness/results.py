@@ -20,9 +20,9 @@ class Status(StrEnum):
 
     SCORED = "scored"
     MODEL_FAILED = "model-failed"
-    """The model wrote no usable answer. The sample gets the metric's worst value."""
+    """The model wrote no usable answer. The sample gets the metric's worst value, or its own if the metric has none."""
     INFRA_FAILED = "infra-failed"
-    """The machine or strategy failed, or the run was interrupted. The sample is missing; the next run retries it."""
+    """The machine or strategy failed, or the run was interrupted. The next attempt retries the missing sample."""
     EXCLUDED = "excluded"
     """The sample is invalid, for example because its reference fails the tests."""
 
@@ -104,7 +104,7 @@ def only_copies(generator: str) -> bool:
 
 
 class Origin(StrEnum):
-    """Where a row's numbers come from."""
+    """The source of a row's numbers."""
 
     RUN = "run"
     IMPORTED = "imported"
@@ -170,7 +170,7 @@ class RunInfo:
     cutoff: str | None = None
     """Last training day (``YYYY-MM-DD``) stated in the generator's spec; None if not stated."""
     began: float = 0.0
-    """Start of the latest attempt, in seconds since 1970; 0 if unknown."""
+    """Start, in seconds since 1970, of the latest attempt that did more than run tests; 0 if unknown."""
     repetitions: tuple[str, ...] = ()
     """Ids of pooled runs that differ only in their seed, ordered by seed; empty for a single run."""
 
@@ -182,13 +182,13 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTable:
-    """The samples of a run in one language, as columns of equal length."""
+    """The samples of a run in one language, as columns of equal length. Columns without a known value may be empty."""
 
     run: RunInfo
     sample: tuple[str, ...]
     repo: tuple[str, ...]
     level: tuple[str, ...]
-    """Level of each sample: ``single-line``, ``next-line`` or a CoderEval level."""
+    """Level of each sample: ``single-line``, ``next-line``, ``statement`` or a CoderEval level."""
     status: tuple[Status, ...]
     metrics: Mapping[str, tuple[float | None, ...]]
     """Values of all samples, by metric, on the profile's scale; None for a sample without a score."""

@@ -91,7 +91,7 @@ class TimeBudget:
         return counted
 
     def planned(self, now: float, seconds: Sequence[float], *, most: int) -> int:
-        """Return how many samples fit into the time left after a pilot that ended at `now`; at most `most`.
+        """Return how many samples fit into the time left at `now`, after the pilot, less a reserve; at most `most`.
 
         `seconds` are the seconds per sample of each strategy.
 

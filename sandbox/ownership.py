@@ -21,7 +21,7 @@ _FIRST = 0xEFFFFFFC
 
 @contextlib.contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Lock a file between processes and threads. Create the file if it is missing."""
+    """In this context, lock a file against other processes and threads. Create the file if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

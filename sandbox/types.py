@@ -29,7 +29,7 @@ NETWORK = {
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """What a box contains before a job starts. Built once; jobs install nothing."""
+    """The content of a box before a job starts. It is built once; jobs install nothing."""
 
     name: str
     """Display name, e.g. ``toolz-1.2.0``. Not part of the digest."""
@@ -77,18 +77,18 @@ class Limits:
 
     memory: int = 512 * MIB
     disk: int = 64 * MIB
-    """Maximum size of the working folder."""
+    """Maximum bytes of a job's working folder, home and temporary files together."""
     inodes: int = 20_000
-    """Maximum number of files and folders in the working folder."""
+    """Maximum number of files and folders in a job's working folder, home and temporary folder together."""
     file_bytes: int = 64 * MIB
-    """Maximum size of one file."""
+    """Maximum size in bytes of one file."""
     processes: int = 64
     open_files: int = 256
     cpus: float = 1.0
     output: int = 64 * 1024
-    """Maximum total of a job's stdout and stderr. The middle of a longer output is dropped."""
+    """Maximum bytes of a job's stdout and stderr together. The middle of a longer output is dropped."""
     result: int = 1 * MIB
-    """Maximum size of a call's return value as JSON."""
+    """Maximum size in bytes of a call's return value as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +121,11 @@ class Job:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Contents of the files to write over the tree before the job starts, by path."""
     seconds: float = 20.0
-    """Wall-clock limit, after which the job and all its processes are killed."""
+    """Wall-clock limit in seconds, after which the job and all its processes are killed."""
 
 
 class Ended(StrEnum):
-    """How a job ended."""
+    """The way a job ended."""
 
     EXITED = "exited"
     KILLED = "killed"
@@ -159,7 +159,7 @@ class Outcome:
 
 
 class Pool(Protocol):
-    """Open boxes of one environment. Thread-safe."""
+    """The open boxes of one environment. Thread-safe."""
 
     image: str
     """Digest of everything a job can see in its box: boxes with equal digests have equal contents."""
@@ -239,7 +239,7 @@ class Box(Protocol):
 
 
 class Launcher(Protocol):
-    """Starts boxes of one image under one set of limits."""
+    """A launcher of boxes of one image under one set of limits."""
 
     image: str
 

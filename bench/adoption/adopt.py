@@ -47,7 +47,7 @@ class Adoption:
     trial: Trial | None
     """Result of running the tests; None if the guess contains no tests, or `adopt` received no tools to run them."""
     remarks: tuple[str, ...]
-    """Comments for the manifest: the command that wrote it, and results for the repository's lines and tests."""
+    """Comments for the manifest: the command that wrote it, the number of usable lines, and the tests' results."""
     doubts: tuple[str, ...]
 
 
@@ -72,7 +72,7 @@ def adopt(
 
     Raises:
         InputFault: if `ref` or `name` is invalid, the manifest exists already, or the repository has no usable sample.
-        MachineFault: if the source cannot be reached or lacks the release, or the machine failed.
+        MachineFault: if the source cannot be reached or lacks the version, or the machine failed.
     """
     name = name or check_ref(ref)
     path = folder / f"{name}.toml"
@@ -110,7 +110,7 @@ def draft_of(ref: str, home: Home, report: Report) -> RepoManifest:
 
     Raises:
         InputFault: if `ref` is invalid, or the source contains no file in a supported language.
-        MachineFault: if the source cannot be reached or lacks the release.
+        MachineFault: if the source cannot be reached or lacks the version.
     """
     name = check_ref(ref)
     draft, guessed, _ = _drafted(ref, name, home.root / f"{name}.toml", home, report)
@@ -252,7 +252,7 @@ class NamedSource:
 
     name: str
     version: str
-    """Version, or 12 digits of the commit or the archive's SHA-256; empty for a folder that matches no commit."""
+    """Version, or first 12 digits of a commit id or archive's SHA-256; empty for a folder that matches no commit."""
     source: Source
 
 
@@ -297,7 +297,7 @@ def resolve(ref: str, home: Home, report: Report) -> NamedSource:
 
     Raises:
         InputFault: if `ref` has none of the forms of `FORMS`, or matches no or several versions in Debian.
-        MachineFault: if the source cannot be reached, or no package index or Debian archive offers it.
+        MachineFault: if the source cannot be reached, no package index has the version, or Debian lacks the package.
     """
     name = check_ref(ref)
     if match := _PYPI.fullmatch(ref):

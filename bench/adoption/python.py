@@ -199,7 +199,7 @@ def of_module(module: str, offered: Collection[str], internal: Collection[str]) 
     """Return the distribution that most likely contains a module; empty for Python's modules and the project's own.
 
     Args:
-        offered: normalized distribution names. The longest that begins `module` has priority, even for own modules.
+        offered: normalized distribution names. The longest one that `module` starts with wins, even for own modules.
         internal: names of the project's own modules and folders.
     """
     top = module.partition(".")[0]
@@ -230,7 +230,7 @@ def internal_names(tree: Iterable[str]) -> frozenset[str]:
 def add_missing(
     tests: TestSuite, declared: DeclaredRequirements, messages: Iterable[str], internal: Collection[str]
 ) -> TestSuite:
-    """Return the suite with the missing requirements added, and without unavailable ones and conflicting versions.
+    """Return the suite without unavailable requirements (after a conflict, also without versions), plus missing ones.
 
     Args:
         messages: pytest's and pip's messages about this and all earlier suites. Distributions that PyPI lacks stay out.

@@ -31,11 +31,11 @@ class AdoptionTools:
     """The tools to run a repository's tests."""
 
     sandbox: Callable[[], Sandbox]
-    """Opens a back end of the sandbox. Called only if there are tests."""
+    """Function that opens a back end of the sandbox. It is called only if there are tests."""
     lock: Lock
-    """Resolves test requirements to exact versions. May use the network."""
+    """Function that resolves test requirements to exact versions. It may use the network."""
     beside: Callable[[], Sandbox | None] = lambda: None
-    """Opens a second back end, to compare test outcomes. Returns None if outcomes are not to be compared."""
+    """Function that opens a second back end to compare test outcomes, or returns None to skip the comparison."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class SourceFunction:
 
 @functools.lru_cache(maxsize=1024)
 def functions(text: str, language: Language) -> tuple[SourceFunction, ...]:
-    """Return a file's functions with a body in line order, except nested functions; empty if Python cannot parse it."""
+    """List functions in line order, without nested or bodiless ones or Java constructors; empty for invalid Python."""
     located = _python(text) if language == PYTHON else _java(text)
     return tuple(sorted(located, key=lambda function: function.declaration.start))
 
@@ -290,12 +290,12 @@ def location_of(record: TaskRecord, path: str, text: str, function: SourceFuncti
 
 
 def lacks_message(name: str, *, unread: bool) -> str:
-    """Return the predicate of a message: a file has no function `name` or, if `unread`, cannot be parsed."""
+    """Return the end of a message about a file: it has no function `name` or, if `unread`, cannot be parsed."""
     return f"cannot be parsed by this Python, so {name} was not looked for" if unread else f"has no function {name}"
 
 
 def bare(docstring: str, language: Language) -> str:
-    """Return a docstring for comparison: word characters (Java), or all but blanks, quotes and backslashes (Python)."""
+    """Return a docstring's text to compare: word characters (Java); all but blanks, quotes and backslashes (Python)."""
     return _IGNORED[language].sub("", docstring)
 
 
@@ -305,7 +305,7 @@ def has_line(record: TaskRecord, function: SourceFunction) -> bool:
 
 
 def has_code(record: TaskRecord, text: str, function: SourceFunction) -> bool:
-    """Return whether the function contains the recorded code, ignoring whitespace."""
+    """Return whether the function contains the recorded code, ignoring whitespace; False if no code is recorded."""
     code = "".join(record.code.split())
     return bool(code) and code in "".join("".join(text.split("\n")[function.first : function.declaration.end]).split())
 

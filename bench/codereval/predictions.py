@@ -62,7 +62,7 @@ class _Java(_Output):
 
 
 def read(rows: Iterable[Row]) -> list[RecordedSample]:
-    """Read all records. In harness output, failed answers fill up each sample to the largest number of answers."""
+    """Read all records. In harness output, pad each sample with failed answers to the largest number of answers."""
     recorded: list[RecordedSample] = []
     for where, record in rows:
         sample = _input(record, where) if _is_input(record) else _output(record, where)

@@ -75,8 +75,8 @@ def rebuild(  # noqa: PLR0913 - each is a choice of the build's
         about: more data for the set's manifest. The build adds counts to ``unusable`` and replaces ``remarks``.
 
     Raises:
-        InputFault: if no task can be rebuilt, another set has this name, or two of `manifests` replace one project.
-        MachineFault: if the sandbox failed, or no repository could be tested.
+        InputFault: if no task can be rebuilt, `name` is invalid or taken, or two of `manifests` replace one project.
+        MachineFault: if the sandbox failed. Either error may mean that no repository could be tested.
     """
     sets.folder(home, name)
     outcomes: dict[str, TaskOutcome] = {}

@@ -124,7 +124,7 @@ def rebuild_task(
 
 
 def finished(task: Task, located: Located) -> Task:
-    """Add the remark of `located` to a task. If the task uses the human docstring, the prefix gets this docstring."""
+    """Add the remark of `located` to a task, and put the human docstring, if the task uses it, into the prefix."""
     fields: dict[str, Any] = {
         key: value for key, value in task.reference.fields.items() if key not in (NO_REFERENCE, CONTRADICTION)
     }
@@ -183,7 +183,7 @@ class TaskReport:
     id: str
     project: str
     outcome: str
-    """`KEPT`, or a reason from this module, `Missed` or `bench.functions.certify.certificate`."""
+    """`KEPT`, or why the task was dropped: from this module, `Missed` or `bench.functions.certify.certificate`."""
     detail: str = ""
     repo: str = ""
     path: str = ""

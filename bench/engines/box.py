@@ -50,7 +50,7 @@ def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
-    """Return a target file's lines above the earliest cursor, masked lines blank; empty if a sample's text differs."""
+    """Return a target file's text above the first cursor, masked lines blank; empty if a sample's text is not in it."""
     shown: list[list[str]] = []
     for sample in samples:
         target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
@@ -153,7 +153,7 @@ class EngineBox:
         return talk
 
     def state(self) -> bytes:
-        """Return the engine's saved state, from which other boxes can start; empty if the engine saves none.
+        """Return the engine's saved state, for other boxes to start from; empty if the engine saves none.
 
         Raises:
             SandboxError: if the box was lost, or did not answer in time.

@@ -92,11 +92,11 @@ class EngineUse:
 
 
 class EngineRefused(InputFault):
-    """An engine's answer contains something other than places in its files. The whole answer is discarded."""
+    """An engine's answer with something other than places in its files. The whole answer is discarded."""
 
 
 class EngineLost(MachineFault):
-    """An engine hangs, crashes, cannot start, or sends an invalid or too long answer. The sample stays missing."""
+    """An engine that hangs, crashes, cannot start, or sends an invalid or too long answer. The sample stays missing."""
 
 
 _LAST_LINE = 10_000_000
@@ -106,7 +106,7 @@ _WORDS = 200
 
 
 class Raised(Exception):
-    """The engine's own code raised an exception."""
+    """An exception that the engine's own code raised."""
 
 
 def parsed(line: bytes) -> Any:
@@ -151,7 +151,7 @@ def places(
     Args:
         lines: path -> number of lines, for the files that the engine indexed.
         target: target file. Its indexed text may be incomplete.
-        target_lines: number of the target file's lines that the engine may have seen. Places are truncated there.
+        target_lines: number of target lines that the engine may have seen. Places that cross their end are truncated.
 
     Raises:
         EngineRefused: if the answer is not a list, or one of these places is invalid.

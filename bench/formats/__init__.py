@@ -65,17 +65,17 @@ class SampleFiles:
     shape: str
     """Sentences that list the fields that the format reads, for `--help`."""
     read: Callable[[Sequence[Table], Options], Iterator[Task | Unusable]]
-    """Reads and joins tables. Raises `InputFault` at the first malformed record."""
+    """Function that reads and joins tables. It raises `InputFault` at the first malformed record."""
     records: Callable[[Iterable[Sample], Mapping[str, Reference]], Iterator[dict[str, Any]]] | None = None
-    """Converts samples and their references to records that `read` converts back. None if the format cannot be
-    exported."""
+    """Function that converts samples and their references to records that `read` converts back. None if the format
+    cannot be exported."""
     in_repository: Callable[[Task, str], Task | None] | None = None
     """Function that rebuilds a task from its file's text, or returns None if they differ. None
     if the format uses `in_snapshot` or has no repositories."""
     in_snapshot: Callable[[Task, Mapping[str, str]], Task | Unusable] | None = None
     """Like `in_repository`, but receives all files (path -> text), because a record's file may be wrong or missing."""
     remarks: Callable[[Sequence[Task]], Sequence[str]] = lambda _: ()
-    """Returns sentences about the tasks that readers of their results must know."""
+    """Function that returns remarks on the tasks: sentences for readers of the tasks' results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +113,13 @@ class PredictionFiles:
     shape: str
     """A phrase that describes the records, for `--help`. Errors about malformed records show it after ``write``."""
     read: Callable[[Iterable[Row]], list[RecordedSample]]
-    """Reads all records. Raises `InputFault` at the first malformed record."""
+    """Function that reads all records. It raises `InputFault` at the first malformed record."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Returns a sample's predictions. The second argument is its task in the format that `tasks` names, or empty."""
+    """Function from a sample's answers, and its task in the format that `tasks` names (or empty), to records."""
     kind: Kind | None = None
     """The only kind of sample that the format supports; None if it supports lines and functions."""
     tasks: Callable[[Sequence[Sample]], str] | None = None
-    """Returns the name of the format whose task ids predictions use. None if predictions use the set's ids."""
+    """Function that returns the name of the format whose task ids predictions use. None if they use the set's ids."""
     single: bool = False
     repeats: bool = False
     """Whether the benchmark's own scorer expects a fixed number of answers per task, so that `--repeat` is allowed."""

@@ -1,6 +1,6 @@
 """The Context Collection Competition of 2025: code that a commit wrote between a prefix and a suffix.
 
-Pure conversions. A stage has a file of completion points (``python-public.jsonl``) and a file of answers
+Each stage of the competition has a file of completion points (``python-public.jsonl``) and a file of answers
 (``answers-python-public.jsonl``) with records in the same order. The repositories are from before the commit, so they
 contain no answer. A completion point's file may be missing or older in them, so views show the prefix as recorded.
 """

@@ -49,7 +49,7 @@ class Copies:
 
 
 def cleaned(tasks: Sequence[Task], texts: Mapping[str, str], *, hide: bool) -> Cleaned:
-    """Hide other files with an exact copy of a task's function, and count the copies. Without `hide`, only count."""
+    """Count copies of the tasks' functions and lines; with `hide`, hide other files with a copy of a function."""
     files = Copies(texts) if _any(tasks, Kind.FUNCTION) else None
     lines = VerbatimIndex(texts) if _any(tasks, Kind.LINE) else None
     counts: Counter[str] = Counter()

@@ -77,7 +77,7 @@ class ListedFunction(Generic[D]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Static(Generic[D]):
-    """A repository's functions, test files and counts, as listed before any test runs."""
+    """A repository's usable functions, its test files and folders, and counts, as listed before any test runs."""
 
     functions: tuple[ListedFunction[D], ...]
     hidden: tuple[str, ...]
@@ -125,7 +125,7 @@ def static(
 
 
 def uses_of(functions: Sequence[ListedFunction[D]]) -> Callable[[Spot], tuple[Use, ...]]:
-    """Return a lookup from a function to the project names that it uses; empty for unlisted functions."""
+    """Return a lookup from a function's place to the project names that the function uses; none if it is not listed."""
     uses_by_place = {(function.path, function.definition.name): function.uses for function in functions}
     return lambda spot: uses_by_place.get((spot.path, spot.name), ())
 
@@ -137,7 +137,7 @@ def candidates(
     importing: Callable[[ListedFunction[D]], Collection[str]] = lambda _: (),
     uncovered: Callable[[Collection[str]], str] = lambda _: "not_covered",
 ) -> tuple[list[Candidate], Counter[str]]:
-    """Return the functions that usable tests run, directly or on import, and count the other functions by reason.
+    """Return the functions that usable tests run in at most `SLOW_TOGETHER` seconds, and count the others by reason.
 
     `covering` returns the lines or blocks of a function that each test runs, and `importing` returns the tests in
     modules whose import runs the function. `uncovered` takes the failed tests that run it, and returns a drop reason.

@@ -35,7 +35,7 @@ class Certificates:
         self._known[record["certified"]] = Certificate(tests, mutants, bool(record["clocks_only"]))
 
     def get(self, sample: Sample, reference: Reference, others: Sequence[str] = ()) -> Certificate | None:
-        """Return a sample's stored certificate; None if no certificate is stored."""
+        """Return the certificate stored for exactly this sample, reference and further tests (`others`), or None."""
         return self._known.get(key_of(sample, reference, others))
 
     def add(self, sample: Sample, reference: Reference, certificate: Certificate, others: Sequence[str] = ()) -> None:
@@ -53,7 +53,7 @@ class Certificates:
         self._known[key] = certificate
 
     def busy_failures(self, sample: Sample, reference: Reference) -> tuple[str, ...] | None:
-        """Return the sample's tests that failed on a busy machine; None if the sample was never judged on one."""
+        """Return the sample's tests that failed on a busy machine; None if no result is stored."""
         return self._busy_failures.get(key_of(sample, reference))
 
     def add_busy_failures(self, sample: Sample, reference: Reference, tests: tuple[str, ...]) -> None:
@@ -95,13 +95,13 @@ class Certificate:
 
 
 class GrowingFile:
-    """An append-only file of records. A line that a crash left incomplete is ignored."""
+    """An append-only file with a JSON object per line. A line that a crash left incomplete is ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the records, oldest first; nothing if the file cannot be read."""
+        """Yield the objects, oldest first; nothing if the file cannot be read."""
         with contextlib.suppress(InputFault):
             for line in read_text(self._path).split("\n"):
                 with contextlib.suppress(ValueError):
@@ -110,10 +110,10 @@ class GrowingFile:
                         yield record
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Append a record. Thread-safe.
+        """Append `record` as a JSON object. Thread-safe.
 
         Raises:
-            MachineFault: if the file cannot be written.
+            CtxbenchError: if the file cannot be written (see `bench.files.fault_of`).
         """
         with self._lock, explained(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)

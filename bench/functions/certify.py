@@ -1,4 +1,4 @@
-"""Certifies samples: their reference must pass always, even on a busy machine, and an empty body must fail."""
+"""Certifies samples: their reference must always pass, even on a busy machine, and an empty body must fail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Certified:
     samples: Mapping[str, Certificate]
     drops: Counter[str]
     left_out: frozenset[str] = frozenset()
-    """Tests that failed on a busy machine. They are not used."""
+    """Tests that failed on a busy machine for a certified sample, which no longer uses them."""
 
     @property
     def mutants(self) -> Mutants:
@@ -200,7 +200,7 @@ def certificate(sample: Sample, reference: str, blank: str, judging: Judge) -> t
     """Return `CERTIFIED` or the reason why a sample cannot be certified, and details.
 
     Reasons: ``reference_failed`` (in every run), ``reference_timed_out`` (failed in every run, at least once by a
-    timeout), ``flaky`` (failed in some runs), ``reference_has_no_tests``, ``blank_passed``.
+    timeout), ``flaky`` (failed in some runs), ``reference_has_no_tests``, ``blank_passed`` (`blank` passed).
 
     Raises:
         MachineFault: if the machine failed.
@@ -238,7 +238,7 @@ def _unbroken(sample: Sample, judgement: Judgement) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Samples whose references pass on a busy machine, and the tests that failed there."""
+    """Samples whose references pass on a busy machine, and their tests that failed there and were removed."""
 
     samples: tuple[Sample, ...]
     left_out: frozenset[str]

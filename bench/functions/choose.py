@@ -36,7 +36,7 @@ def usable(run: TestRun) -> bool:
 
 
 def steady(covering: Mapping[str, frozenset[int]], runs: Mapping[str, TestRun]) -> Mapping[str, frozenset[int]]:
-    """Drop each test that reads a clock, unless it runs a line that no test without a clock runs."""
+    """Drop each test that reads a clock, unless it runs a line that only such tests run."""
     calm = frozenset[int]().union(*(lines for test, lines in covering.items() if not runs[test].clock))
     return {test: lines for test, lines in covering.items() if not runs[test].clock or lines - calm}
 

@@ -77,7 +77,7 @@ class Search:
     drops: Mapping[str, int] = field(default_factory=dict)
     """Number of documented functions that are not candidates, by reason."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Last line of each failed test's error, by test id; an empty text if the line is unknown."""
+    """One line on why each failed test failed, by test id; an empty text if the reason is unknown."""
     left_out: str = ""
     """Message on unusable tests and how to repair them; may be empty."""
 
@@ -151,7 +151,7 @@ class Miner(Protocol):
     """The functions that mine a language's repositories, in ``bench.functions.LANGUAGE``."""
 
     def tests(self, project: Project, report: Report) -> dict[str, Any]:
-        """Return the suite's data that `bench.judging.suites.suite_of` reads from set manifests. May use the network.
+        """Return the data that `bench.judging.suites.suite_of` reads from a sample set's manifest. May use the network.
 
         Raises:
             InputFault: if the repository's ``[tests]`` cannot be used.
@@ -160,7 +160,7 @@ class Miner(Protocol):
         ...
 
     def find(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-        """Run the tests in `sandbox`, and return the documented functions that passing tests cover.
+        """Run the tests in `sandbox`, and return the candidates: documented functions that usable tests run.
 
         Raises:
             InputFault: if the tests cannot be run.
@@ -169,7 +169,7 @@ class Miner(Protocol):
         ...
 
     def measure_coverage(self, project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
-        """Run the suite once and measure its coverage. Arguments and errors are those of `find`."""
+        """Run the suite, and return its coverage. Arguments and errors are those of `find`."""
         ...
 
     def lift(self, lines: list[str]) -> str:

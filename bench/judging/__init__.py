@@ -18,7 +18,7 @@ def whole_lines(text: str) -> list[str]:
 def replace_lines(
     source: bytes, encoding: str, span: tuple[int, int], replacement: Callable[[str], Sequence[str]], cure: str
 ) -> bytes:
-    """Replace lines of a file. New lines get the file's most frequent line end.
+    """Replace lines of a file. New lines get the file's most frequent line end, but the last keeps the old line end.
 
     Args:
         span: 0-based lines ``[start, end)``, as `whole_lines` splits them.

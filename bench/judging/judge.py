@@ -226,7 +226,7 @@ class Judge:
 
 
 class Turns:
-    """Locks by which processes' jobs share the machine, or one job has it alone. A waiting exclusive job goes first."""
+    """Locks that let jobs of all processes run together, or one job alone. A waiting exclusive job goes first."""
 
     def __init__(self, folder: Path) -> None:
         self._door, self._room = folder / "judging.door", folder / "judging.room"

@@ -170,7 +170,7 @@ def read_tree(root: Path) -> dict[str, bytes]:
 
     Raises:
         InputFault: if the files are too large for a box.
-        MachineFault: if a file cannot be read.
+        CtxbenchError: if a file cannot be read (see `bench.files.fault_of`).
     """
     contents: dict[str, bytes] = {}
     size = 0

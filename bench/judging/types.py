@@ -20,7 +20,7 @@ class Verdict(StrEnum):
     TIMED_OUT = "TIMED_OUT"
     NO_TESTS = "NO_TESTS"
     BROKEN = "BROKEN"
-    """The machine failed. The completion is judged again."""
+    """No verdict, because the machine failed. The next run judges the completion again."""
 
 
 _MAX_REASON = 300
@@ -133,7 +133,7 @@ class Suite(Protocol):
             secret: random text, new for each job, that ties the outcome to the job.
 
         Raises:
-            InputFault: if `text` does not define the function, or the file's encoding cannot represent it.
+            InputFault: if the file is missing, `text` lacks the function, or the encoding cannot represent `text`.
         """
         ...
 
@@ -142,7 +142,7 @@ class Suite(Protocol):
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return remarks, each with its line, on code in `text` that may affect the tests, which share its process."""
+        """Return remarks, each with its line, on code in `text` that may affect the tests. Both share a process."""
         ...
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:

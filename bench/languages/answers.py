@@ -29,7 +29,7 @@ class FunctionHead:
 
     @property
     def body_indent(self) -> str:
-        """Indentation of the head's last line that is deeper than its first; without such a line, one level deeper."""
+        """Indentation of the head's last line that is deeper than the declaration; one level deeper if no line is."""
         for line in reversed(self.head.split("\n")[1:]):
             indent = _indentation(line)
             if indent.startswith(self.indent) and indent != self.indent:
@@ -118,7 +118,7 @@ class PlainAnswerReader:
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the last code block and True; without a code block, the head followed by the answer, and True.
 
-        A `wrapped` answer is a block. If the text before the first fence closes the head's braces, blocks are ignored.
+        A `wrapped` answer is a block. Text before the first fence that closes the head's braces replaces the blocks.
         """
         blocks = [answer] if wrapped else fenced(answer)
         continued = head.head + before_fences(answer)

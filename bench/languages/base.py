@@ -104,7 +104,7 @@ class ProjectNames(Protocol):
 
 
 class ApiStyle(Protocol):
-    """Selects and formats a language's APIs as in the InferCom paper or, with ``quirks``, as in its released code."""
+    """Selects and formats a language's APIs as in the InferCom paper or, with ``quirks``, as in the paper's code."""
 
     SUMMARY_EXAMPLES: Sequence[tuple[str, str]]
     """Two example functions with their summaries, for the prompt that asks for a summary."""

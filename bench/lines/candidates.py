@@ -45,7 +45,7 @@ class LineProtocol:
     cursor: CursorPlace = "token"
     """Cursor inside a line: before a random ``token`` (InferCom paper), or before an assigned or returned ``value``."""
     draw: DrawKey = "place"
-    """Seed of a line's cursor and drawing order: its ``place``, or its ``text``, which is the same after a move."""
+    """Basis of a line's random cursor and order: its ``place``, or its ``text``, which a move does not change."""
 
     def __str__(self) -> str:
         """Return the spec for `read_protocol`."""
@@ -65,10 +65,10 @@ def _projbench(*, cursor: CursorPlace = "token", first_use: FirstUse = "name") -
 
 
 def read_protocol(text: str) -> LineProtocol:
-    """Return the protocol of a spec: ``ctxbench``, ``projbench``, ``projbench(cursor=value)``.
+    """Return the line protocol that a spec describes, such as ``ctxbench`` or ``projbench(cursor=value)``.
 
     Raises:
-        InputFault: if the name or a parameter is unknown.
+        InputFault: if the text is not a spec, the name or a parameter is unknown, or a value is invalid.
     """
     spec = parse(text)
     protocols: dict[str, Callable[..., LineProtocol]] = {OURS.name: _ours, "projbench": _projbench}
@@ -249,7 +249,7 @@ def ordered(cuts: Sequence[Cut], *, repo: str, seed: int, protocol: LineProtocol
 
 
 def analyse(snapshot: Snapshot) -> dict[str, FileFacts]:
-    """Return the facts of every file in a repository, by path."""
+    """Return the facts of every file in a snapshot, by path."""
     language, facts = snapshot.language, dict[str, FileFacts]()
     for path, text in snapshot.texts.items():
         read = language.analyse(path, text)

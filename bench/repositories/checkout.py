@@ -44,13 +44,13 @@ class Checkout:
     key: str
     source: str
     published: date | None = None
-    """Day of publication in UTC; None if the source does not state it."""
+    """Day of publication in UTC (for git, of the commit); None if the source does not state it."""
     left_out: tuple[str, ...] = ()
     """Parts of the source that are missing here, such as ``3 links``."""
 
 
 def find(manifest: RepoManifest, home: Home) -> Checkout | None:
-    """Return the checkout of the first source that was fetched, or None."""
+    """Return the checkout of the manifest's first source that has one; None if nothing was fetched."""
     for source in manifest.sources:
         key = _key(manifest, source, home)
         checkout = cached_checkout(home, manifest.name, key) if key else None
@@ -79,7 +79,7 @@ def fetch(manifest: RepoManifest, home: Home, *, report: Report) -> Checkout:
     Concurrent calls are safe: only one of them fetches.
 
     Raises:
-        InputFault: if a source delivers a wrong hash, an invalid archive, or no folder `source_dir`; nothing is kept.
+        InputFault: if a source has a wrong hash, invalid archive, no file or no folder `source_dir`; nothing is kept.
         MachineFault: if no source can be reached, or the disk is full.
     """
     checkout = find(manifest, home)

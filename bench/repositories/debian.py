@@ -33,7 +33,8 @@ def fetch(source: DebianSource, to: Destination) -> None:
 
     Raises:
         Unreachable: if apt is missing, or the archive cannot be reached or no longer has this version.
-        InputFault: if the tarball's hash differs from the manifest's.
+        InputFault: if the tarball is invalid, or its hash differs from the manifest's.
+        MachineFault: if the disk is full.
     """
     # apt cannot read its lists while another process writes them.
     with locked((to.home.cache / "apt").absolute()) as folder:

@@ -1,4 +1,4 @@
-"""Reads a commit's files, exactly as stored, and the history of their lines. Ignores git's configuration."""
+"""Reads a commit's files, exactly as stored, and the history of their lines. Neither depends on git's configuration."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fetch(source: GitSource, to: Destination) -> date:
 
 
 def fetch_commit(bare: Path, url: str, commit: str, *options: str, source: object) -> None:
-    """Fetch a commit into a new bare repository, with its whole history unless `options` limit the fetch.
+    """Fetch a commit into a bare repository, created if missing; with its whole history unless `options` limit it.
 
     Raises:
         Unreachable: if git is not installed, or the server cannot be reached or lacks the commit.
@@ -180,7 +180,8 @@ class History:
             texts: texts by path, with line ends as ctxbench reads them.
 
         Returns:
-            New lines and their days, by path; None for a file that differs from the history.
+            New lines and their days, by path; None for a file that differs from the history, or that git splits into
+            other lines.
         """
         days: dict[str, Days | None] = {path: {} if self._is_committed(path, root / path) else None for path in asked}
         changed = {
@@ -342,6 +343,7 @@ def open_history(manifest: RepoManifest, home: Home, since: Since, *, report: Re
     Raises:
         InputFault: if the history is empty or shallow. In a shallow history, old lines look new.
         Unreachable: if the history cannot be fetched.
+        ValueError: if the first source has no history.
     """
     source = manifest.sources[0]
     folder = ""

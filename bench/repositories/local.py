@@ -1,4 +1,4 @@
-"""The ``local`` source: a copy of a folder or archive, without links, caches and files that ``.gitignore`` excludes."""
+"""The ``local`` source: an archive, or a folder without caches and what ``.gitignore`` excludes. Links are dropped."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class TestSuite:
     added: Place | None = field(
         default=None, metadata=cure("write a folder of Python tests, relative to the manifest's folder")
     )
-    """Folder of added tests, copied into the repository as ``ctxbench_tests/``."""
+    """Python: folder of additional tests, copied into the repository as ``ctxbench_tests/``; None for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class RepoManifest:
     sources: Annotated[tuple[Annotated[Source, OfKind()], ...], Check(_some)] = field(
         metadata={"alias": "source", **cure("write at least one [[source]] table")}
     )
-    """Copies of the same version, in the order to try."""
+    """Sources of this version of the repository, in the order to try."""
     released: _Day | None = field(
         default=None, metadata=cure('write the day this version was published, in quotes, e.g. "2024-06-01"')
     )
@@ -140,7 +140,7 @@ class RepoManifest:
     tests: TestSuite | None = field(default=None, metadata=cure("write a [tests] table"))
 
     def account(self) -> dict[str, str]:
-        """Return the entry for a sample set's manifest: licence, version, and day of release if known."""
+        """Return the repository's entry in a sample set's manifest: licence, version, and day of release if known."""
         dated = {} if self.released is None else {"released": self.released.isoformat()}
         return {"license": self.license, "version": self.version, **dated}
 

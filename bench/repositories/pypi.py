@@ -39,8 +39,8 @@ def fetch(source: PypiSource, to: Destination) -> date | None:
     """Download an sdist, check its hash and unpack it. Return the day of upload; None if the index states none.
 
     Raises:
-        Unreachable: if no configured index, page or folder has the sdist.
-        InputFault: if all offered sdists have another hash than the manifest's.
+        Unreachable: if no configured index, page or folder delivers the sdist, or none is configured.
+        InputFault: if only sdists with other hashes than the manifest's are offered, or the archive is invalid.
     """
     configuration = configured()
     web = Web(certificates=configuration.certificates, proxy=configuration.proxy, seconds=configuration.seconds)

@@ -45,13 +45,13 @@ class Snapshot:
     name: str
     language: Language
     digest: str
-    """SHA-256 of the sorted (path, content) pairs of the kept files."""
+    """SHA-256 of the sorted (path, text) pairs in `texts`."""
     texts: Mapping[str, str] = field(repr=False)
     """Text of each file by path, sorted. Newlines are ``\\n``; byte order marks are removed."""
     dropped: Mapping[str, int]
     """Number of dropped files by reason: ``link``, ``too-large``, ``binary``, ``generated``, ``hygiene``, ``name``."""
     undecoded: frozenset[str] = frozenset()
-    """Files that are invalid in their encoding. U+FFFD replaces invalid bytes."""
+    """Files whose encoding is unknown or does not fit. They are read as UTF-8, with U+FFFD for invalid bytes."""
     encodings: Mapping[str, int] = field(default_factory=dict)
     """Number of files read in each encoding other than UTF-8."""
 
@@ -77,7 +77,7 @@ def load(
     declared: bool = True,
     packages: bool = False,
 ) -> Snapshot:
-    """Read all source files of `language` below `root`, without build output and links.
+    """Read the source files of `language` below `root`, except build output and files counted in `Snapshot.dropped`.
 
     Args:
         source: the only folder to read; empty for all folders.

@@ -262,13 +262,13 @@ class _Member:
 
 
 def unpack(archive: Path, tree: Path, *, strip: bool) -> int:
-    """Unpack a tar (any compression) or zip archive into `tree`. Return the number of dropped links and devices.
+    """Unpack a tar (plain, gz, bz2 or xz) or zip archive into `tree`. Return the number of dropped links and devices.
 
     Args:
         strip: remove the top folder that all members share, as in sdists.
 
     Raises:
-        InputFault: if the archive is incomplete, has a member outside `tree`, or exceeds `MAX_MEMBERS` or `MAX_BYTES`.
+        InputFault: if the archive is invalid, has a member outside `tree`, or exceeds `MAX_MEMBERS` or `MAX_BYTES`.
     """
     try:
         with _opened(archive) as members:

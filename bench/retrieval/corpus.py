@@ -22,7 +22,7 @@ _KEPT_INDICES = 3
 
 
 class Ranker(Protocol):
-    """Compares a text with indexed texts. A higher score is more similar."""
+    """A method that compares a text with indexed texts. A higher score is more similar."""
 
     @property
     def slack(self) -> float:
@@ -92,7 +92,7 @@ def search(
     """Return the units most similar to a text, best first; ties by path and line.
 
     Args:
-        text: query. Text without words matches nothing.
+        text: query. Text that is blank, or for which `ranker.query` is None, matches nothing.
         shared: units of a snapshot.
         own: units that replace those of the file `path`.
         name: identifies the ranker.

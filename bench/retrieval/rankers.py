@@ -149,7 +149,7 @@ def _lower_words(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return all words of a text in lower case, each followed by its parts.
+    """Return all words of a text in lower case, each followed by its parts, if it has any.
 
     A word is a run of ``[A-Za-z0-9_]``. Its parts end at underscores and case changes: ``loadCart`` becomes
     ``loadcart``, ``load``, ``cart``; ``HTTPServer`` becomes ``httpserver``, ``http``, ``server``.
@@ -168,7 +168,7 @@ DIGITS = 5
 
 
 class Dense:
-    """The cosine of vectors of length 1, which is their dot product."""
+    """The cosine of vectors of norm 1, which is their dot product."""
 
     def __init__(
         self, encoder: Encoder, spec: str, vectors: Vectors, *, progress: Callable[[int, int], None] | None = None

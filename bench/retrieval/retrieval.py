@@ -51,7 +51,7 @@ def lexical_of(spec: str) -> tuple[str, Ranker] | None:
     """Return the canonical spec and the lexical ranker of `spec`; None if it names another ranker.
 
     Raises:
-        InputFault: if a parameter is invalid.
+        InputFault: if the text is not a spec, or a parameter is invalid.
     """
     parsed = specs.parse(spec)
     if parsed.name not in LEXICAL:
@@ -75,7 +75,8 @@ def encoder_of(spec: str) -> tuple[str, Encoder]:
     """Return an encoder's canonical spec and the encoder.
 
     Raises:
-        InputFault: if the encoder does not exist or cannot be used here. The message lists the lexical rankers too.
+        InputFault: if the encoder does not exist or cannot be used here. For an unknown name, the error also suggests
+            lexical rankers.
     """
     from ctxbench.bench.retrieval import encoders  # noqa: PLC0415 - it imports numpy
 
@@ -121,7 +122,7 @@ class IndexedFiles:
 def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[Unit]:
     """Return the units of the target file that a search may return.
 
-    Functions that contain the cursor, or end right before it, are left out. Text units must end above the prompt.
+    Functions that contain the cursor, or end right before it, are left out. Text units must end before the prompt.
     """
     units = cut(target.path, _parsable(target, language), language)
     if cut.of_text:
@@ -208,7 +209,7 @@ class Retrieval:
         """Return the similarity of a text to each candidate, in order.
 
         Raises:
-            NoRanker: if the ranker does not exist or cannot be used here.
+            InputFault: if a parameter is invalid; `NoRanker` if the encoder does not exist or cannot be used here.
         """
         return similarity(text, candidates, self._ranker(ranker)[1])
 

@@ -1,11 +1,11 @@
 """Splits files into units by a spec such as ``chunk(lines=10)``.
 
 ==========================  =========================================================================================
-``function``                a function, method or constructor with a body, decorators, docstring or Javadoc; inner
+``function``                a function, method or constructor with its body, decorators, docstring or Javadoc; inner
                             functions belong to the outer one (ICL-strategies paper; ctxbench chose the spans)
 ``chunk(lines=10)``         that many consecutive nonblank lines, not overlapping (CrossCodeEval's lists)
 ``mini-block(lines=15)``    text between blank lines, neighbours joined up to that many lines (RLCoder)
-``words(count=300)``        that many words between blanks (ReACC)
+``words(count=300)``        that many consecutive words, split at white space (ReACC)
 ``usage``, ``summary``      an API, found by its usage examples or by its summary (InferCom paper; `bench.apis`)
 ==========================  =========================================================================================
 """

@@ -34,7 +34,7 @@ class StandardSet:
 
     @property
     def manifests(self) -> tuple[RepoManifest, ...]:
-        """The repositories, in the set's order."""
+        """Manifests of the repositories, in the set's order."""
         return tuple(manifest.load(repository) for repository in self.domains)
 
     def size(self, kind: str) -> int:
@@ -43,7 +43,7 @@ class StandardSet:
         return self.per_repo[kind] * len(repositories)
 
     def manifests_of(self, kind: str) -> tuple[RepoManifest, ...]:
-        """Return the repositories with samples of a kind, in the set's order."""
+        """Return the manifests of the repositories with samples of a kind, in the set's order."""
         return tuple(manifest.load(name) for name in self.domains if kind != Kind.FUNCTION or name in self.tested)
 
 
@@ -53,7 +53,7 @@ def names() -> tuple[str, ...]:
 
 
 def repositories(name: str) -> tuple[RepoManifest, ...]:
-    """Return the repositories of a standard set, or of a set that built-in manifests name.
+    """Return the manifests of a standard set's repositories, or of a set that built-in manifests name.
 
     Raises:
         UnknownName: if no set has this name.

@@ -158,7 +158,7 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return one row for each of the `MOST_ROWS` samples that differ most. `address` returns a sample's URL."""
+    """Return a row per differing sample, largest difference first, at most `MOST_ROWS`. `address` returns its URL."""
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()
@@ -206,7 +206,7 @@ def labels(runs: Sequence[RunInfo]) -> tuple[str, ...]:
 
 
 def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
-    """Return the default baseline: the run of ``lc.infile``, or the first ranked run."""
+    """Return the default baseline: the newest run of ``lc.infile``, or the first ranked run, or the first run."""
     newest = selection.newest(tables)
     ranked = [index for index, table in enumerate(newest) if table.run.ranked]
     at = selection.baseline(newest, ranked, ranked, None)

@@ -177,7 +177,7 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:
-    """Return the cell of a cost, rounded to three or more significant digits. `name` is a key of `COSTS`."""
+    """Return the cell of a cost, with three or more significant digits; None if unknown. `name` is a key of `COSTS`."""
     return None if number is None else Figure((scales.dollars if name == "price" else scales.amount)(number))
 
 

@@ -84,7 +84,7 @@ class Axis:
         return round(_MARGIN + (value - self.least) / (self.most - self.least) * _WIDTH, 1)
 
     def bar(self, interval: Interval) -> Bar:
-        """Return the positions of an interval. An unknown end is at the cell's edge."""
+        """Return the positions of a mean and its interval. If only one end is unknown, it is at the cell's edge."""
         mean, low, high = interval
         at = self.place(mean)
         is_none = low is None and high is None

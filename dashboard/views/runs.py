@@ -64,7 +64,7 @@ def sentence(work: RunWork) -> str:
 
 
 def row(work: RunWork) -> dict[str, object]:
-    """Return a row of the table of runs, with the headings of `HELP`."""
+    """Return a run's row in the table of runs. `HELP` explains the headings."""
     return {
         "strategy": work.choices.strategy,
         "state": state(work),

@@ -76,7 +76,7 @@ def metrics(facets: Facets, profile: str) -> tuple[Metric, ...]:
 
 
 def belongs(kind: tuple[str, str], profile: str) -> bool:
-    """Return whether a profile's page displays a stored (profile, metric): its own, context metrics, the verdict."""
+    """Return whether a stored (profile, metric) is displayed under `profile`: its own, context metrics, the verdict."""
     stored_profile, metric = kind
     of_context = stored_profile == CONTEXT and common_metric(metric) is not None
     return metric == PASS or stored_profile == profile or of_context
@@ -340,7 +340,7 @@ def equal(reference: str, completion: str) -> bool:
 
 
 def by_lines(reference: str, completion: str) -> str:
-    """Return a unified diff: ``-`` before lines of the reference, ``+`` before lines of the completion."""
+    """Return a unified diff: ``-`` before lines only in the reference, ``+`` before lines only in the completion."""
     before, after = (visible(text[:LIMIT]).split("\n") for text in (reference, completion))
     _, _, *lines = [*difflib.unified_diff(before, after, n=_BESIDE, lineterm="")] or ("", "")
     return "".join(f"{line}\n" for line in lines)

@@ -70,10 +70,10 @@ class Namespaces:
         os.chdir(current_folder)
 
     def fork(self) -> int:
-        """Fork a child in a new PID namespace, and return as `os.fork`. The child's descendants end with the child.
+        """Fork a child in a new PID namespace. Return what `os.fork` returns. The child's descendants end with it.
 
         Raises:
-            OSError: if no process can be created.
+            OSError: if the kernel refuses the namespace or the process.
         """
         # Return to the server's namespace first: a process can unshare its children's namespace only once.
         _check(_libc().setns(self._pids, _NEWPID), "return to the server's PID namespace")
@@ -81,10 +81,10 @@ class Namespaces:
         return os.fork()
 
     def furnish(self, uid: int | None) -> None:
-        """Mount the writable folder of this cell. The folder belongs to `uid`, or to the current user for None.
+        """Mount the cell's writable folder, in `fork`'s child. It belongs to `uid`, or to the current user for None.
 
         Raises:
-            OSError: if the kernel refuses the mount.
+            OSError: if the kernel refuses the mount namespace or the mount.
         """
         os.close(self._pids)
         _check(_libc().unshare(_NEWNS), "new mount namespace")
@@ -93,7 +93,7 @@ class Namespaces:
 
 
 def granted(attempt: Callable[[], None], fork: Callable[[], int] = os.fork) -> bool:
-    """Return whether `attempt` succeeds in a child process, that is, raises no exception."""
+    """Return whether `attempt` succeeds in a child process that `fork` creates, that is, raises no exception."""
     pid = fork()
     if pid == 0:
         code = 1
@@ -192,12 +192,12 @@ def _libc() -> ctypes.CDLL:
 
 
 def prctl(option: int, value: int) -> int:
-    """Call ``prctl``, and return 0 on success. Outside Linux, do nothing and return 0."""
+    """Call ``prctl``, and return 0 on success or -1 on failure. Outside Linux, do nothing and return 0."""
     return int(_libc().prctl(option, value, 0, 0, 0)) if sys.platform.startswith("linux") else 0
 
 
 def bound_privileges() -> None:
-    """Prevent programs that this process or its children execute from gaining privileges. Current privileges stay."""
+    """Prevent programs executed by this process or its children from gaining privileges. This process keeps its own."""
     if not sys.platform.startswith("linux"):
         return
     number = 0
@@ -208,7 +208,7 @@ def bound_privileges() -> None:
 
 
 def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
-    """Switch to the user and group `uid`, unless None, and drop every capability.
+    """Switch to the user and group `uid`, unless None, and on Linux drop every capability.
 
     With `reads_all`, this process keeps the right to read all files. Programs that it executes lose this right.
 
@@ -230,7 +230,7 @@ def drop_privileges(uid: int | None, *, reads_all: bool = False) -> None:
 
 
 class Counts(NamedTuple):
-    """Processor time (in ticks) and page faults of a process, and those of its ended children."""
+    """Processor time in clock ticks and minor page faults of a process, and of ended children that it waited for."""
 
     ticks: int = 0
     faults: int = 0
@@ -244,7 +244,7 @@ class Usage:
 
     processes: Mapping[Process, Counts]
     memory: int
-    """Bytes of memory. Memory that several processes share may be counted several times."""
+    """Bytes of resident memory of all processes. Memory that several processes share may be counted several times."""
     runnable: bool
     """Whether any of the processes is running or waiting for a free processor."""
 
@@ -277,7 +277,7 @@ def usage(pid: int, earlier: Iterable[Process] = ()) -> Usage:
 
 
 class Work:
-    """The processor time of a cell's processes, summed over successive measurements."""
+    """A meter of the processor time that a cell's processes use between two measurements."""
 
     def __init__(self) -> None:
         self.processes: Mapping[Process, Counts] = {}
@@ -289,7 +289,7 @@ class Work:
         return any(self._unclaimed)
 
     def add(self, processes: Mapping[Process, Counts]) -> float:
-        """Return the processor seconds used since the last call, including those of children that have ended."""
+        """Return the processor seconds between the last measurement and `processes`, including ended children's."""
         before, self.processes = self.processes, processes
         ended = [counts for process, counts in before.items() if process not in processes]
         ticks = claimed_ticks = claimed_faults = 0

@@ -80,7 +80,7 @@ class ForkedCells:
         self._remarked = -math.inf
 
     def describe(self) -> Mapping[str, str]:
-        """Return how cells are isolated. ``isolation`` contains ``process+landlock+namespaces``, or fewer of these.
+        """Return how cells are isolated. ``isolation`` is ``process`` with ``+landlock`` and ``+namespaces`` if in use.
 
         Raises:
             MachineFault: if no cell could be started.
@@ -115,7 +115,7 @@ class ForkedCells:
         return StrategyCard.of(self.registrations.bound(spec))
 
     def registration(self, name: str) -> Registration:
-        """Read the registration of a strategy, an installed name or ``file.py@name``, in a cell.
+        """Read the registration of the strategy `name` (an installed name, or ``file.py@name``) in a cell.
 
         Raises:
             InputFault: if the strategy does not exist, or cannot be imported.
@@ -136,7 +136,7 @@ class ForkedCells:
         return self._prompt(spec, query, repo, generate, execute)[0]
 
     def checked(self, spec: str) -> list[StrategyCheck]:
-        """Run the conformance checks on a strategy; raises like `Cells.card`."""
+        """Run the conformance checks on a strategy, and return their results; raises like the function `checked`."""
 
         def attempt(
             query: Query, repo: Repository, generate: Model, execute: Execute | None
@@ -287,7 +287,7 @@ def open_cells(
 
     Args:
         hidden: folders and files that no strategy may read: the home, the database, local sources.
-        workers: maximum number of strategies that run at once, not counting those that wait for the model.
+        workers: maximum number of strategies that run at once, not counting those that wait for model or sandbox.
         limits: limits of a strategy on one sample; None for the defaults.
         common: settings of all cells: ``tokenizer`` is the p50k_base file for budgets, ``templates`` are the
             prompts that ask for summaries; None for ctxbench's own.
@@ -336,7 +336,7 @@ class Registrations:
         self._bound: dict[str, Bound[Registration]] = {}
 
     def get(self, name: str) -> Registration:
-        """Return the registration of a strategy: an installed name, or ``file.py@name``.
+        """Return the registration of the strategy `name`: an installed name, or ``file.py@name``.
 
         Raises:
             InputFault: if the strategy does not exist, or its module or file cannot be imported.
@@ -395,7 +395,7 @@ def _check_file(name: str) -> None:
 
 
 def is_ours(bound: Bound[Registration], spec: str) -> bool:
-    """Return whether all code of a strategy is ctxbench's own, including the strategies that it wraps."""
+    """Return whether a strategy and the strategies that it wraps are built in or registered in this process."""
     return all("@" not in name and registry.is_ours(name) for name in _names(bound, spec))
 
 

@@ -228,7 +228,7 @@ def check_unseen(path: Path) -> None:
 
 
 def strategy_file_folders(spec: str) -> list[str]:
-    """Return the folders of the strategy files that a spec names, at any depth. A file may import its neighbours."""
+    """Return the folders of the strategy files in a spec and its inner specs. A file may import its neighbours."""
     if "@" not in spec:
         return []
     return _with_real(str(path.parent) for file in _files(spec) for path in (file, Path(os.path.realpath(file))))

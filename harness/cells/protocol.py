@@ -58,7 +58,7 @@ _LONGEST_NUMBER = 19
 
 
 class StrategyFault(InputFault):
-    """Raised when a strategy fails on a sample: it raises, hangs, crashes, exceeds a limit or returns no prompt."""
+    """Raised when a strategy fails on a sample: it raises, hangs, crashes, exceeds a limit or sends invalid data."""
 
     traceback: str = ""
     """The strategy's traceback, if the strategy raised. It is stored with the run but is not part of the message."""
@@ -112,16 +112,16 @@ class Cells(Protocol):
         """Return the strategy's prompt for one query.
 
         Args:
-            spec: the strategy.
+            spec: the strategy's spec.
             query: the sample's query.
             repo: the part of the repository that strategies see for this sample.
-            generate: the model, called in the calling thread. Its exceptions are raised here.
-            execute: the sandbox, for strategies that run the model's code; called like `generate`.
+            generate: the model, called in the calling thread. Its exceptions are raised here, except `TooLong`.
+            execute: the sandbox, for strategies that run the model's code; called like `generate`. None if absent.
 
         Raises:
-            InputFault: if the spec is wrong.
+            InputFault: if the spec is wrong, or the user must install an encoder.
             StrategyFault: if the strategy failed on this sample.
-            MachineFault: if no cell could be started.
+            MachineFault: if no cell could be started, or the machine ran out of memory.
         """
         ...
 
@@ -130,6 +130,7 @@ class Cells(Protocol):
 
         Raises:
             InputFault: if the spec is wrong, or its module cannot be imported.
+            MachineFault: if no cell could be started.
         """
         ...
 
@@ -174,7 +175,7 @@ class StrategyBounds:
     """Maximum bytes of all messages to the cell."""
     questions: int = 100_000
     searches: int = 2_000
-    """Maximum number of questions to a ranker or engine. `seconds` does not count encoders' work in other threads."""
+    """Maximum questions to a ranker or engine; also limits encoders' work in other threads, which `seconds` omits."""
     drafts: int = 200
     programs: int = 200
     indices: int = 80
@@ -200,7 +201,7 @@ class Excess(Exception):
 
 
 class UsageMeter:
-    """A count of the questions, bytes and seconds of a strategy on one sample, in the thread that created it."""
+    """A count of the questions, bytes and processor seconds of a strategy on one sample, for use in one thread only."""
 
     def __init__(self, bounds: StrategyBounds) -> None:
         self._bounds = bounds
@@ -237,7 +238,7 @@ class UsageMeter:
 
     @contextlib.contextmanager
     def asking(self, index: Hashable) -> Iterator[None]:
-        """Count the time inside the context as building `index`, if this question is the first to need the index.
+        """Count the time inside the context as building `index`, if not None and this question is the first to need it.
 
         Raises:
             Excess: if the strategy uses too many indices.
@@ -264,7 +265,7 @@ def send(
     """Send one message of at most `most` bytes, and return its size in bytes.
 
     Blocks while the channel's buffer is full. `look` is called after each timeout of the channel, and may raise to
-    end the wait.
+    end the wait. Without `look`, a timeout raises `TimeoutError`.
 
     Raises:
         ProtocolError: if the message has more than `most` bytes.
@@ -294,7 +295,8 @@ def receive(
 ) -> tuple[dict[str, Any], int]:
     """Return the next message of at most `most` bytes, and its size in bytes.
 
-    `look` is called after each part and each timeout of the channel, and may raise to end the wait.
+    `look` is called between the parts of a message and after each timeout of the channel, and may raise to end the
+    wait. Without `look`, a timeout raises `TimeoutError`.
 
     Raises:
         EOFError: if the sender has ended.

@@ -38,7 +38,7 @@ class DoctorFinding:
     """Advice: words around a command in backquotes, a bare command, or words alone; empty for none."""
 
     def line(self) -> str:
-        """Return the advice as a shell line: the command in backquotes, then the other words as a comment."""
+        """Return the advice as a shell line: command, then other words as a comment; unchanged without backquotes."""
         command = re.search(r"`([^`]+)`", self.cure)
         if command is None:
             return self.cure
@@ -71,7 +71,7 @@ def doctor(clean: bool, base_image: str, engine: str, address: str | None, home:
 
 
 def machine_findings(base_image: str) -> list[DoctorFinding]:
-    """Return the findings of all checks of this machine, except those of the home folder."""
+    """Return the findings of all checks of this machine, except those of disk space and leftovers."""
     checks = (_kernel, _python, _java, _gpu, _encoders, _extras)
     return [*_docker(base_image), *_bubblewrap(), *(finding for check in checks for finding in check())]
 

@@ -1,4 +1,4 @@
-"""`ctxbench leaderboard` and `ctxbench scores`: rank stored runs, and export their samples."""
+"""`ctxbench leaderboard` and `ctxbench scores`: rank stored runs, and export their scores by sample."""
 
 from __future__ import annotations
 
@@ -206,13 +206,13 @@ def printed(
 
     Args:
         columns: columns and metrics of a ``table``; empty for the default columns.
-        explain: print all notes below a ``table``.
+        explain: print all notes below a ``table``. JSON and CSV ignore this and the following arguments.
         diagnostics: include the diagnostics of contexts and invented names.
         full: rank each CoderEval level separately too.
         by: parameter for an additional table of strategies that differ only in it.
 
     Raises:
-        UnknownName: if a ``table`` lacks a column, or no two strategies differ only in `by`. JSON and CSV ignore `by`.
+        UnknownName: if a ``table`` lacks a column, or no two strategies differ only in `by`.
     """
     from ctxbench.harness.leaderboard import latex, render
 

@@ -67,7 +67,7 @@ GROUP = "ctxbench.commands"
 
 @functools.cache
 def commands() -> Mapping[str, tuple[str, str]]:
-    """Return the built-in commands, followed by the registered ones, without importing any command."""
+    """Return each command's location (``module:attribute``) and help line, built-in first. No command is imported."""
     table = dict(_OWN)
     for point in entry_points(group=GROUP):
         try:

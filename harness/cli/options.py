@@ -31,7 +31,7 @@ class Finite(click.FloatRange):
     """A finite number in a range; refuses ``inf`` and ``nan``, which click's ranges accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the value as a number; fail if it is not finite."""
+        """Return the value as a number; fail if it is not a finite number in the range."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
@@ -39,7 +39,7 @@ class Finite(click.FloatRange):
 
 
 class FormatChoice(click.types.StringParamType):
-    """Option type for the name of an installed format. Only help and the error for an unknown name import all."""
+    """Option type for the name of a format. All formats are imported only for help and for an unknown name's error."""
 
     name = "format"
 
@@ -199,7 +199,7 @@ db_option = click.option(
 
 
 def engine_options(function: F) -> F:
-    """Add ``--engine`` and ``--address``. The command receives both; without a cluster the address is None."""
+    """Add ``--engine`` and ``--address``. The command receives both; the address is None for no or a new cluster."""
 
     def check(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
         if value is not None and ctx.params.get("engine") != "ray":
@@ -395,7 +395,7 @@ def language_option(text: str) -> Callable[[F], F]:
 
 
 def measure_option(text: str, *, more: Sequence[str] = ()) -> Callable[[F], F]:
-    """Return a decorator that adds ``--measure``. The command receives a set of `Measurement`, by default all."""
+    """Return a decorator that adds ``--measure``: a set of `Measurement`, by default all. Words in `more` add none."""
 
     def read(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> frozenset[Measurement]:
         return frozenset(Measurement(name) for name in names if name not in more) if names else EVERY

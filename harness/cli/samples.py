@@ -255,7 +255,7 @@ def _released_after(manifests: Sequence[RepoManifest], day: date) -> list[RepoMa
 def build_lines(
     manifests: Sequence[RepoManifest], home: Home, name: str, since: Since | None, protocol: str | None, **options: Any
 ) -> SampleSet:
-    """Build a set of line samples by the rules of a protocol. `options` are passed to `bench.lines.build.build`."""
+    """Build a set of line samples by `protocol`, or by ctxbench's own for None. `options` go to `lines.build.build`."""
     from ctxbench.bench.lines.build import build
     from ctxbench.bench.lines.candidates import OURS, read_protocol
 

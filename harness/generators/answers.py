@@ -102,7 +102,7 @@ class Extracted:
     """A function extracted from an answer."""
 
     text: str
-    """The whole function, indented as in the file or in the answer; empty if the answer was blank."""
+    """The whole function, indented as in the file or in the answer; empty if the answer or its tagged code is blank."""
     flags: tuple[str, ...] = ()
 
 

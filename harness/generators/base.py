@@ -36,7 +36,7 @@ _LONGEST = 1e8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """Decoding parameters; by default greedy with 128 tokens, as in the InferCom paper."""
+    """Decoding parameters; by default greedy with at most 128 tokens, as in the InferCom paper."""
 
     max_tokens: int = 128
     temperature: float = 0.0
@@ -82,7 +82,7 @@ class Response:
     tokens_in: int
     tokens_out: int
     seconds: float
-    """Wall time of this answer. The time of a batch is divided evenly among its answers."""
+    """Wall-clock seconds of this answer. The time of a batch is divided evenly among its answers."""
     cached: int = 0
     """Number of tokens in `tokens_in` that the service reports as cached from earlier requests."""
     counted: bool = True
@@ -130,7 +130,7 @@ class Capabilities:
     instructs: bool = False
     """Whether the model follows instructions. Models that only continue text cannot plan or summarise."""
     log_likelihoods: bool = False
-    """Whether `bits` returns log-likelihoods."""
+    """Whether `bits` can measure texts, by the model's log-likelihoods."""
     fills: bool = False
     """Whether the model may support fill in the middle; `infilling` checks whether it does."""
     counts: bool = False
@@ -142,7 +142,7 @@ class Capabilities:
     weights: bool = False
     """Whether the generator loads the model's weights into ctxbench's process."""
     service: bool = False
-    """Whether a service runs the model. Then `served` names the model, and a long prompt is tried before a run."""
+    """Whether a service runs the model. Then `served` names the model, and `generator check` tests long prompts."""
     writes: bool = True
     """Whether the generator writes answers. Otherwise a run stores only prompts and their diagnostics."""
 
@@ -151,7 +151,7 @@ class Generator(ABC):
     """A model that completes prompts. A failed request raises or returns a fault; text is never invented."""
 
     version: str = ""
-    """What determines the output besides the spec, such as a digest of the weights. It is part of the cache key."""
+    """Version of everything besides the spec that determines the output, e.g. a weights digest; part of cache keys."""
     capabilities: Capabilities = Capabilities()
     window: int = 0
     """Maximum tokens of prompt and answer together, if `capabilities.counts`; 0 if unknown."""
@@ -206,7 +206,7 @@ class Generator(ABC):
         """
 
     def close(self) -> None:  # noqa: B027 - as above
-        """Release processes, connections and memory. Calls in other threads fail at once."""
+        """Release processes, connections and memory. Any thread may call this."""
 
     def _undefined(self, capability: str, method: str) -> MachineFault:
         where, cure = f"generator {type(self).__name__}", f"define {method}, or leave {capability} out of Capabilities"
@@ -278,8 +278,8 @@ def resolve(spec: str) -> Generator:
     """Create the generator of a spec.
 
     Raises:
-        InputFault: if the spec cannot be parsed, the name is unknown, a parameter is unknown, missing or of the wrong
-            type, or the factory does not return a `Generator`.
+        InputFault: if the spec cannot be parsed, the name is unknown, a parameter is unknown, missing or invalid, or
+            the factory does not return a `Generator`.
     """
     model: object = _REGISTRY.make(spec)
     if not isinstance(model, Generator):

@@ -178,7 +178,7 @@ def reading_checks(generator: Generator) -> list[tuple[str, bool, str]]:
 
     Some services silently truncate long prompts (Ollama at 4,096 tokens by default), or treat a text to continue as a
     chat message. Both change scores, and both show in the reported number of tokens for a repeated text. The check
-    sends three requests, of at most about 8,000 tokens. A service that refuses the longest passes.
+    sends three requests, of at most about 8,000 tokens. A refusal of the longest request is not a failure.
 
     Raises:
         MachineFault: if a request failed for a reason other than its length.

@@ -1,6 +1,6 @@
 """Fill-in-the-middle prompts, which show the model the text after the cursor too.
 
-The part before the cursor is the strategy's prompt. The part after it, which strategies never see, has at most `MOST`
+The part before the cursor is the strategy's prompt. The part after it, which strategies for lines never see, has at most `MOST`
 tokens (512, as in CrossCodeEval's programs), and at most a quarter of the window. The model's special tokens separate
 the parts. If a part contains such a token, a blank is inserted into the token, and the prompt is flagged.
 """
@@ -254,7 +254,7 @@ def template_of(generator: Generator) -> Template:
 
 
 def filled(generator: Generator, request: Request, after: Block) -> Request:
-    """Return a request whose prompt also contains `after`, the text after the cursor, truncated to the model's window.
+    """Return a request whose prompt, truncated to the model's window, also contains `after`, the text after the cursor.
 
     Raises:
         InputFault: if the model cannot fill in the middle.

@@ -232,7 +232,7 @@ class Tokens:
         """Return the tokens of a request's prompt, at least one.
 
         Raises:
-            InputFault: if the chat template refuses the request's messages.
+            InputFault: if the chat template refuses the request's messages, or the model cannot fill in the middle.
         """
         if request.sampling.fim:
             return self._marked(request.prompt)

@@ -27,7 +27,7 @@ class ReadText:
 
 
 class Prefill:
-    """A reader of texts with one model that keeps the last text's attention cache, for use by a single thread."""
+    """A reader of texts with one model, for a single thread. It keeps the attention cache of the last text."""
 
     def __init__(self, network: Any, *, torch: Any, transformers: Any, counted: TokensRead, keeps: bool) -> None:
         """Start with an empty cache. `keeps` is true if the network accepts `logits_to_keep`."""

@@ -100,7 +100,7 @@ def vllm(  # noqa: PLR0913 - what a user may decide about an engine
         chat: whether prompts use the model's chat template: ``on``, ``off``, or ``auto``:
             as in `ctxbench model list`, or by the model's name (``…-Instruct``, ``…-chat``).
         batch: number of requests sent to the engine at once. Meanwhile, the same number of samples is prepared.
-        tensor_parallel: GPUs that share the model.
+        tensor_parallel: number of GPUs that share the model.
         gpu_memory: share of each GPU's memory that the engine uses.
     """
     weights.need(("torch", "transformers", "vllm"), where="vllm", cure=CURE)
@@ -146,7 +146,7 @@ class VLLM(Local):
         """Answer every request, in order. A request that is too long gets a fault instead of a response.
 
         Raises:
-            InputFault: if the model cannot be loaded, or vLLM finds no GPU.
+            InputFault: if the model cannot be loaded, or the installed vLLM supports no processor of this machine.
             MachineFault: if the engine does not start or has crashed; the next call starts a new one.
         """
         fitting, faults = self._tokenized(requests)
@@ -178,7 +178,7 @@ class VLLM(Local):
         """Return minus log2 of the probability of each text and a newline after its prompt; see `rolling_windows`.
 
         Raises:
-            InputFault: if the model cannot be loaded, or vLLM finds no GPU.
+            InputFault: if the model cannot be loaded, or the installed vLLM supports no processor of this machine.
             MachineFault: if the engine does not start or has crashed, or a log-probability is missing or not finite.
         """
         costs = [cost for cost, _ in self._costs(prompts, texts)]

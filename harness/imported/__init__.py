@@ -183,7 +183,7 @@ def spec_of(run: MatchedRun, source: Imported) -> RunSpec:
 
 
 def new_samples(run: MatchedRun, spec: RunSpec, source: Imported, stored_ids: Collection[str]) -> list[AnsweredSample]:
-    """Return the run's samples that have answers but are not stored yet, with the answers in the form of a model's."""
+    """Return the run's samples that have answers but are not stored yet, with each answer as a model's response."""
     samples = {sample.id: sample for sample in run.basis.samples}
     return [
         _sample(

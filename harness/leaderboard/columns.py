@@ -108,7 +108,7 @@ def mean_column(group: Group, metric: str) -> Column:
 
 
 def label(row: Row) -> str:
-    """Return a row's displayed name: its strategy, marked as control, or with its origin unless it was run here."""
+    """Return a row's displayed name: the strategy, with ``(control)`` for a control, or the origin unless run here."""
     if row.run.control:
         return f"{row.run.strategy} (control)"
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"

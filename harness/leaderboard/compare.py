@@ -20,7 +20,7 @@ from ctxbench.harness.results import RunInfo, RunTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InUnit:
-    """Means of two runs in one repository or file, over samples that both completed, in `Compared.unit`."""
+    """Means of two runs in one repository or file, over samples that both completed, in the metric's unit."""
 
     name: str
     n: int
@@ -30,7 +30,7 @@ class InUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelDifference:
-    """Means of two runs at one level and their difference, over samples that both completed, in `Compared.unit`.
+    """Means of two runs at one level and their difference, over samples that both completed, in the metric's unit.
 
     Differences by level are not tested, so they need no correction.
     """
@@ -96,9 +96,10 @@ def compare(tables: Sequence[RunTable], *, metric: str | None = None) -> tuple[C
 
 
 def largest_differences(pair: Compared, count: int) -> list[tuple[str, float]]:
-    """Return up to `count` samples with the largest differences (this run minus the other), best for this run first.
+    """Return (sample id, this run minus the other) for up to `count` largest differences, best for this run first.
 
-    If `count` is at least 2, the largest difference in each direction is included. Equal ones are sorted by name.
+    Differences of 0 are left out. If `count` is at least 2, the largest difference in each direction is included. Equal
+    differences are sorted by sample id.
     """
     gaps = zip(pair.paired.samples, pair.paired.gap.values.tolist(), strict=True)
     gains = {sample: -gap if pair.lower_is_better else gap for sample, gap in gaps if gap}

@@ -29,7 +29,7 @@ class Blank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """A row at one value of the parameter."""
+    """A row of the board, and the value of the curve's parameter in its strategy."""
 
     at: float
     row: Row
@@ -37,7 +37,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A strategy at two or more values of the parameter."""
+    """The points of one strategy, at two or more values of the parameter."""
 
     strategy: str
     points: tuple[CurvePoint, ...]
@@ -45,7 +45,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """All strategies of a group that were run at several values of a parameter."""
+    """The curves of all strategies of a group that were run at several values of a parameter."""
 
     title: str
     parameter: str
@@ -65,7 +65,7 @@ class Curves:
         return self.values[0] > 0 and self.values[-1] >= _WIDE * self.values[0]
 
     def beside(self, value: float, number: int) -> float:
-        """Return a dot's position on the axis: `value`, shifted by its curve's `number` to keep intervals apart."""
+        """Return a dot's position on the axis: `value`, shifted a little for curve `number` to keep intervals apart."""
         low, high = self.values[0], self.values[-1]
         shift = _SHIFT * (number - (len(self.curves) - 1) / 2)
         return value * (high / low) ** shift if self.logarithmic else value + (high - low) * shift

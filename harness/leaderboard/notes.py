@@ -143,7 +143,7 @@ def _repetitions(group: Group) -> list[str]:
 
 
 def has_prices(group: Group) -> bool:
-    """Return whether any row's price is known, not counting controls, which ask no model."""
+    """Return whether the price of any row except controls is known."""
     return any(row.costs.get(PRICE) is not None for row in group.rows if not row.run.control)
 
 
@@ -168,7 +168,7 @@ def notes_of_levels(group: Group, parts: Mapping[str, Group]) -> tuple[str, ...]
 
 
 def notes_of_overall(overall: Sequence[Overall]) -> tuple[str, ...]:
-    """Return a sentence for each strategy and generator that ran in both languages."""
+    """Return a sentence for each strategy and generator that ran in both languages of CoderEval."""
     lines = []
     for strategy_means in overall:
         name = next(iter(selection.passes(strategy_means.metrics)), min(strategy_means.metrics))

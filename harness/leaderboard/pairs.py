@@ -146,7 +146,7 @@ def corrected(
 ) -> list[Difference]:
     """Test the pairs of one question together, and return their differences with p-values and intervals.
 
-    `family` are the `differences` of these pairs. The same code means the same unit in all pairs.
+    `family` are the `differences` of these pairs. All pairs must use the same code for the same unit.
     """
     tested = [place for place, difference in enumerate(family) if difference.n_common]
     if not tested:

@@ -109,11 +109,11 @@ def detectable(sizes: Sequence[int], spread: Spread, *, pairs: int = 1) -> float
 
     Args:
         sizes: number of samples of each file.
-        spread: expected variances, from `WITHIN_ONE` or estimated by `spread` from a pilot.
+        spread: expected variances, from `WITHIN_ONE` or estimated from pilot runs by the function `spread`.
         pairs: number of comparisons that are corrected together, 1 or more.
 
     Returns:
-        The difference, in the unit of `spread`'s standard deviations; None with fewer files than `pairs.LEAST_FILES`.
+        The difference, in the unit of `spread`'s standard deviations; None with fewer files than `LEAST_FILES`.
     """
     files, samples = len(sizes), sum(sizes)
     if files < LEAST_FILES:

@@ -285,7 +285,7 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def published_records(listings: Sequence[Listing]) -> Iterator[dict[str, Any]]:
-    """Yield one record per row, language and level, with the keys of stored runs. Unprinted numbers are null.
+    """Yield one record per row, language and level, with the keys of stored runs' records. Unprinted numbers are None.
 
     A metric has ``mean`` (over tasks) or ``mean_of_levels``, as printed. ``status`` and ``why`` state why a number is
     missing, and ``flag`` why it is doubtful.

@@ -1,7 +1,7 @@
 """Pools runs that differ only in the seed, and splits the variance of a mean by its sources.
 
-A pooled value is the mean over the runs. Variances: nested analysis of variance with random effects, by the method of
-moments (Searle, Casella and McCulloch, Variance Components, 1992, chapters 3 and 5).
+A pooled value is the mean over the runs. Variances are estimated by nested analysis of variance with random effects,
+by the method of moments (Searle, Casella and McCulloch, Variance Components, 1992, chapters 3 and 5).
 """
 
 from __future__ import annotations

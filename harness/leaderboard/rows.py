@@ -76,7 +76,7 @@ class Row:
     """Numbers of ``broken`` and ``vacuous`` samples, by these words, even if the samples are not excluded."""
     metrics: Mapping[str, Estimate]
     sensitivity: Mapping[str, Sensitivity]
-    """Sensitivity to missing samples, by metric, for metrics with a range; empty if no sample is missing."""
+    """Sensitivity to missing samples and answers, by metric, for metrics with a range; empty if nothing is missing."""
     baseline: str | None
     """Strategy that `difference` compares with; None for the baseline itself, or without a baseline."""
     difference: Mapping[str, Difference]
@@ -129,7 +129,7 @@ class Family:
     visible: float | None
     """Smallest difference that a pair's test can find with 80% power: the median over the pairs; None if unknown."""
     nearest: tuple[str, str] | None
-    """Pair whose difference would need the fewest units; None if unknown."""
+    """Pair whose difference would become significant with the fewest units; None if unknown."""
     needed: int | None
 
     @property
@@ -237,7 +237,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverallMean:
-    """A metric's means over both languages, in its displayed unit."""
+    """A metric's means over both languages of CoderEval, in its displayed unit."""
 
     mean: float
     """Mean over the tasks of both languages."""
@@ -271,7 +271,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A leaderboard: groups, sorted by sample set first, means over both languages, and rows of papers' tables."""
+    """A leaderboard: groups, sorted by sample set first, CoderEval's means over both languages, and papers' rows."""
 
     groups: tuple[Group, ...]
     overall: tuple[Overall, ...] = ()
@@ -418,7 +418,7 @@ def _overall(rows: Sequence[Row]) -> list[Overall]:
 
 
 def groups_by_level(groups: Sequence[Group], group: Group) -> dict[str, Group]:
-    """Return the groups with the set, language, generator and profile of `group`, by level; leaves out ``all``."""
+    """Return the groups with the set, language, generator and profile of `group`, by level, without ``all``."""
     return {
         other.level: other for other in groups if other.level != ALL_LEVELS and _identity(other) == _identity(group)
     }

@@ -70,7 +70,7 @@ def scale_of(profile: str, metric: str) -> Scale:
 
 
 class Outcomes:
-    """Computes the value that each sample of a run counts as, given its status."""
+    """The values that a run's samples count as, given the status of each sample."""
 
     def __init__(self, table: RunTable) -> None:
         self._table = table
@@ -178,7 +178,7 @@ def half_width(low: float | None, high: float | None) -> float | None:
 
 
 def written(number: float | None, half: float | None, *, sign: bool = False) -> str:
-    """Format a number with 0 decimals if the interval's half width is 10 or more, 2 if below 1, otherwise 1."""
+    """Format a number with 0 decimals if the interval's half width is 10 or more, 2 if between 0 and 1, otherwise 1."""
     if number is None:
         return UNKNOWN
     decimals = 1 if not half else 0 if half >= 10 else 1 if half >= 1 else 2

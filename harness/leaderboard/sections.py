@@ -183,7 +183,7 @@ def screen_table(group: Group, keys: Sequence[str] = (), *, page: bool = False) 
         keys: columns or metrics after rank and strategy, if the group has them. By default: the ranking metric, the
             difference with its test, tokens, known prices, and the means of other metrics.
         page: whether the table is for a web page, which draws the interval of the ranking metric and adds a verdict,
-            seconds and `keys`.
+            calls, seconds and `keys`.
     """
     columns = {key: column for key, column in COLUMNS.items() if column.heading}
     columns |= {metric: metric_column(group, metric) for metric in {group.metric, *group.scales}}

@@ -66,7 +66,8 @@ def strategy_of(run: RunInfo) -> Hashable:
 def newest(tables: Sequence[RunTable], key_of: Callable[[RunInfo], Hashable] = strategy_of) -> list[RunTable]:
     """Return one table per key: the newest complete table, or the newest if none is complete.
 
-    A reference result is dropped if the user has a complete run of the same strategy.
+    `tables` are in order of age, oldest first. A reference result is dropped if the user has a complete run of the same
+    strategy.
     """
     newest_tables: dict[Hashable, RunTable] = {}
     for table in tables:
@@ -137,9 +138,9 @@ def _named(name: str, strategies: Collection[str]) -> str:
 
 
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
-    """Return a group's runs, with bits only from the model that measured those of the newest run, the user's if any.
+    """Return a group's runs, with bits only from the model that measured the user's newest run, or the newest of all.
 
-    Bits of two models, or of two versions of a model, are different units. `members` are the runs by age.
+    Bits of two models, or of two versions of a model, are different units. `members` are the runs, oldest first.
     """
     coders = {table.run.id: coder for table in tables if (coder := _coder(table)) is not None}
     if len(set(coders.values())) < 2:
@@ -304,7 +305,7 @@ def _canonical(text: str) -> str:
 
 
 def run_warnings(runs: Sequence[RunInfo]) -> list[str]:
-    """Return warnings about different decoding and versions. Strategy versions matter only for a shared strategy."""
+    """Return warnings about different decoding and versions. Strategy versions count only for runs of one strategy."""
     return [*_decoding(runs), *_versions(runs)]
 
 

@@ -89,7 +89,7 @@ class Estimate:
 
 
 def estimate(values: Sequence[float], repos: Sequence[str], *, bounds: tuple[float, float] | None = None) -> Estimate:
-    """Estimate the mean of values, with an interval over repositories.
+    """Estimate the mean of values, with an interval over repositories, or over samples for fewer than `FEWEST`.
 
     Args:
         repos: repository of each sample.

@@ -101,7 +101,7 @@ Values = Mapping[str, MetricColumn]
 
 
 class GroupBuilder:
-    """Builds a group of the board from runs that can be ranked together."""
+    """A builder of one group of the board, from runs that can be ranked together."""
 
     def __init__(
         self,

@@ -91,7 +91,7 @@ class Profile:
     name: str
     summary: str
     metrics: Sequence[MetricInfo]
-    """Metrics in display order. A language model's lines rank by the first of ``es``, ``em`` and these that exists."""
+    """Metrics in display order. Boards rank language models' lines by ``es``, or ``em``, or the first of these."""
     score: ScoreFunction
 
     def values(self, case: Case) -> Values:

@@ -1,6 +1,7 @@
 """Presets: names such as ``icl-t1-rag`` for rows of papers' tables. A preset selects a strategy with its parameters.
 
-Presets are accepted wherever a strategy is. ``fidelity.toml`` lists how strategies differ from what the papers ran.
+Commands that run or show strategies accept presets. ``fidelity.toml`` lists how strategies differ from what the
+papers ran.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class PaperDifference:
     switch: str = ""
     """Parameter or option that removes the difference; may be empty."""
     comes_to: tuple[str, ...] = ()
-    """Measured effects of the switch on a real sample set."""
+    """Measured effects of the difference on real sample sets; may be empty."""
 
     def __str__(self) -> str:
         return f"{self.what} ({self.switch})" if self.switch else self.what
@@ -95,7 +96,7 @@ class Fidelity:
     also: tuple[str, ...] = ()
     paper: str
     program: str
-    """Released program, with files and lines; empty if none was released."""
+    """Released program, possibly with files and lines; empty if none was released."""
     equal: str
     differs: tuple[PaperDifference, ...]
     measured: tuple[str, ...] = ()

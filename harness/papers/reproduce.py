@@ -319,7 +319,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
 
 
 def mean_construction_seconds(built: Iterable[ConstructionTime]) -> OwnNumber | None:
-    """Return mean seconds of an attempt to make a repository searchable, in all stages; None if `built` is empty."""
+    """Return mean seconds per attempt to make a repository searchable, in all stages; None if `built` is empty."""
     attempts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for stage in built:
         attempts[stage.repo][stage.attempt] += stage.seconds
@@ -427,7 +427,7 @@ def _average(name: str, whose: str, gains: Sequence[Mapping[str, float]]) -> Ave
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolvedBy:
-    """Which strategies solve which samples of a set, among the samples in one language that all of them completed."""
+    """The samples of a set that each strategy solves, among those in one language that all strategies completed."""
 
     samples: str
     language: str
@@ -445,7 +445,7 @@ class SolvedBy:
 
 
 def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
-    """Yield which samples each strategy solves, by language. Skip languages with one strategy or partial values."""
+    """Yield the samples that each strategy solves, by language. Skip languages with one strategy or partial scores."""
     for language in dict.fromkeys(table.run.language for table in tables):
         of_language = {table.run.strategy: table for table in tables if table.run.language == language}
         metric = next((name for name in _RIGHT_OR_WRONG if all(name in of.metrics for of in of_language.values())), "")

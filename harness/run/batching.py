@@ -39,7 +39,7 @@ class AnswerStore(Protocol):
     """The storage of answers that a batcher needs."""
 
     def generations(self, ids: Sequence[str]) -> dict[str, Response]:
-        """Return the stored answers to `ids`, by id. Unknown ids are left out."""
+        """Return the stored answers with these ids, by id. Unknown ids are left out."""
 
     def add_generations(self, generations: Sequence[StoredGeneration]) -> None:
         """Store answers."""
@@ -72,7 +72,7 @@ class _Slot:
 
 
 class Batcher:
-    """Sends the requests of many threads to one generator."""
+    """A queue that sends the requests of many threads to one generator in batches."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Batcher:
         ]
 
     def id_of(self, request: Request) -> str:
-        """Return the key of a request's answer: a digest of all that affects the answer, such as prompt and index."""
+        """Return the key of a request's answer: a digest of all that affects the answer, such as the prompt."""
         parts = [
             self.spec,
             self.generator.version,

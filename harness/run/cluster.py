@@ -73,17 +73,17 @@ class Cluster:
 
     @property
     def load(self) -> Load:
-        """Concurrency of the cluster: at most one strategy per core and one work unit per node."""
+        """Load of a run on the cluster: `workers` and `cores` are its cores, and `requests` is its number of nodes."""
         cores = [int(node["Resources"]["CPU"]) for node in _alive(self._ray)]
         return Load(workers=sum(cores), requests=len(cores), cores=sum(cores))
 
     @property
     def isolation(self) -> str:
-        """How strategies are isolated and where tests run, for the run's record."""
+        """Description of the strategies' isolation and of where tests run, for the run's record."""
         return f"cells on {len(_alive(self._ray))} Ray nodes{self._tests}"
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
-        """Complete samples of a run; yield each unit's outcome as it ends. `answers` returns stored answers of samples.
+        """Complete samples of a run; yield each unit's outcome as it ends. `answers` looks up stored answers.
 
         Raises:
             InputFault: if a node reports something that the user must correct first.

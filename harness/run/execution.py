@@ -51,7 +51,7 @@ OpenSandbox = Callable[[Home, str | None], Sandbox]
 
 
 class SampleJudge(Protocol):
-    """Runs the tests of samples."""
+    """A runner of samples' tests."""
 
     def image(self, sample: Sample) -> str:
         """Return a key of the sandbox image for a sample's tests. A missing image is built."""
@@ -67,7 +67,7 @@ OpenJudge = Callable[[Home, SampleSet, str | None, int], AbstractContextManager[
 
 
 class Executor:
-    """Looks up or computes verdicts on generated functions; thread-safe."""
+    """A thread-safe judge of generated functions, which looks up verdicts or computes them by running tests."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ def open_executor(
 ) -> Iterator[Executor]:
     """Provide an executor of at most `width` parallel tests. On exit, end every sandbox and drop waiting tests.
 
-    `sandbox` names a back end; None uses the default. Tests replace `judges`.
+    `sandbox` names a back end; None uses the default. ctxbench's own tests replace `judges`.
 
     Raises:
         SandboxUnavailable: if the back end is not available.
@@ -232,7 +232,7 @@ def _stopped() -> Stopped:
 
 
 def judged(answered: AnsweredSample, executor: Executor) -> AnsweredSample:
-    """Return an answered sample with verdicts on its completions. Blank completions need no verdict.
+    """Return an answered sample with verdicts on its completions, except blank ones; unchanged if it has no tests.
 
     Raises:
         MachineFault: if judging a completion fails. The other verdicts are stored.
@@ -305,13 +305,13 @@ def _stored(key: str, content: str, text: str, image: str, sandbox: str, judgeme
 
 
 class Programs:
-    """Runs strategies' programs in a pool of sandboxes; thread-safe."""
+    """A thread-safe runner of strategies' programs in a pool of sandboxes."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     def __call__(self, program: str, *, seconds: float = 10.0) -> Execution:
-        """Run a Python program for at most `seconds`, and never longer than `SECONDS`."""
+        """Run a Python program for at most `seconds`; for `SECONDS` if `seconds` is larger or not positive."""
         # `min` would accept NaN, which a strategy may pass.
         seconds = seconds if 0 < seconds < SECONDS else SECONDS
         source = program.encode("utf-8", "replace")
@@ -353,7 +353,7 @@ def back_end(home: Home, name: str | None) -> Sandbox:
 def open_tools(width: int, *, home: Home, sandbox: str | None, opens: OpenSandbox = back_end) -> Iterator[Execute]:
     """Provide a function that runs strategies' programs, at most `width` in parallel.
 
-    The sandboxes end with the context. `sandbox` names a back end; None uses the default. Tests replace `opens`.
+    The sandboxes end with the context. `sandbox` None uses the default back end. ctxbench's own tests replace `opens`.
 
     Raises:
         SandboxUnavailable: if the back end is not available.

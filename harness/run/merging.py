@@ -80,7 +80,7 @@ def shard_files(places: Iterable[Path]) -> list[Path]:
 
 
 class Merger:
-    """Merges shards into one store."""
+    """A merger of shards into one store."""
 
     def __init__(self, store: Store, *sample_sets: SampleSet, home: Home | None = None, own: bool = False) -> None:
         """Accept shards of these sets and of a home folder's sets. With `own`, verdicts count as computed here."""
@@ -96,7 +96,7 @@ class Merger:
         """Merge a shard, whose samples are stored completely or not at all. `where` is the shard's file, for messages.
 
         Raises:
-            InputFault: if the sample set is not here or differs, the shard is incomplete, or a stored value differs.
+            InputFault: if the sample set is missing or differs, or the shard is incomplete or contradicts the store.
         """
         sample_set, days = self._set(shard, where)
         for repo, digest in shard.snapshots.items():

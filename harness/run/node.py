@@ -41,7 +41,7 @@ _PREFIX = "ctxbench-node-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeJob:
-    """What a node without a shared disk needs for the runs of one command, except the repositories."""
+    """The data that a node without a shared disk needs for one command's runs, except repositories and wheels."""
 
     version: str
     samples: str
@@ -103,7 +103,7 @@ class NodeUnit:
 
 
 class NodeWorker:
-    """Completes work units one after another in its own process."""
+    """A process on a cluster node that completes work units one after another."""
 
     def __init__(self, job: NodeJob, workers: int) -> None:
         self._job, self._workers = job, workers

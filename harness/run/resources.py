@@ -64,7 +64,7 @@ OpenExecutor = Callable[[int], AbstractContextManager[Executor]]
 
 
 class ConstructionLog:
-    """Records how long each stage of building an index takes; thread-safe. Implements `bench.retrieval.units.Built`."""
+    """A log of the seconds per stage of building an index; thread-safe. Implements `bench.retrieval.units.Built`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class Resources:
     executor: Callable[[], Executor | None]
     """Function that returns the executor, which its first call opens; None if `judges` is False. Not thread-safe."""
     tools: Callable[[], Execute | None]
-    """Function that opens and returns the runner of strategies' programs; None without a sandbox. Not thread-safe."""
+    """Function that returns the runner of strategies' programs; None without a sandbox. Not thread-safe."""
     engines: Engines
     max_cost: float | None
     """Cost of new answers, in US dollars, at which no more samples are started; None for no limit."""
@@ -141,7 +141,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """Functions that open the resources. Tests replace some of them."""
+    """Functions that open the resources. ctxbench's own tests replace some of them."""
 
     judges: OpenJudge = open_judge
     cells: OpenCells | None = None
@@ -171,7 +171,7 @@ def open_resources(
 ) -> Iterator[Resources]:
     """Provide the resources of runs. No resource computes anything before its first use; all are closed on exit.
 
-    `parts` are fields of `RunParts`, which tests replace.
+    `parts` are fields of `RunParts`, which only ctxbench's own tests replace.
 
     Raises:
         InputFault: if a spec or a file (tokenizer, prices) is wrong, or the summariser does not follow instructions.
@@ -232,7 +232,7 @@ def open_resources(
 
 
 def kept_from_strategies(home: Home, database: str, sample_set: SampleSet) -> list[Path]:
-    """Return the existing paths that no strategy may read: home, cache, database, and copies of the samples' files.
+    """Return the existing paths to hide from strategies: home, cache, database, and possible copies of samples' code.
 
     Raises:
         InputFault: if the cache is outside the home folder and cannot be created.
@@ -310,7 +310,7 @@ def _likelihood_model(
 
 
 class Summaries:
-    """Writes API summaries with a model that follows instructions, or from the code without a model; thread-safe.
+    """A writer of API summaries, with a model that follows instructions or from the code without a model; thread-safe.
 
     The requests belong to no sample, so `remark` counts them separately. The InferCom paper also builds its API base
     offline. Implements `bench.retrieval.units.Summarise`.
@@ -337,7 +337,7 @@ class Summaries:
 
     @property
     def remark(self) -> str:
-        """Cost of all summaries so far, including stored answers, as one line; empty if no model was asked."""
+        """Cost of all summaries so far, including stored answers, as one line; empty if no summary used an answer."""
         with self._lock:
             costs = list(self._costs.values())
         if not costs:
@@ -348,7 +348,7 @@ class Summaries:
         return f"offline: {len(costs)} API summaries, {tokens_in} tokens in, {tokens_out} out{price}"
 
     def __call__(self, language: Language, units: Sequence[Unit]) -> list[str]:
-        """Return one sentence per unit. If the model's answer is empty, a plain summary replaces it."""
+        """Return a one-sentence summary of each unit. If the model's answer is empty, a plain summary replaces it."""
         requested_units = [unit for unit in units if self._asks(unit)]
         if not requested_units:
             return [unit.summary for unit in units]

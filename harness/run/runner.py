@@ -81,8 +81,8 @@ class Runs:
         """Check strategies before their runs are stored.
 
         Raises:
-            InputFault: if `check_cards` refuses a strategy, an engine's file is in a folder hidden from strategies, or
-                the model cannot fill in the middle although the run requires it.
+            InputFault: if `check_cards` refuses a strategy, an engine's spec is invalid, or an engine's file is in a
+                hidden folder. Also if the run fills in the middle and the model cannot.
         """
         for engine in [engine for card in cards for engine in card.engines]:
             self.resources.engines.read(engine)
@@ -275,17 +275,17 @@ def run(  # noqa: PLR0913 - what to run, and the progress of it
 
     Args:
         strategies: specs of strategies, or names of controls.
-        report: called with each strategy's summary when the strategy ends.
+        report: called with the summary of each strategy and repetition when it ends.
         share: the part of the samples for this process; None for all.
         cluster: the machines that do the work; None for this machine.
         parts: arguments of `open_resources`, which only tests use.
 
     Returns:
-        A summary for each strategy and repetition. `fault_of` returns the fault of incomplete runs.
+        A summary for each run: a strategy in one repetition. `fault_of` returns the fault of incomplete runs.
 
     Raises:
-        InputFault: if a spec is wrong, a repository is not fetched, `Runs.check` refuses a strategy, another process
-            works on a run, or a cost limit is set without a known price.
+        InputFault: if a spec or option is wrong, a repository is not fetched, or `Runs.check` refuses a strategy. Also
+            if another process works on a run, or a cost limit is set without a known price.
         MachineFault: if the disk is full or a process cannot be started. Finished samples are kept.
     """
     with open_runs(home, store, sample_set, generator, choices, **parts) as runs:
@@ -400,7 +400,7 @@ def prompt_of(
     Answers to the strategy's own requests are stored. `parts` are passed to `open_resources`; only tests use them.
 
     Raises:
-        InputFault: if a spec is wrong, the repository is not fetched, or the strategy does not accept such samples.
+        InputFault: if a spec is wrong or a control, the repository is not fetched, or the strategy rejects the sample.
         StrategyFault: if the strategy failed.
         MachineFault: if the model was lost, or a process cannot be started.
     """

@@ -61,7 +61,7 @@ class AnsweredSample:
     strategy_seconds: float
     engines: tuple[EngineUse, ...] = ()
     access: Access | None = None
-    """Files and texts that the strategy read; None if no strategy ran."""
+    """Counts and places of the code that the strategy read; None if no strategy ran."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def most_of(samples: Sequence[Sample]) -> int:
 
 
 def units(run: str, samples: Sequence[Sample], most: int | None = None) -> list[WorkUnit]:
-    """Divide a run's samples into units of one repository and nearly equal size, at most `most` samples each."""
+    """Divide each repository's samples into units of nearly equal size, at most `most` each; None means `most_of`."""
     most = most or most_of(samples)
     return [
         WorkUnit(run, repo, tuple(of_repo[len(of_repo) * part // parts : len(of_repo) * (part + 1) // parts]))
@@ -119,7 +119,7 @@ class PendingWork(Generic[K, R]):
 
 
 class WorkPace:
-    """Adapts the size of batches to the measured time, so that results are stored often."""
+    """A batch size that adapts to the measured time, so that results are stored often."""
 
     def __init__(self, first: int) -> None:
         self.size = max(1, first)

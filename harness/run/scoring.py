@@ -85,7 +85,7 @@ class LikelihoodModel:
 
 
 class SampleScorer:
-    """Computes the scores of answered samples."""
+    """A scorer of answered samples, by metrics, context gain and diagnostics."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class SampleScorer:
             self._bits.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Start to measure bits in the background and return None, or return the text that the model should measure."""
+        """Return the result of `Bits.ahead`; None if the scorer does not measure bits."""
         return self._bits.ahead(sample, prompt) if self._bits is not None else None
 
     def finish(self, answered: Sequence[AnsweredSample]) -> list[Finished]:
@@ -260,7 +260,7 @@ def _block(block: Block | Dropped, **fields: Any) -> StoredBlock:
 
 
 class Bits:
-    """Looks up or measures how many bits references cost after prompts, for one sample set; thread-safe."""
+    """The costs in bits of references after prompts, looked up or measured, for one sample set; thread-safe."""
 
     def __init__(self, store: Store, references: Mapping[str, Reference], likelihood: LikelihoodModel) -> None:
         self._store, self._references, self._likelihood, self.coder = store, references, likelihood, likelihood.name
@@ -277,11 +277,11 @@ class Bits:
         self._likelihood.wake(language)
 
     def ahead(self, sample: Sample, prompt: Prompt) -> str | None:
-        """Start to measure the bits after a prompt in the background, before `of` needs them.
+        """Prepare to measure the bits after a prompt before `of` needs them. A separate coder starts in the background.
 
         Returns:
-            The text that the model should measure while reading the prompt. None if the cost is known, or another coder
-            measures it.
+            The text that the model should measure while reading the prompt. None if its cost is known or cannot be
+            measured, or a separate coder measures it.
         """
         pairs = self._pairs(sample, prompt)
         if self._likelihood.aside is None:

@@ -262,7 +262,7 @@ class RunOptions:
     strategy_seconds: float = StrategyBounds.work
     """Maximum processor seconds of a strategy per sample, excluding waiting for the model."""
     fim: bool = False
-    """Whether the model sees the text after the cursor. Strategies never see it."""
+    """Whether the model sees the text after the cursor. Strategies see it only for functions."""
     summariser: str = ""
     """Spec of the generator that writes summaries; empty for the run's generator."""
     summarise_tests: bool = False
@@ -270,7 +270,7 @@ class RunOptions:
     summary_templates: Mapping[str, str] = field(default_factory=dict)
     """Prompts for summaries that the InferCom paper released, by language; empty for ctxbench's own prompt."""
     measure: frozenset[Measurement] = EVERY
-    """What to measure in addition to the scores of the default profile."""
+    """Measurements in addition to the scores of the default profile."""
     max_cost: float | None = None
     """Cost of new answers, in US dollars, at which no more samples are started; None for no limit."""
     tokenizer: Path | None = None
@@ -283,7 +283,7 @@ def planned_by(
     """Return the options and the samples of the run. A limit that excludes no sample is removed from the options.
 
     Raises:
-        InputFault: if the options do not fit the set.
+        InputFault: if the options do not fit the set, the limit is less than 1, or a seed would be too large.
     """
     if choices.seed + choices.repeat > _MOST_SEEDS:
         raise InputFault(f"fewer than {choices.repeat} seeds are left from {choices.seed} on", cure="lower --seed")

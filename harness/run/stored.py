@@ -342,7 +342,7 @@ def diagnose(
     At most `limit` samples are measured; None for all. Samples that cannot be measured do not count towards the limit.
 
     Raises:
-        InputFault: if the sample set has changed, or no coder measured the run.
+        InputFault: as in `open_likelihood_model`, and if the sample set is missing or has changed.
         MachineFault: if the coder was lost. Finished samples are kept.
     """
     sample_set = sets.load(home, run.samples)

@@ -128,7 +128,7 @@ def _postgresql(url: URL) -> Engine:
 
 
 def for_reading(connection: Connection) -> Connection:
-    """Return the connection in read-only mode, in which all reads see the same state of the database."""
+    """Return the connection with options for reading, so that all reads of a transaction see the same state."""
     options: dict[str, Any] = {_READS: True}
     if connection.dialect.name == "postgresql":
         options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -362,7 +362,7 @@ def run_lock(engine: Engine, where: str, run: str) -> Iterator[bool]:
 
 
 def locked(engine: Engine, connection: Connection, runs: Collection[str]) -> set[str] | None:
-    """Return the ids of the locked runs, or None if locks cannot be read.
+    """Return the ids of the locked runs among `runs`, or None if locks cannot be read.
 
     Locks cannot be read on a PostgreSQL standby, in a copy of a SQLite database without its lock folder, or on a file
     system without locks.

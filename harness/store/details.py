@@ -1,4 +1,4 @@
-"""Reads one sample of a run by its key, or all rows of a run."""
+"""Reads the details of one sample of a run, or the prompts or results of a whole run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ctxbench.strategies.chat import Message
 
 
 def detail(store: Store, run: str, sample: str) -> Detail:
-    """Return what is stored about one sample of a run, without the texts of its model calls.
+    """Return one sample of a run with its status, prompt, blocks, completions and calls, but without the calls' texts.
 
     Raises:
         UnknownName: if the run has no such sample.
@@ -254,7 +254,7 @@ class Detail:
     """Marks that exclude the sample, each with its reason."""
     faults: tuple[str, ...]
     imported: bool
-    """Whether the run was imported. Prompt, calls and times are then unknown."""
+    """Whether the run was imported. The prompt is then unknown, and calls and times may be unknown too."""
     flags: tuple[str, ...]
     context_tokens: int | None
     strategy_seconds: float | None
@@ -311,7 +311,7 @@ class Step:
     """Text of the answer, without its tool calls."""
     tool: str
     arguments: str
-    """The arguments as JSON, as the model wrote them."""
+    """The arguments as the model wrote them, normally as JSON; empty without a tool call."""
 
 
 def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:
@@ -334,7 +334,7 @@ def steps_of(store: Store, run: str, sample: str) -> tuple[Step, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """The database rows of one run, by sample id. Each call and completion is paired with its answer, in order."""
+    """The rows and values stored for a run, by sample. Each call and completion is paired with its answer, in order."""
 
     results: Mapping[str, Any]
     calls: Mapping[str, list[tuple[Any, Any]]]

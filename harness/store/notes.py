@@ -66,7 +66,7 @@ def add_cutoff(store: Store, generator: str, day: str) -> bool:
 
 
 def cutoffs(connection: Connection) -> dict[str, str]:
-    """Return the stored last training days of generators, by generator."""
+    """Return the last day of training data stored for each generator, by the generator's spec."""
     c = t.CUTOFF.c
     return dict(connection.execute(select(c.generator, c.day).order_by(c.ordinal)).all())
 
@@ -81,7 +81,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 
 
 def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return the remarks by run id. A last one counts flagged passes, if any; with `strict`, as failed."""
+    """Return the remarks by run id. A last remark counts flagged passes, if any, and calls them failed if `strict`."""
     ids = list(runs)
     m = t.REMARK.c
     remarks_by_run: dict[str, tuple[str, ...]] = defaultdict(tuple)

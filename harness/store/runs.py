@@ -88,7 +88,7 @@ def find_run(store: Store, run_id: str) -> StoredRun:
 
 
 def runs_over(store: Store, digest: str, samples: str) -> list[StoredRun]:
-    """Return the runs over the samples with this set digest and displayed name, by strategy, generator and id."""
+    """Return the runs over samples with this set digest and displayed name, sorted by strategy, generator and id."""
     query = select(t.RUN).where(t.RUN.c.samples_digest == digest)
     with store.reading() as connection:
         runs = [_stored_run(row) for row in connection.execute(query) if samples == spec_of(row).shown_samples]
@@ -134,12 +134,12 @@ def _begun(connection: Connection) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """Selects runs and samples. A field with the value None restricts nothing."""
+    """A selection of runs and samples. A field with the value None restricts nothing."""
 
     id: str | None = None
 
     samples: str | None = None
-    """Displayed name of the sample set: ``demo``, or ``demo[:10]`` for runs over the first ten samples."""
+    """Displayed name of the sample set: ``demo``, or ``demo[:10]`` for runs limited to ten of its samples."""
     digest: str | None = None
     language: str | None = None
     generator: str | None = None
@@ -165,10 +165,10 @@ def run_tables(
     prices: Prices | None = None,
     selection: RunFilter | None = None,
 ) -> list[RunTable]:
-    """Return the stored runs as tables of columns, one per run and language, a strategy's latest run last.
+    """Return the stored runs as tables, one per run and language, sorted by set, strategy, generator and start.
 
-    A function counts as missing until all its completions have verdicts. For imported runs, prompt, calls and time
-    are unknown; for reference results, only the time.
+    A function counts as missing until all its completions are judged. For imported runs, context tokens, calls, times
+    and costs are unknown. For reference results, times and all costs except tokens are unknown.
 
     Args:
         samples: name of a sample set, including its limited runs; None for all.

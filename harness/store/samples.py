@@ -54,7 +54,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSamples:
-    """The planned samples of a run, as columns of equal length."""
+    """The planned samples of a run, as columns of equal length, and their distinct facts (`kinds`)."""
 
     id: tuple[str, ...]
     key: tuple[int, ...]
@@ -135,12 +135,12 @@ def planned_samples(connection: Connection, runs: Sequence[tuple[str, str]]) -> 
 
 
 def status_of(facts: Facts, stored: str | None, judged: int, n: int, *, excluded: bool) -> Status:
-    """Return the status of a sample. A sample with tests is missing until all its `n` completions have verdicts.
+    """Return the status of a sample. A sample with tests is missing until all its `n` completions are judged.
 
     Args:
         facts: the sample.
         stored: status of its result; None without a result.
-        judged: number of its completions with a verdict.
+        judged: number of its judged completions; blank ones are judged without a verdict.
         n: completions per sample.
         excluded: whether the sample is invalid.
     """

@@ -19,10 +19,10 @@
 A planned sample without a result row is missing. A result row is written in one transaction with all rows below it. The
 row's key prevents a second result of the sample.
 
-Narrow tables, `…_fact`, store millions of rows and refer to everything by number: a run, a sample, both together
-(`key`), a profile with a metric (`measure`), a model with its sampling (`source`), a prompt, an answer. Views replace
-the numbers by names: `score` shows `score_fact`. Rows are written to the narrow tables. They are read from the
-views or, in bulk, from the narrow tables. Rows of one sample of one run share a `key`.
+Narrow tables, `…_fact`, store millions of rows and refer to everything by number. Numbers identify runs, samples, a
+run's sample (`key`), a profile with a metric (`measure`), a model with its sampling (`source`), prompts and answers.
+Views replace the numbers by names: `score` shows `score_fact`. Rows are written to the narrow tables. They are read
+from the views or, in bulk, from the narrow tables. Rows of one sample of one run share a `key`.
 """
 
 from __future__ import annotations

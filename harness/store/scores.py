@@ -28,7 +28,7 @@ from ctxbench.strategies.api import SUMMARY_ROLE
 KS = (1, 3, 5, 10, 20, 50, 100)
 """Values of k that boards show, for runs with at least k completions per sample."""
 Counts = Mapping[str, tuple[int, int]]
-"""Sample -> (completions with a verdict, completions that passed)."""
+"""Sample -> (judged completions, completions that passed)."""
 _SECONDS, _DOLLARS = 9, 15
 
 
@@ -100,7 +100,7 @@ def add_scores(
 def verdict_counts(
     connection: Connection, runs: Iterable[str], *, strict: bool = False
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """Return the numbers of verdicts and passes by run and sample id. With `strict`, passes with flags are failures."""
+    """Return the numbers of judged and passed completions, by run and sample id. With `strict`, flagged passes fail."""
     s = t.SCORE.c
     runs = list(runs)
     doubted = passes_not_plain(connection, runs) if strict else {}
@@ -116,7 +116,7 @@ def verdict_counts(
 
 
 def pass_columns(counts: Counts, n: int, ks: Collection[int]) -> dict[str, dict[str, float | None]]:
-    """Return pass@k (0 to 1) by metric name and sample, for samples whose `n` completions all have a verdict."""
+    """Return pass@k (0 to 1) by metric name and sample, for samples whose `n` completions are all judged."""
     whole = {sample: passed for sample, (judged, passed) in counts.items() if judged == n}
     return {
         f"pass@{k}": {sample: pass_at_k(n, passed, k) for sample, passed in whole.items()}
@@ -160,7 +160,7 @@ def costs_of(connection: Connection, runs: Iterable[Any], prices: Prices | None 
 
 @dataclass(frozen=True, slots=True)
 class RunCosts:
-    """Total cost of the calls for a run's samples, including those to a separate summariser."""
+    """Total cost of a run's samples, including calls to a separate summariser."""
 
     samples: int
     tokens_in: float

@@ -86,12 +86,12 @@ class FoundSample:
     level: str
     status: Status
     value: float | None
-    """Mean over the completions, on the profile's scale; None if the sample does not count or has no value."""
+    """Value that counts for the sample, on the profile's scale; None if the sample does not count or has no value."""
     other: float | None = None
 
 
 def search(store: Store, sample_filter: SampleFilter, *, order: Order = "plan") -> list[FoundSample]:
-    """Return the matching samples. By value, those without one come last; ``difference`` needs the filter's `other`."""
+    """Return the matching samples sorted by `order`, missing values last. ``difference`` needs the filter's `other`."""
     run, measure = sample_filter.run, sample_filter.measure
     with garbage_collection_paused(), store.reading() as connection:
         others = {id_: value for id_, _, _, value in _counted(connection, sample_filter.other, measure)}

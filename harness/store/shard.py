@@ -1,8 +1,8 @@
 """`Shard`: a process's results for some samples of a run, as a file that another store can merge.
 
-A shard is gzipped JSON Lines: a manifest with the digests of run and sample set; prompts, answers and verdicts, each
-sorted; finished samples or an attempt's log; last, values that vary between repetitions (seconds, bytes of memory, test
-output). The file name contains a digest of all other lines, so a repeated work unit has the same file name.
+A shard is gzipped JSON Lines. A manifest with the digests of run and sample set comes first. Prompts, answers and
+verdicts follow, each sorted, then finished samples or an attempt's log. Values that vary between repetitions come last,
+such as seconds. The file name has a digest of all other lines, so a repeated work unit has the same file name.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class AttemptLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Finished samples of a run with all data that they refer to, or only verdicts, or only the log of an attempt."""
+    """Finished samples of a run with all data that they refer to, or only verdicts, or an attempt's log."""
 
     spec: RunSpec
     snapshots: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -78,7 +78,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardManifest:
-    """The first line of a shard: its format, its run, and the ids of its finished samples."""
+    """The first line of a shard: its format, run and repositories' digests, and the ids of its finished samples."""
 
     format: int
     run: str

@@ -228,7 +228,7 @@ def answers_of(store: Store, ids: Iterable[str]) -> list[StoredGeneration]:
 
 
 def answers_for(store: Store, spec: RunSpec, samples: Sequence[Sample]) -> list[StoredGeneration]:
-    """Return the stored answers for these samples in all runs with this run's generator, in no particular order."""
+    """Return the stored answers for these samples, unordered, in runs with the set and generator version of `spec`."""
     r, s, p, c, g = t.RUN.c, t.SAMPLE.c, t.PLANNED_FACT.c, t.CALL_FACT.c, t.GENERATION_FACT.c
     same = (r.generator == spec.generator, r.generator_version == spec.generator_version)
     runs = select(r.number).where(r.samples_digest == spec.samples_digest, *same)

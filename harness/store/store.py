@@ -326,7 +326,7 @@ def open_reader(url: str) -> Store:
 
     Raises:
         InputFault: if the URL, user, password or database name is wrong, the driver or the file is missing, or the
-            database belongs to another program or another version.
+            database belongs to another program or version.
         MachineFault: if the server does not answer.
     """
     return _opened(url, reading_engine, _check)

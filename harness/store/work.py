@@ -38,7 +38,7 @@ class RunWork:
     choices: RunSpec
     """The choices of the run, without secrets."""
     sandbox: str
-    """Value of ``--sandbox`` that the run's attempts used; empty if the option makes no difference."""
+    """Value of ``--sandbox`` for a command that repeats the run; empty if the command does not need the option."""
     planned: int
     statuses: Mapping[str, int]
     unjudged: int
@@ -50,8 +50,8 @@ class RunWork:
     file: ImportedFile | None
     """The import file with its options; None for a run that was not imported."""
     alive: bool | None = None
-    """True if a process is working on the run. False if the process ended without recording the attempt's end; None if
-    no attempt is open, or locks cannot be read."""
+    """True if a process is working on the run. False if the process ended without recording the attempt's end. None if
+    the last attempt ended or took no lock, or if locks cannot be read."""
     name: str = ""
 
     @property
@@ -236,7 +236,7 @@ class Attempted:
     started: float
     """Start in seconds since 1970."""
     isolation: str
-    """How strategies were isolated, and where tests ran."""
+    """Description of the strategies' isolation, and of where tests ran."""
     ended: float | None
     """End in seconds since 1970; None if the attempt is still running or its process was killed."""
     reason: str

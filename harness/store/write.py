@@ -94,7 +94,7 @@ class StoredVerdict:
     seconds: float
     peak_bytes: int
     flags: tuple[str, ...] = ()
-    """Suspicious features of the completion, with their lines. Flags do not change scores."""
+    """Suspicious features of the completion, with their lines. Flags do not change stored scores."""
     earlier: str = ""
     """Verdict and reason of the first test run, if the tests were repeated alone; otherwise empty."""
     run: str = ""
@@ -117,14 +117,14 @@ class StoredCompletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAccess:
-    """What a strategy read in the repository for a sample, and the share of needed definitions in that text."""
+    """Counts of what a strategy read in a repository for a sample, and the share of needed definitions that it read."""
 
     opened: int
     searches: int
     characters: int
     explored_files: int
     explored_recall: float | None
-    """Share (0 to 1) of the definitions used by the reference that the read text contains; None if none is known."""
+    """Share (0 to 1) of definitions used by the reference that the strategy read; None if no definition is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ class Finished:
     context_tokens: int
     flags: tuple[str, ...]
     strategy_seconds: float
-    """Seconds of the strategy, excluding waiting for the model."""
+    """Seconds that the strategy ran, excluding waiting for the model or for a program in the sandbox."""
     generator_seconds: float
     calls: tuple[tuple[str, str], ...]
     blocks: tuple[StoredBlock, ...]
@@ -148,7 +148,7 @@ class Finished:
     """Values for the prompt, by (profile, metric), for runs without completions."""
     engines: tuple[EngineUse, ...] = ()
     access: StoredAccess | None = None
-    """What the strategy read; None if no strategy ran or the data is missing."""
+    """Record of what the strategy read; None if no strategy ran or the data is missing."""
 
     @property
     def all_scores(self) -> tuple[Mapping[tuple[str, str], float | None], ...]:
@@ -204,7 +204,7 @@ class Imported:
 
 
 def read_flags(stored: str | None) -> tuple[str, ...]:
-    """Parse stored flags; None gives an empty tuple."""
+    """Parse stored flags; return an empty tuple for None."""
     return tuple(json.loads(stored)) if stored else ()
 
 

@@ -212,7 +212,7 @@ def _apart(entries: Sequence[Entry]) -> set[str]:
 
 
 def rankings(entries: Sequence[Entry]) -> list[Ranking]:
-    """Return one ranking per board key, model and language. Versions of a set or of the metrics never share one."""
+    """Return one ranking per board key, model and language. Versions of a set or the metrics are ranked separately."""
     alike: dict[tuple[BoardKey, str], list[Entry]] = defaultdict(list)
     for entry in entries:
         alike[board_key(entry.package.manifest), entry.tables[0].run.generator].append(entry)
@@ -242,8 +242,8 @@ def compared_with(
     """Return the submission to compare an entry with, and the samples on which they differ most in each direction.
 
     An entry is compared with the baseline, or with the first other row if it is the baseline or there is none. Samples
-    with the highest differences come first, then those with the lowest. Without another submission (None), they are the
-    samples with the highest and lowest values. Each has the entry's (value, completion) pair, then the other's.
+    with the highest differences come first, then those with the lowest. Without another submission (None), the samples
+    are those with the highest and lowest values. Each has the entry's (value, completion) pair, then the other's.
     """
     group = ranking.group
     others = [ranking.entries[group.rows.index(group.base)]] if group.base else []

@@ -55,7 +55,7 @@ def packed(
     """Return the package of a run, or of its repetitions with other seeds. Equal runs produce equal packages.
 
     Args:
-        store: the store of the runs.
+        store: the store that contains the runs.
         runs: the runs to pack; every sample must have a result.
         sample_set: the runs' samples.
         title: title of the package; empty for the names of the strategy and the model.
@@ -303,7 +303,7 @@ def add(store: Store, submission: form.Submission, *, scored: bool = True, impor
     """Store a package as runs, one per repetition; return their ids. Stored packages are not stored again.
 
     Args:
-        store: the store.
+        store: receives the runs.
         submission: a package that `format.read` has checked.
         scored: whether its scores and verdicts are stored too.
         imported: whether the runs count as imported; boards show no costs of imported runs.

@@ -1,4 +1,4 @@
-"""Verifies a package: computes the values of drawn samples, or of all, again, and compares them with the package's.
+"""Verifies a package: computes the values of some or all samples again, and compares them with the package's.
 
 The strategy runs in its cell as in any run. `Replay` returns the package's answers in place of the model, so prompts
 that contain drafts are derived too. Everything is stored in a temporary database.
@@ -128,7 +128,7 @@ class Verifier:
     workers: int
     progress: Progress
     replaced: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of `open_resources` that tests replace."""
+    """Arguments of `open_resources` that only ctxbench's own tests replace."""
 
     @property
     def _manifest(self) -> form.Manifest:

@@ -179,7 +179,7 @@ def _parent(pid: int) -> int:
 
 
 class BubblewrapLauncher:
-    """Starts boxes with one layout (see `sandbox.types.Launcher`)."""
+    """A launcher of boxes with one layout (see `sandbox.types.Launcher`)."""
 
     def __init__(self, image: str, layout: BoxLayout, limits: Limits, command: Sequence[str] = GUEST) -> None:
         self.image = image

@@ -109,7 +109,7 @@ def _remove_busy() -> None:
 
 
 def usable() -> bool:
-    """Return whether control groups of boxes can be created here. The check creates and removes one."""
+    """Return whether control groups of boxes can be created here. The check creates and removes a group."""
     group = make(Limits())
     has_counters = bool(group.counters)
     group.remove()

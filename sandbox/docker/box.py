@@ -23,7 +23,7 @@ class StreamEnded(SandboxLost):
 
 
 class Streams:
-    """Separates stdout and stderr in the engine's attach stream. No I/O."""
+    """A parser that separates stdout and stderr in the engine's attach stream. No I/O."""
 
     def __init__(self) -> None:
         self.words = b""

@@ -35,7 +35,7 @@ _CURES = (
 
 @contextlib.contextmanager
 def connected(seconds: float = ANSWER_SECONDS) -> Iterator[Client]:
-    """Yield a client of the Docker engine that Docker's settings name (``DOCKER_HOST`` or the context).
+    """Yield a client of the Docker engine at ``DOCKER_HOST`` or, if that is not set, at the local socket.
 
     Raises:
         SandboxUnavailable: if no engine answers.

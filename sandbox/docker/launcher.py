@@ -35,7 +35,7 @@ _SHM = 16 * MIB
 
 
 class DockerLauncher:
-    """Starts boxes of one image (see `sandbox.types.Launcher`)."""
+    """A launcher of boxes of one image (see `sandbox.types.Launcher`)."""
 
     def __init__(
         self,

@@ -130,7 +130,7 @@ def restrict(*, absent: Iterable[str] = ()) -> None:
         absent: further calls that fail with ENOSYS.
 
     Raises:
-        OSError: if the kernel has no filters, or this machine no table of calls; nothing is refused then.
+        OSError: if the kernel has no filters, or `NUMBERS` lacks this machine; nothing is refused then.
     """
     seccomp.install(program(*seccomp.machine(), absent))
 

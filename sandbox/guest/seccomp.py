@@ -188,7 +188,7 @@ def restrict(
         newest: calls with this or a larger number fail with ENOSYS too, on any later kernel; None to allow them.
 
     Raises:
-        OSError: if the kernel has no filters, or this machine no table of calls; nothing is refused then.
+        OSError: if the kernel has no filters, or `NUMBERS` lacks this machine; nothing is refused then.
     """
     install(program(*machine(), refused, absent, families, judged, newest))
 

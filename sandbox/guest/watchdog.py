@@ -54,7 +54,7 @@ class MemoryGroup:
 
 
 class Machine:
-    """Counts the processes that the kernel killed on the whole machine, for a box that cannot see its own group."""
+    """A count of the processes that the kernel killed on the whole machine, for a box that cannot see its own group."""
 
     def __init__(self, events: Path = Path("/proc/vmstat")) -> None:
         """Read `events`, which has a line ``oom_kill N``."""

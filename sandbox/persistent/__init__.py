@@ -21,7 +21,7 @@ _CURE = "run the command again; if the error persists, run `ctxbench doctor`"
 
 
 def with_resident(environment: Environment) -> Environment:
-    """Return the environment with support for persistent boxes. Prepare and open the returned environment."""
+    """Return the environment with support for persistent boxes, to pass to `Sandbox.prepare` and `Sandbox.converse`."""
     source = Path(__file__).with_name("resident.py").read_bytes()
     return dataclasses.replace(environment, library={**environment.library, f"{RESIDENT}.py": source})
 

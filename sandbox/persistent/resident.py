@@ -96,7 +96,7 @@ class ProgramServer(Supervisor):
 
 
 class Relay:
-    """Forwards messages between pool and program. It reads from a side only after the other has received everything."""
+    """A relay between pool and program. It reads messages from a side only after the other has received everything."""
 
     def __init__(self, program: socket.socket) -> None:
         """Forward messages of the program at the other end of this socket."""

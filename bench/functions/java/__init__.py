@@ -39,7 +39,7 @@ def lift(lines: list[str]) -> str:
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-    """Run the suite with probes, and return the documented methods that passing tests run."""
+    """Run the suite with probes, and return the candidates: documented methods that usable tests run."""
     name = project.manifest.name
     suite = _junit(project, suite)
     lines = [*_left_out(suite)]
@@ -64,7 +64,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
-    """Run the suite with probes. Coverage is measured only for methods that `find` can use."""
+    """Run the suite with probes, and return its coverage of the methods that `find` can use."""
     suite = _junit(project, suite)
     read = read_functions(project, suite.layout.main, suite.layout.test)
     ran = cover(project, suite, read.functions, sandbox, report)

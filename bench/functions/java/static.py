@@ -177,7 +177,7 @@ _LANG = frozenset(_WORDS.split())
 
 
 class FileNames:
-    """A lookup of each method's level in a file, and of the names from other files of the project that it uses."""
+    """A lookup of the level of each method in a file, and of the project names that the method uses."""
 
     def __init__(self, source: Source, internal: Iterable[InternalLoad], types: ProjectTypes) -> None:
         """Read a file. `internal` lists the file's uses of names from other files of the project."""

@@ -71,7 +71,7 @@ def resolved(manifest: RepoManifest, suite: TestSuite, home: Home, lock: Lock) -
 
 
 def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Search:
-    """Run the suite under coverage, and return the documented functions that passing tests cover."""
+    """Run the suite under coverage, and return the candidates: documented functions that usable tests run."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     read = read_functions(project, _test_files(covered, project.tests))
@@ -89,7 +89,7 @@ def find(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> Se
 
 
 def measure_coverage(project: Project, suite: Suite, sandbox: Sandbox, report: Report) -> SuiteCoverage:
-    """Run the suite under coverage, and return a lookup of the tests that run a function."""
+    """Run the suite, and return its coverage: the tests that run a given function, and each test's result."""
     suite = _pytest(project, suite)
     covered = cover(project, suite, project.tests, sandbox, report)
     hidden = hidden_of(project, _test_files(covered, project.tests))

@@ -60,7 +60,7 @@ def definitions(text: str, tree: ast.Module) -> Definitions[Definition]:
 
 
 def definition_at(text: str, tree: ast.Module, line: int) -> Definition | None:
-    """Return the function declared on a 0-based line; None if there is no function or its body is empty."""
+    """Return the function declared on a 0-based line; None for a nested or empty function, and for other lines."""
     for node, owners in functions(tree):
         if node.lineno - 1 == line and statements(node):
             return described(node, owners, text.split("\n"))

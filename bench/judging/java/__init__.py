@@ -71,7 +71,7 @@ class JavaSuite:
         """Return a job that compiles the file with `text` in it and runs the reference's tests.
 
         Raises:
-            InputFault: if `text` is not the sample's method, or the file's encoding cannot represent it.
+            InputFault: if the file is missing, `text` lacks the method, or the encoding cannot represent `text`.
         """
         if sample.path not in self.tree:
             raise InputFault(

@@ -41,7 +41,7 @@ class CompileError:
     path: str
     line: int
     text: str
-    """The message in one line. It includes the name of a missing symbol and the symbol's package."""
+    """The message in one line, with a missing symbol's name and, if javac prints it, the symbol's package."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.text}"

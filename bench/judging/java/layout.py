@@ -40,7 +40,7 @@ class Layout:
     folder: str
     """Folder of the tested module, in which the tests run; "" for the repository's root."""
     main: tuple[str, ...]
-    """Source folders of the tested module and of the modules that it depends on."""
+    """Source folders of the tested module and of the modules that its main code needs."""
     test: tuple[str, ...]
     resources: tuple[str, ...]
     encoding: str

@@ -41,7 +41,7 @@ def method_text(text: str, name: str) -> str:
     """Remove Javadoc, annotations and outer blank lines from a completion.
 
     Raises:
-        InputFault: if the text declares no method of this name, or contains code that a class body cannot contain.
+        InputFault: if the text declares no method of this name, or its braces do not fit into one class body.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     source = in_class(text)

@@ -103,7 +103,7 @@ class PythonSuite:
         """Return a job that runs the reference's tests on the file with `text` in it.
 
         Raises:
-            InputFault: if `text` does not define the sample's function, or the file's encoding cannot represent it.
+            InputFault: if the file is missing, `text` lacks the function, or the encoding cannot represent `text`.
         """
         if sample.path not in self.environment.tree:
             raise InputFault(
@@ -149,7 +149,7 @@ class PythonSuite:
         return judge(reference.tests, canaries(secret, reference.tests), nonce(secret), outcome)
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> tuple[str, ...]:
-        """Return remarks on code that `plain/allowed.toml` does not list, except those on the reference too."""
+        """Return remarks on code that is not allow-listed. Remarks that also apply to the reference are left out."""
         if self._repository is None:
             self._repository = RepositoryWords.of(self.environment.tree)
         source = self.environment.tree[sample.path]
@@ -202,7 +202,7 @@ class Compiling(Protocol):
 
 
 def bytecode(suite: Compiling, tests: Collection[str], pool: Pool, image: str, home: Home) -> Mapping[str, bytes]:
-    """Return the tests' bytecode by path, from the cache if possible. Without it, a judgement takes twice as long.
+    """Return the tests' bytecode by path, from the cache if possible. Without bytecode, judging takes twice as long.
 
     Args:
         image: key for the contents of the boxes.

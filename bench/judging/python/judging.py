@@ -33,8 +33,8 @@ def judge(tests: Sequence[str], canaries: Sequence[Canary], nonce: str, outcome:
 def failing(tests: Sequence[str], outcome: Outcome) -> frozenset[str] | None:
     """Return the tests that detected a fault; None without a usable report.
 
-    If the run was cut short, tests that did not run detected nothing. The interrupted test counts as detecting a
-    fault, unless the run reached its total processor limit.
+    If the run was cut short after a test's setup, tests that did not run detected nothing. A test that was interrupted
+    after its setup counts as detecting a fault, unless the run reached its total processor limit.
     """
     try:
         report = read_run(outcome.result) if outcome.result is not None else None

@@ -163,7 +163,7 @@ class Covered:
     lines: Mapping[str, Mapping[int, tuple[int, ...]]] = field(repr=False)
     """Tests that ran each line, as sorted indexes into `tests`, by path and 0-based line."""
     imports: Mapping[str, Mapping[int, tuple[str, ...]]] = field(repr=False, default_factory=dict)
-    """Test modules whose import ran each line, by path and 0-based line; "" if it ran before them all."""
+    """Test modules whose import ran each line, by path and 0-based line; "" for lines run outside tests and imports."""
     causes: Mapping[str, str] = field(default_factory=dict)
     """Last line of the error of each failed test, by test id, if known."""
 

@@ -89,7 +89,7 @@ class Java(Language):
         return read
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether CoderEval left the file: ``<File>_<method>.java`` with a `main`, beside ``<File>.java``."""
+        """Return whether CoderEval left ``<File>_<method>.java``: it has `main`, and ``<File>.java`` has the method."""
         stem, _, suffix = name.rpartition(".")
         # Check the name first: reading the text of every file would take a third of the time for a snapshot.
         if suffix != "java" or "_" not in stem or _MAIN.search(text) is None:

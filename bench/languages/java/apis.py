@@ -39,7 +39,7 @@ _INDENT = " " * 4
 
 
 def takes(function: Function, *, quirks: bool) -> bool:
-    """Return whether a method gets an API entry: every method of a type or, with `quirks`, only methods of classes."""
+    """Return whether a method gets an API entry: it is in a type; with `quirks`, the two innermost are classes."""
     return bool(function.types) and (not quirks or all(kind.kind == "class" for kind in function.types[-2:]))
 
 

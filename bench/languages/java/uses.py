@@ -56,7 +56,7 @@ class ProjectTypes:
         return JavaTarget("class", qualified) if qualified in self._types else None
 
     def member(self, owner: str, name: str, *, static: bool = False) -> JavaTarget | None:
-        """Return a class's member by name: nested type, or field or method (static if `static`); None if missing."""
+        """Return a class's nested type, field or method by name; None if missing. `static` skips instance members."""
         nested = self.type(_join(owner, name))
         if nested is not None:
             return nested

@@ -68,7 +68,7 @@ class Python(Language):
         return lambda raw, _: decode(raw, declared_encoding(raw))
 
     def is_harness(self, name: str, text: str, beside: Callable[[str], str]) -> bool:
-        """Return whether a file is, by its name, a copy with the solution that CoderEval's harness left."""
+        """Return whether a file's name marks it as a copy with a solution, left by CoderEval's harness."""
         stem, dot, suffix = name.rpartition(".")
         _, mark, digits = stem.rpartition("_passk_validte")
         return bool(dot and mark) and suffix == "py" and (not digits or digits.isdigit())

@@ -22,7 +22,7 @@ class PythonScope:
     kind: str
     parent: PythonScope | None
     stores: dict[str, list[int]] = field(default_factory=dict)
-    """Positions where each name is bound, except by imports; -1 for a conditional binding."""
+    """Positions where each name is bound, except by imports; -1 for a conditional or ``global`` binding."""
     kinds: dict[str, str] = field(default_factory=dict)
     """Kind of each name: ``class`` or ``function``, whichever binds it last; ``variable`` if neither does."""
     imports: dict[str, list[tuple[int, int]]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Encoders: functions from texts to vectors of length 1, by name.
+"""Encoders, by name: functions from texts to vectors of norm 1.
 
 vectors = get("minilm").encode(["def load(path): …", "read a file"])      # shape (2, 384)
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors. Other texts in the batch may change a vector by about 1e-7."""
+    """A function from texts to vectors. Other texts in the batch may change a vector by about 1e-7."""
 
     @property
     def version(self) -> str:
@@ -32,11 +32,11 @@ class Encoder(Protocol):
 
     @property
     def width(self) -> int:
-        """Length of a vector."""
+        """Number of components of a vector."""
         ...
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector of length 1 per text: shape (texts, width). Long texts are truncated at the end.
+        """Return one vector of norm 1 per text: shape (texts, width). Long texts are truncated at the end.
 
         Raises:
             MachineFault: if the computation failed.
@@ -62,7 +62,7 @@ def encoder(name: str, *, shorthand: Shorthand | None = None) -> Callable[[F], F
         shorthand: short spelling, ``name:TEXT``.
 
     Raises:
-        InputFault: if the name is taken, or a parameter of the factory is not keyword-only.
+        InputFault: if the name is taken, a parameter is not keyword-only, or `shorthand` names a missing parameter.
     """
     return lambda factory: _REGISTRY.register(name, factory, shorthand=shorthand)
 

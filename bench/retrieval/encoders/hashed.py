@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Hashed:
-    """Encodes texts by their words and the words' trigrams, each hashed to a dimension and a sign.
+    """An encoder of texts by their words and the words' trigrams, each hashed to a dimension and a sign.
 
     A word that occurs n times counts 1 + ln n.
     """
@@ -32,7 +32,7 @@ class Hashed:
         self.width = width
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one vector per text. Texts without words have the same vector."""
+        """Return one vector of norm 1 per text. All texts without words get the same vector."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             row[:] = self._vector(text)

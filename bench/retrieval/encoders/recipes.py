@@ -46,9 +46,9 @@ class EncoderRecipe:
     """Maximum tokens of a text, with special tokens. Longer texts are truncated at the end."""
     architecture: Architecture
     pooling: Literal["mean", "first"] = "mean"
-    """How the token vectors are combined: their ``mean``, which includes special tokens, or the ``first`` one."""
+    """Vector of a text: the ``mean`` of its token vectors, which include special tokens, or the ``first`` one."""
     mode: str = ""
-    """Special token for the model's mode, after which the text is between two separators; empty for none."""
+    """Special token for the model's mode; empty for none. A separator follows it, and another follows the text."""
     projected: bool = False
     """Whether the pooled vector is multiplied by a matrix (``proj``), which determines the width."""
 
@@ -85,7 +85,7 @@ class RecipeEncoder:
 
     @functools.cached_property
     def width(self) -> int:
-        """Length of a vector, from the model's configuration."""
+        """Number of components of a vector, from the model's configuration."""
         config = json.loads(read_text(self.folder / "config.json"))
         key = "embed_dim" if self._recipe.projected else "hidden_size"
         width = config.get(key, config.get("d_model"))
@@ -118,7 +118,7 @@ class RecipeEncoder:
         """Return one vector per text. In a batch, a vector may differ by about 1e-7, depending on the other texts.
 
         Raises:
-            InputFault: if the folder contains another model.
+            InputFault: if the folder contains another model, or the model cannot be loaded.
             MachineFault: if the computation fails, for example for lack of memory.
         """
         vectors = np.empty((len(texts), self.width), dtype=np.float32)
@@ -150,7 +150,7 @@ def torch_encoder(name: str, recipe: EncoderRecipe, folder: Path, *, device: str
 
 
 def unit_length(vectors: Floats) -> Floats:
-    """Scale rows to length 1. A row of zeros becomes the first unit vector."""
+    """Scale each row to norm 1. A row of zeros becomes the first unit vector."""
     rows = np.array(vectors, dtype=np.float64)
     # `fsum` rounds once; the order of numpy's own sums depends on the processor.
     lengths = np.array([math.sqrt(math.fsum(row)) for row in np.square(rows).tolist()])

@@ -1,4 +1,4 @@
-"""A cache of vectors, so that each text is encoded once. Vectors are in memory or, across processes, in a folder."""
+"""A cache of texts' vectors, in memory or in a folder that processes share. Beyond a size limit, nothing is stored."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Vectors:
             progress: receives the number of texts encoded so far, and the number that had no stored vector.
 
         Raises:
-            MachineFault: if a text cannot be encoded, or the folder cannot be written.
+            InputFault: if the encoder's model cannot be loaded, or the folder cannot be created.
+            MachineFault: if a text cannot be encoded, or the folder cannot be read or written.
         """
         store = self._store(encoder, spec)
         digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]

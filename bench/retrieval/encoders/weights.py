@@ -34,7 +34,7 @@ def need(packages: tuple[str, ...], *, where: str, cure: str) -> None:
 
 
 def local(path: str, *, where: str) -> Path:
-    """Return the folder of the model that the user named by `path`, as an absolute path.
+    """Return the absolute path of a model's folder, given the path that the user wrote.
 
     Raises:
         InputFault: if the path is not a folder with a model.
@@ -75,7 +75,7 @@ def digest(folder: Path) -> str:
 
 
 def state(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return the names, sizes and times of the files that `digest` reads. This is much faster than `digest`.
+    """Return name, size and modification time of each file that `digest` reads. This is much faster than `digest`.
 
     Raises:
         OSError: if a file no longer exists.

@@ -130,7 +130,7 @@ class InContext(Generator):
         return weights_path(language).is_file()
 
     def wake(self, language: Language) -> None:
-        """Start the worker processes, and load a language's weights in each.
+        """Start the worker processes, if any, and load a language's weights in them; without, in this process.
 
         Raises:
             InputFault: if there is no copy model of the language.

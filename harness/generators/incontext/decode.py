@@ -1,7 +1,8 @@
 """Completes a line or a function's body by beam search over the copy model.
 
 Of the finished lines, the line with the least expected loss is chosen (minimum Bayes risk; Kumar and Byrne 2004). The
-loss combines edit similarity and identifier F1. Of the finished bodies, the likeliest that parses is chosen.
+loss combines edit similarity and identifier F1. Of the finished bodies, the likeliest that parses is chosen; in Java,
+the likeliest of all.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ class BodyShape:
     """Whether the current line has a colon outside brackets."""
 
     def indents(self, width: int, base: int) -> bool:
-        """Return whether the next line may be indented by `width` columns. A width up to `base` ends the body."""
+        """Return whether the next line may be indented `width` columns. At `base` columns or fewer, the body ends."""
         if self.opens:
             return width > self.widths[-1]
         return not self.widths or width <= base or width in self.widths

@@ -74,13 +74,13 @@ def recent(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def kinds(c: TokenContext, p: TokenPoint) -> Cases:
-    """Classify positions by token class, the point's last token class, and whether they follow an equal token."""
+    """Classify positions by token class, class of the point's last token, and whether they follow an equal token."""
     same = (c.before[1] == id_before(c, p, 0)).astype(np.int32)
     return (c.kind * _KINDS + token_before(p, 0).kind) * 2 + same
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Classify positions by how bracket and last token compare with the point's. A given `same` replaces the latter."""
+    """Classify positions by how bracket and last token compare with the point's. `same` replaces the token's result."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)
@@ -115,14 +115,14 @@ def latest(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
 
 
 def named(c: TokenContext, p: TokenPoint) -> Cases:
-    """Classify positions by likeness to the second last token (as in ``cart = Cart``), the last one, and token type."""
+    """Classify positions by token type, the point's last token, and likeness to its second last (``cart = Cart``)."""
     other = token_before(p, 1).text
     relation = c.shares(other)[c.id].astype(np.int32) + (c.id == c.number(other))
     return (AFTER.get(token_before(p, 0).text, 4) * 3 + relation) * 4 + GROUP[c.kind]
 
 
 def arguments(c: TokenContext, p: TokenPoint) -> Cases:
-    """Classify positions by four facts: token already in the bracket, keyword argument, ``(`` bracket, name."""
+    """Classify positions by token (repeated in the bracket, keyword argument, name) and by a ``(`` around the point."""
     frame = p.frame
     flags = np.zeros(c.size, bool)
     if frame.stack:
@@ -145,7 +145,7 @@ def line_kinds(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def indent(c: TokenContext, p: TokenPoint) -> Cases:
-    """Classify indentations at the start of a line by comparison with the line above; all other cases are 0."""
+    """Classify indentations at the start of a line by comparison with the line above; all other tokens get case 0."""
     frame = p.frame
     if token_before(p, 0).kind is not TokenClass.NEWLINE:
         return np.zeros(len(c.id), np.int32)
@@ -188,12 +188,12 @@ def following(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def novel(c: TokenContext, p: TokenPoint) -> Cases:  # noqa: ARG001
-    """Classify positions by their token's count in the file (up to 2), prompt region, token type, and next class."""
+    """Classify positions by token count in the file (up to 2), prompt region, token type, and next token's class."""
     return ((c.infile_count * 4 + c.region) * 4 + GROUP[c.kind]) * 4 + NEXT[c.next_kind]
 
 
 def regions(c: TokenContext, p: TokenPoint) -> Cases:
-    """Classify positions by match length (up to 2), prompt region, token type, and the point's last token class."""
+    """Classify positions by match length (up to 2), prompt region, token type, and class of the point's last token."""
     after = token_before(p, 0).kind
     return ((np.minimum(p.exact, 2) * 4 + c.region) * 4 + GROUP[c.kind]) * _KINDS + after
 

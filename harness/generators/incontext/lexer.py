@@ -27,7 +27,7 @@ class TokenClass(IntEnum):
     NAME = 3
     """An identifier that does not begin with a capital after its leading underscores."""
     TYPE = 4
-    """An identifier that begins with a capital and has lower-case letters, or a single capital; usually a class."""
+    """An identifier whose first letter is a capital, with lower-case letters, or a single capital; usually a class."""
     CONSTANT = 5
     KEYWORD = 6
     NUMBER = 7
@@ -194,7 +194,7 @@ def _code_line(line: str, language: Language) -> CodeLine:
 
 @functools.lru_cache(_LINES)
 def part_of_line(tokens: tuple[Token, ...]) -> CodeLine:
-    """Return a part of a line as a `CodeLine`. Calls with equal tokens return the same object."""
+    """Return a part of a line as a `CodeLine`. Calls with equal tokens usually return the same object."""
     return CodeLine(tokens)
 
 

@@ -61,8 +61,8 @@ def code(char: str) -> int:
 class Prior:
     """The static part of the model: n-grams of common tokens and the spelling of unseen tokens.
 
-    The prior was counted in public code (tests/harness/generators/README.md). It contains only counts, and the texts of
-    tokens that occur in many files.
+    The prior was counted in public code, which the JSON file beside the weights names. It contains only counts, the
+    texts of tokens that occur in many files, and common sub-words.
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
@@ -277,7 +277,7 @@ class CopyModel:
         return Next(chances, float(shares.gated[SPELL] + lost * shares.gated[REPEAT]))
 
     def bits(self, prompt: Prompt, text: str) -> float:
-        """Return minus log2 of the probability of `text` and a newline after a prompt."""
+        """Return minus log2 of the probability of `text` and a newline after a prompt, to `DECIMALS` decimals."""
         reading = self.read(prompt)
         context, point = reading.context, reading.context.point
         tokens, _ = lex(text + "\n", self.language, line_start=reading.line_start)

@@ -48,7 +48,7 @@ def folder(name: str) -> Path:
 
 
 def need_space(place: Path, needed: int, *, where: str) -> None:
-    """Remove leftovers of killed processes, and check that the disk of `place` has `needed` bytes of free space.
+    """Remove leftovers of killed processes in the folder `place`, and check that its disk has `needed` bytes free.
 
     Raises:
         MachineFault: if the disk has too little space.

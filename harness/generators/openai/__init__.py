@@ -129,7 +129,7 @@ class OpenAI(Generator):
         )
 
     def count(self, request: Request) -> int:
-        """Return the number of the model's tokens in a request's prompt; without a tokenizer, ctxbench's tokens.
+        """Return the number of the model's tokens in a request's prompt, or of ctxbench's tokens without a tokenizer.
 
         The number includes reserved thinking tokens, because they use the same window.
         """
@@ -147,7 +147,7 @@ class OpenAI(Generator):
 
     @property
     def served(self) -> tuple[str, ...]:
-        """Models that have answered so far, with fingerprints; empty if the server's names add nothing to the spec."""
+        """Names of the models that answered, with fingerprints; empty if the server's names add nothing to the spec."""
         with self._lock:
             return (*sorted(map(str, self._served)), *(["others, too many to name"] if self._others else []))
 
@@ -165,7 +165,7 @@ class OpenAI(Generator):
         With the model's tokenizer, the prompt loses its beginning if prompt and text exceed the window.
 
         Raises:
-            InputFault: if the server returns no log-probabilities.
+            InputFault: if the server returns no log-probabilities, or the key, the model or the address is wrong.
             MachineFault: if measuring a text failed.
         """
         pairs = list(zip((prompt.text for prompt in prompts), texts, strict=True))

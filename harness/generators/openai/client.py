@@ -62,7 +62,7 @@ class Problem:
     again: bool = False
     wait: float = 0.0
     instead: Body | None = None
-    """The same request with the other name of the token limit, if the server refuses the name that was sent."""
+    """The same request with ``max_completion_tokens``, if the server refuses ``max_tokens``; otherwise None."""
     turned_away: bool = False
     """Whether the server refuses the key, the model or the address, and therefore every request."""
 
@@ -227,8 +227,9 @@ class Client:
     def post(self, path: str, body: Body, read: Read[T], *, largest: int = LARGEST) -> T:
         """Send one request until it is answered or fails permanently.
 
-        A try is repeated after a temporary status (such as 429 or 5xx), a failed connection, a timeout, or an
-        incomplete reply, at most `retries` times. The pauses between tries double, up to 30 s.
+        A try is repeated after a temporary status (such as 429 or 5xx), a failed connection, a timeout or an unusable
+        reply, at most `OpenAISettings.retries` times. If nothing ever answered at the address, a connection
+        error is final, except a timeout. The pauses double, up to 30 s, unless the server asks for a longer pause.
 
         Args:
             read: converts the reply into an answer.

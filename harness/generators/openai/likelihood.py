@@ -55,14 +55,14 @@ def body(prompt: str, text: str, settings: OpenAISettings) -> Body:
 
 
 def bits(reply: Any, text: str, settings: OpenAISettings, *, least: int = 0) -> float | None:
-    """Return minus log2 of the probability of a text, from the reply to a request of `body`.
+    """Return minus log2 of the probability of a text, from the reply to a request that `body` built.
 
     Returns:
         The bits, or None if the reply's first token has no probability and reaches into the text.
 
     Raises:
         Garbled: if the parts of the reply are inconsistent.
-        CutShort: if the server read fewer tokens than `least`, the minimum for prompt and text.
+        CutShort: if the server read fewer tokens than `least`, the minimum for prompt and text, or cut the prompt.
         InputFault: if the server does not return log-probabilities of the prompt.
     """
     logprobs = dig(choice(reply), "logprobs")
@@ -230,7 +230,7 @@ class Counter:
         return len(encoding.ids) + (TEMPLATE if self._settings.chat else 0)
 
     def least(self, text: str) -> int:
-        """Return a lower bound for the server's count of a text's tokens. Chat templates may strip blanks."""
+        """Return the minimum tokens that the server counts in a text, even if its chat template strips blanks."""
         return max(0, len(self._tokenizer.encode(utf8(text), add_special_tokens=False).ids) - _SLACK)
 
     def windows(self, prompt: str, text: str) -> Iterator[tuple[str, str]]:

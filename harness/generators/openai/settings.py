@@ -44,7 +44,7 @@ class OpenAISettings:
     timeout: float
     retries: int
     backoff: float
-    """Maximum seconds to wait before the second try, doubled for each further try; a server may ask for more."""
+    """Maximum seconds before the second try, doubled for each further try up to 30; a server may ask for more."""
     window: int
     """Maximum tokens of prompt and answer together; 0 to leave the limit to the server."""
     fim: str
@@ -152,7 +152,7 @@ def see_private(settings: OpenAISettings) -> None:
 
 
 def key_variable(name: str) -> str:
-    """Check the name of an environment variable, which may be empty, and return it.
+    """Check the name of an environment variable, and return it. An empty name is valid.
 
     Raises:
         InputFault: if the name is invalid. The message does not repeat the name, because it may be the key itself.

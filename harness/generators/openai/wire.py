@@ -118,7 +118,7 @@ def message(request: Request, settings: OpenAISettings) -> str:
 
 
 def sent(request: Request, settings: OpenAISettings) -> str:
-    """Return a request's text without its system prompt: all messages of a chat, or the only message or prompt."""
+    """Return the text of a request: all messages of its chat, or its message or prompt without `Request.system`."""
     if request.chat is None:
         return message(request, settings)
     return "\n".join(entry.text for entry in request.chat.messages)

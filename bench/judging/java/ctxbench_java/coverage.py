@@ -20,7 +20,7 @@ _HEAP = 640
 
 
 def measure_coverage(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Compile the main classes with probes, run every test, then run passing tests alone.
+    """Compile sources with probes, run the suite, then run the passing tests one by one.
 
     Args:
         arguments: ``main`` (source folders), ``test`` (test files with probes), ``folder`` (working directory),
@@ -28,8 +28,8 @@ def measure_coverage(arguments: dict[str, Any]) -> dict[str, Any]:
             (ids of tests and names of classes to leave out).
 
     Returns:
-        ``tests``: [id, state, milliseconds, probes] for each run of each test, with ``exit`` and ``messages``. Or
-        ``fault``: the output of javac or JUnit after a failure.
+        ``tests``: [id, state, processor milliseconds, probes] for each invocation of a test in the suite, with ``exit``
+        and ``messages``. Or ``fault``: the output of javac or JUnit after a failure.
     """
     classes, log = OWN / "probed", OWN / "coverage.tsv"
     sources = [*java_files(arguments["main"]), str(TOOLS / "Probe.java")]

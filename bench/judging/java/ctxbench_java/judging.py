@@ -38,7 +38,7 @@ def test_id(owner: str, name: str) -> str:
 
 
 def entry_of_test(reports: Mapping[str, T], test: str) -> T | None:
-    """Return a test's entry in `reports` under its id, with or without `WHOLE`; None if there is none."""
+    """Return a test's entry in `reports`, under its id or its id without `WHOLE`; None if both are missing."""
     return reports.get(test, reports.get(test.removesuffix(WHOLE)))
 
 
@@ -94,9 +94,9 @@ def judge(arguments: dict[str, Any]) -> dict[str, Any]:
             (for javac and for the tests each).
 
     Returns:
-        ``compiled``, ``messages``, ``foreign`` (a class that the file must not declare), the last program's ``exit``,
-        ``signal`` and ``overtime`` (whether it used up its processor time), and, if the file compiled, ``canary`` and
-        ``tests``: [state, message] by id.
+        ``compiled`` and ``messages``. If the file declares a forbidden class, ``foreign`` (its name) and no more.
+        Otherwise, the last program's ``exit``, ``signal`` and ``overtime`` (whether it used up its processor time).
+        If the tests ran, also ``canary`` and ``tests``: [state, message] by id.
     """
     main, overlay = OWN / "main.jar", OWN / "overlay"
     remove_entries(main, set(arguments["classes"]))

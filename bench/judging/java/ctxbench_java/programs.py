@@ -149,7 +149,7 @@ def build(arguments: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``main``, ``test`` and ``tools``: jars in base64; ``dropped``: test files that do not compile; ``messages``:
-        javac's messages on these. Or ``fault``: javac's messages if the main classes, or all tests, do not compile.
+        javac's messages on these. Or ``fault``: javac's messages if the main classes do not compile or no test remains.
     """
     options = {"encoding": arguments["encoding"], "release": arguments["release"]}
     jars = arguments["jars"]

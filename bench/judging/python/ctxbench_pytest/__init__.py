@@ -1,7 +1,7 @@
 """Runs a Python repository's tests inside a box, in the repository's root. Importing this package imports pytest.
 
-The process that writes the result never runs the repository's code. A child process does. It has only the writing end
-of one pipe, and neither the nonce nor the result's channel.
+In `run_tests`, the process that writes the result never runs the repository's code. A child process does. It has only
+the writing end of one pipe, and neither the nonce nor the result's channel.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     Returns:
         ``exit``, ``tests`` ([id, outcome, processor seconds]), ``broken`` ([where, message]), ``sets`` (of indexes in
         tests, as ``0-3,7``), ``lines`` ({path: {line from 1: index in sets}}), ``modules`` (test modules; the first,
-        "", stands for code before imports) and ``imports`` ({path: {line: [indexes in modules whose import ran it]}}).
+        "", stands for code outside tests and imports), ``imports`` ({path: {line: [indexes of modules that ran it]}}).
     """
     return covering.cover(arguments)
 

@@ -108,12 +108,12 @@ class Watcher:
 
     @pytest.hookimpl
     def pytest_load_initial_conftests(self) -> None:
-        """Create the seal after pytest's plugins have changed pytest, and before a conftest is imported."""
+        """Record a snapshot of functions (`Seal`) after plugins changed pytest, before a conftest is imported."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
-        """Create the seal again after all plugins have configured pytest. Later changes are reported."""
+        """Record the snapshot (`Seal`) again after all plugins have configured pytest. Later changes are reported."""
         self._seal = integrity.Seal()
 
     @pytest.hookimpl(trylast=True)

@@ -88,7 +88,7 @@ class BoundNames:
         return ""
 
     def path(self, node: ast.expr) -> str:
-        """Return the dotted path of a name, or of a module's attribute; empty for other expressions."""
+        """Return the dotted path of a name, or of an attribute of an imported name; empty for other expressions."""
         if isinstance(node, ast.Name):
             if node.id in self.members:
                 return ".".join(self.members[node.id])
