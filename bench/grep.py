@@ -20,10 +20,10 @@ Alternative = Sequence[str]
 
 
 def read_pattern(pattern: str) -> list[Alternative]:
-    """Parse a pattern into alternatives. A line must match one of them.
+    r"""Parse a pattern into alternatives. A line must match one of them.
 
     Args:
-        pattern: a text. ``|`` separates alternatives. ``.*``, ``\\w+`` and similar parts match any text. Other
+        pattern: a text. ``|`` separates alternatives. ``.*``, ``\w+`` and similar parts match any text. Other
             backslashes escape a character. Anchors are ignored.
 
     Raises:

@@ -1,8 +1,8 @@
 """Fill-in-the-middle prompts, which show the model the text after the cursor too.
 
-The part before the cursor is the strategy's prompt. The part after it, which strategies for lines never see, has at most `MOST`
-tokens (512, as in CrossCodeEval's programs), and at most a quarter of the window. The model's special tokens separate
-the parts. If a part contains such a token, a blank is inserted into the token, and the prompt is flagged.
+The part before the cursor is the strategy's prompt. The part after it has at most `MOST` tokens (512, as in
+CrossCodeEval's programs), and at most a quarter of the window. Strategies for lines never see it. The model's special
+tokens separate the parts. If a part contains such a token, a blank is inserted into the token, and the prompt is flagged.
 """
 
 from __future__ import annotations

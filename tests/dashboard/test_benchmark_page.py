@@ -1,7 +1,5 @@
 """The Benchmark page: ordinary, missing and damaged sets, and harmful texts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Cost page on a database of real runs: its numbers equal those of `ctxbench leaderboard`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

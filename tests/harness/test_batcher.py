@@ -90,7 +90,7 @@ def test_bits_are_returned_only_for_the_requested_text() -> None:
         def _respond(self, request: Request) -> Response:
             return dataclasses.replace(super()._respond(request), bits=float(len(request.reference or "")))
 
-    def bits(text: str | None) -> float | None:
+    def bits(text: str) -> float | None:
         return batcher.ask([dataclasses.replace(ask("t"), reference=text)])[0].response.bits
 
     with batching(Priced(upper)) as batcher:
@@ -99,8 +99,8 @@ def test_bits_are_returned_only_for_the_requested_text() -> None:
     with batching(generator) as batcher:
         texts = ["abc", "a", "ab"]
         found = [one.result() for one in in_threads(batcher, [lambda text=text: bits(text) for text in texts])]
-    priced = [(text, cost) for text, cost in zip(texts, found, strict=True) if cost is not None]
-    assert generator.batches == [1] and len(priced) == 1 and priced[0][1] == len(priced[0][0])
+    [(text, cost)] = [(text, cost) for text, cost in zip(texts, found, strict=True) if cost is not None]
+    assert generator.batches == [1] and cost == len(text)
 
 
 def test_the_first_batches_are_small() -> None:

@@ -148,7 +148,7 @@ def test_a_version_conflict_is_an_error(index: Path, tmp_path: Path) -> None:
     tiny_wheel(index, "alpha", requires=["beta==1.0"])
     tiny_wheel(index, "beta", "2.0")
     tiny_wheel(index, "beta", "1.0")
-    with pytest.raises(SandboxUnavailable, match="choose a version that has wheels"):
+    with pytest.raises(SandboxUnavailable, match=r"^alpha.*choose a version that has wheels"):
         wheels.lock(["alpha", "beta==2.0"], "", tmp_path, quiet)
 
 

@@ -91,3 +91,5 @@ def test_a_strategy_can_ask_only_the_engines_named_in_its_parameters(
 def test_a_wrapper_runs_over_an_engine(tmp_path: Path, bubblewrap_sandbox: Sandbox) -> None:
     strategy = "aim(engine(repomap), encoder=bm25)"
     assert attempt(tmp_path, bubblewrap_sandbox, "", strategy=strategy).scored == 3
+    # The first part is the engine's, the second the wrapper's.
+    assert any(re.search("relevant code fragments.*APIs that may", text, re.S) for text in prompts(tmp_path).values())

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from ctxbench.bench.functions.certificates import Mutants
-from ctxbench.bench.functions.choose import Draft, count_mutants
+from ctxbench.bench.functions.choose import Draft, count_mutants, in_turns
 from ctxbench.bench.functions.python.mutants import mutants
 from ctxbench.bench.types import Reference, Sample
 from tests.helpers.samples import make_sample
@@ -50,6 +50,11 @@ def test_fewer_mutants_are_a_prefix_of_more_in_a_fixed_order() -> None:
     every = mutants(RECURSE, 100)
     assert [mutants(RECURSE, most) for most in range(5)] == [every[:most] for most in range(5)]
     assert mutants(RECURSE, 100) == every
+
+
+def test_kinds_of_faults_take_turns() -> None:
+    found = list(in_turns([(kind, kind) for kind in "aaabbc"], "seed"))
+    assert [sorted(turn) for turn in (found[:3], found[3:5], found[5:])] == [["a", "b", "c"], ["a", "b"], ["a"]]
 
 
 @pytest.mark.parametrize("text", ["", "x = 1", "def f(:", 'def f():\n    """Doc."""\n    pass\n'])

@@ -77,11 +77,15 @@ def test_an_expected_test_that_does_not_exist_fails(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_repositorys_options_and_warning_filters_do_not_fail_a_test(tmp_path: Path) -> None:
-    settings = "[pytest]\naddopts = --numprocesses=4 --cov\nfilterwarnings = error\nxfail_strict = true\n"
+    settings = "[pytest]\naddopts = --numprocesses=4 --cov\nfilterwarnings = error\n"
     warns = shop.TARGETS["total"].replace(
         "    if rate", "    import warnings\n    warnings.warn('old', DeprecationWarning)\n    if rate"
     )
-    assert judged(tmp_path, warns, files={"pytest.ini": settings.encode()}).verdict is Verdict.PASSED
+    files = {
+        "pytest.ini": settings.encode(),
+        "conftest.py": b"import warnings\nwarnings.warn('old', DeprecationWarning)\n",
+    }
+    assert judged(tmp_path, warns, files=files).verdict is Verdict.PASSED
 
 
 KINDS = """

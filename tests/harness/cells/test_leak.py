@@ -1,7 +1,6 @@
 """No strategy can see the answer. A planted strategy tries in a cell, and without one to show that its probes work."""
 
 import contextlib
-import os
 import shutil
 import socket
 import sqlite3

@@ -82,7 +82,7 @@ def test_a_spec_with_a_secret_is_refused_and_not_repeated(given: str) -> None:
 )
 def test_no_part_of_a_generator_spec_accepts_a_secret(spec: str) -> None:
     result = run_cli("generator", "check", spec)
-    assert_fault(result, "")
+    assert_fault(result)
     assert "5Zq8" not in result.err + result.out
 
 
@@ -230,7 +230,16 @@ def answer(**given: Any) -> Response | MachineFault:
     return found
 
 
-@pytest.mark.parametrize("address", ["ftp://p:1", "http://p:99999", "http://[p", "socks9://p", "://"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ftp://me:5Zq8pass@p:1",
+        "http://me:5Zq8pass@p:99999",
+        "http://me:5Zq8pass@[p",
+        "socks9://me:5Zq8pass@p",
+        "://me:5Zq8pass@p",
+    ],
+)
 def test_an_invalid_proxy_is_a_one_line_fault(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", address)
     with pytest.raises(InputFault, match="the environment's proxy cannot be used") as caught:

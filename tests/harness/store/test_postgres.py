@@ -124,12 +124,15 @@ def test_a_session_that_the_server_ends_leaves_no_lock(store: Store, url: URL) -
 
 
 def test_opening_again_keeps_all_tables(url: URL) -> None:
-    for _ in range(2):
-        with open_store(shown(url)) as store, store.reading() as connection:
-            assert {*METADATA.tables, *VIEWS.tables} <= {
-                *inspect(connection).get_table_names(),
-                *inspect(connection).get_view_names(),
-            }
+    with open_store(shown(url)) as store:
+        fill(store)
+        before = run_tables(store)
+    with open_store(shown(url)) as store, store.reading() as connection:
+        assert run_tables(store) == before
+        assert {*METADATA.tables, *VIEWS.tables} <= {
+            *inspect(connection).get_table_names(),
+            *inspect(connection).get_view_names(),
+        }
 
 
 def test_many_threads_open_a_new_database_at_once(url: URL) -> None:
@@ -300,12 +303,14 @@ def test_wrong_databases_are_refused_and_not_changed(
     postgres_server.execute(url, *statements)
     said = refused(url)
     assert all(word in said for word in words), said
-    postgres_server.execute(url, "CREATE TABLE sample (none_of_ours_is_here int)")
+    tables_left = [f"DROP TABLE {statement.split()[2]}" for statement in statements[:1]]
+    postgres_server.execute(url, *tables_left, "CREATE TABLE sample (none_of_ours_is_here int)")
 
 
 def test_unrelated_tables_do_not_prevent_opening(url: URL) -> None:
     postgres_server.execute(url, "CREATE TABLE bookmarks (url text)")
     open_store(shown(url)).close()
+    postgres_server.execute(url, "SELECT url FROM bookmarks")
 
 
 def test_a_user_without_rights_gets_a_grant_statement(url: URL) -> None:
