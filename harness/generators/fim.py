@@ -2,7 +2,7 @@
 
 The part before the cursor is the strategy's prompt. The part after it has at most `MOST` tokens (512, as in
 CrossCodeEval's programs), and at most a quarter of the window. Strategies for lines never see it. The model's special
-tokens separate the parts. If a part contains such a token, a blank is inserted into the token, and the prompt is flagged.
+tokens separate the parts. If a part contains such a token, a blank is inserted into it, and the prompt is flagged.
 """
 
 from __future__ import annotations
