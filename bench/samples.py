@@ -189,7 +189,7 @@ def _changed(file: Path) -> InputFault:
     return InputFault(
         "the file was changed after it was built: its sha256 differs from the manifest's",
         where=str(file),
-        cure="build the set again with --force, or keep your own version under another name",
+        cure="build the set again with --force; if you need your changes, copy the file first",
     )
 
 

@@ -1,4 +1,4 @@
-"""Compares ctxbench's definitions with jedi's, for docs/metrics.md: ``python -m scripts.definitions --home HOME``."""
+"""Compares where ctxbench and jedi find used names' definitions: ``python -m scripts.definitions --home HOME``."""
 
 from __future__ import annotations
 

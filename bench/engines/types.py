@@ -18,7 +18,8 @@ class Mode(StrEnum):
     PER_FILE = "per-file"
     """Samples of one target file. The files in the box contain only what all these samples may see."""
     SHARED = "shared"
-    """Samples of one repository. Target files are whole at first, and truncated before each question."""
+    """All samples of one repository. The box starts with whole files. Before a sample's first search, its target file
+    is cut to what the sample may see."""
 
 
 class Engine(Protocol):

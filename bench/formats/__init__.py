@@ -103,7 +103,7 @@ class RecordedSample:
     strategy: str = ""
     generator: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Content of the record's ``metadata`` field, in the format whose name `PredictionFiles.tasks` returns."""
+    """The record's ``metadata``, which repeats the task's; empty if the record has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

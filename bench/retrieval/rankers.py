@@ -58,9 +58,9 @@ class Postings:
 class BM25:
     """Okapi BM25 over the words of texts (k1 1.5, b 0.75; the ICL-strategies paper states only the name).
 
-    A word in n of N texts has the weight ``ln(1 + (N - n + 0.5) / (n + 0.5))``. A word that occurs f times in a text of
-    L words, M on average, adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L / M))``, as often as the
-    query contains it.
+    A word in n of N texts has the weight ``ln(1 + (N - n + 0.5) / (n + 0.5))``. Texts have M words on average. A
+    query word that occurs f times in a text of L words adds its weight times ``f * (k1 + 1) / (f + k1 * (1 - b + b * L
+    / M))`` to the text's score. A word that the query repeats counts each time.
     """
 
     slack = 0.0

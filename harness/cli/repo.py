@@ -189,7 +189,7 @@ def _manifests(refs: tuple[str, ...], set_name: str | None) -> list[RepoManifest
     from ctxbench.bench.repositories.manifest import load
 
     if not refs and not set_name:
-        raise click.UsageError("give names or manifest files of repositories, or --set NAME")
+        raise click.UsageError("No repository is named; give names or manifest files of repositories, or --set NAME.")
     manifests = [load(ref) for ref in refs] + list(standard.repositories(set_name) if set_name else ())
     return list({manifest.name: manifest for manifest in manifests}.values())
 

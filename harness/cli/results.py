@@ -66,7 +66,7 @@ def results() -> None:
     "--generator",
     default="",
     metavar="TEXT",
-    help="Name of the model; default: the name in the file, or the first part of the file's name.",
+    help="Name of the model; default: the name in the file, or the file's name up to its first dot.",
 )
 @language_option("Accept only samples in this language.")
 @home_option

@@ -410,4 +410,4 @@ def _fail_unjudged(faults: list[MachineFault], cure: str) -> None:
     from ctxbench.bench.errors import MachineFault
 
     verdicts = "1 verdict is" if len(faults) == 1 else f"{len(faults)} verdicts are"
-    raise MachineFault(f"{verdicts} missing; the first: {faults[0]}", cure=cure)
+    raise MachineFault(f"{verdicts} missing; the first fault: {faults[0]}", cure=cure)

@@ -221,13 +221,17 @@ class VLLM(Local):
         outputs = self._asked(asked)
         reads, measured = outputs[::2], outputs[1::2]
         # If the text was cached nevertheless, it has no probabilities. Read such a text again.
-        again = [at for at, (_, ids, count) in enumerate(windows) if measured[at].num_cached_tokens >= len(ids) - count]
+        again = [
+            at
+            for at, (_, ids, count) in enumerate(windows)
+            if (measured[at].num_cached_tokens or 0) >= len(ids) - count
+        ]
         anew = self._asked([(windows[at][1], {**_MEASURE, "skip_reading_prefix_cache": True}) for at in again])
         outputs_again = dict(zip(again, anew, strict=True))
         costs = [(0.0, 0)] * len(prompts)
         for at, (number, ids, count) in enumerate(windows):
             cost = self._cost(outputs_again.get(at, measured[at]).prompt_logprobs, ids, count)
-            costs[number] = (costs[number][0] + cost, reads[at].num_cached_tokens)
+            costs[number] = (costs[number][0] + cost, reads[at].num_cached_tokens or 0)
         return costs
 
     def _answered(self, requests: Mapping[int, LocalRequest], begun: Mapping[int, list[int]]) -> dict[int, Any]:

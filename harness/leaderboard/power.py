@@ -315,9 +315,9 @@ def _untold(maker: GroupBuilder, base: int, repositories: int) -> InputFault:
     command = f"`ctxbench run --samples {name} --strategy SPEC --generator {generator}`"
     if base not in maker.ranked:
         return InputFault(
-            f"{run.strategy} has no values of {maker.metric} to compare",
+            f"{run.strategy} is not ranked by {maker.metric}: it is a control, incomplete, or has no values",
             where=place,
-            cure="name a baseline that is ranked, or another --metric",
+            cure="name a ranked baseline or another --metric, or complete the run",
         )
     if not repositories:
         return InputFault(

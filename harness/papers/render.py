@@ -53,7 +53,7 @@ def title(compared: ComparedTable) -> str:
 
 
 def table(compared: ComparedTable, languages: Sequence[str], *, width: int = WIDTH) -> str:
-    """Return the table as text: remarks, then its `sections`, with ctxbench's lines below the paper's."""
+    """Return the table as text: title, remarks, then its `sections`, with ctxbench's lines below the paper's."""
     parts: list[Text | Table] = [Text(title(compared)), *(Text(f"- {note}") for note in notes(compared, languages))]
     for section in sections(compared, languages):
         parts += [Text(f"\n{section.caption}"), rich_table(section, width)]

@@ -449,4 +449,4 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
         return MachineFault(f"{samples} missing", cure=cure)
     # A fault's message ends with its own cure, which the user must apply first.
     cure = "it does only what is missing" if _AGAIN in faults[0].message else f"then {cure}"
-    return MachineFault(f"{samples} missing; the first: {faults[0].message}", cure=cure)
+    return MachineFault(f"{samples} missing; the first fault: {faults[0].message}", cure=cure)

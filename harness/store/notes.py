@@ -81,7 +81,7 @@ def imports(connection: Connection, runs: Iterable[str]) -> dict[str, Imported]:
 
 
 def remarks(connection: Connection, runs: Iterable[str], *, strict: bool = False) -> dict[str, tuple[str, ...]]:
-    """Return the remarks by run id. A last remark counts flagged passes, if any, and calls them failed if `strict`."""
+    """Return the remarks by run id. The last one counts passes that are not plain, if there are any."""
     ids = list(runs)
     m = t.REMARK.c
     remarks_by_run: dict[str, tuple[str, ...]] = defaultdict(tuple)

@@ -46,7 +46,7 @@ from ctxbench.harness.store.write import spec_of
 from ctxbench.strategies.registry import is_control
 
 SET_BACK = "restore the set as it was at the time of the run"
-_GIVE_SET = "give --samples the set of the run, unchanged since then"
+_GIVE_SET = "name the run's own set with --samples; if that set has changed, restore it"
 """Advice for a changed sample set, for commands with --samples. `SET_BACK` is the advice for commands without it."""
 _FIELDS = ("context_tokens", "calls")
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")

@@ -74,10 +74,10 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
     whole: Annotated[int, AtLeast(64)] = WHOLE,
     draft_tokens: Annotated[int, AtLeast(1)] = 256,
 ) -> Prompt:
-    """Show code like the code before the cursor; then, with a draft, code like the draft.
+    """Show code similar to the code before the cursor, and search again with a draft.
 
-    The ICL-strategies paper does not name its program. RLCoder's release has a RepoCoder mode for CoderEval, so blocks
-    and prompt are RLCoder's (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks again by code and
+    The ICL-strategies paper does not say which RepoCoder program it ran. RLCoder's release has such a mode, so blocks and
+    prompt are RLCoder's (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks again by code and
     draft, but BM25's candidates are those of the code alone. Each stage has its own encoder; RepoCoder in the
     release's README uses plain UniXcoder twice. `lc.repocoder` is RepoCoder's own program, with windows.
 
@@ -85,12 +85,12 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
         generate: the model, asked in each round but the last.
         iterations: rounds; 1 retrieves once without a draft.
         encoder: ranks the candidates (release: ``--retriever_model_path``).
-        first_encoder: ranks them before there is a draft (``--rlcoder_model_path``); by default `encoder`.
+        first_encoder: ranks the candidates before there is a draft (``--rlcoder_model_path``); by default `encoder`.
         first_candidates: blocks that BM25 keeps before there is a draft.
         first_blocks: blocks shown before there is a draft, at most.
-        candidates: blocks that BM25 keeps for a draft.
-        blocks: ranked blocks considered for a draft, including the stop block.
-        stop_block: whether there is a stop block for a draft.
+        candidates: blocks that BM25 keeps once there is a draft.
+        blocks: ranked blocks to consider once there is a draft, including the stop block.
+        stop_block: whether a candidate "no more context" is ranked too, once there is a draft.
         budget: tokens for the blocks.
         whole: tokens for the prompt.
         draft_tokens: new tokens of a draft; the release's 64 are few for a function.

@@ -116,8 +116,10 @@ def header(path: Path) -> dict[str, Any]:
             if handle.read(4) != b"GGUF":
                 raise ValueError("it does not begin with GGUF")
             version, _, count = _unpacked(handle, "IQQ")
-            if version not in (2, 3) or count > _MOST_KEYS:
-                raise ValueError(f"it has version {version} and {count} keys")
+            if version not in (2, 3):
+                raise ValueError(f"its version is {version}, not 2 or 3")
+            if count > _MOST_KEYS:
+                raise ValueError(f"it has {count} metadata keys; the maximum is {_MOST_KEYS}")
             return {_text(handle): _value(handle, *_unpacked(handle, "I")) for _ in range(count)}
         except (ValueError, struct.error) as error:
             raise InputFault(f"the file is not a valid GGUF file ({error})", where=str(path), cure=_OTHER) from error

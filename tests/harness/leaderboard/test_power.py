@@ -124,7 +124,7 @@ def test_plans_that_stored_runs_cannot_answer_are_refused() -> None:
     same = [alone, make_table(alone.metrics, alone.repo, strategy="twin", id="t")]
     assert "never differ" in str(plans(same, baseline="base", effect=3)[1][0])
     control = [stored("base", 0, ranked=False), stored("a", 0)]
-    assert "name a baseline that is ranked" in str(plans(control, baseline="base", effect=3)[1][0])
+    assert "name a ranked baseline" in str(plans(control, baseline="base", effect=3)[1][0])
     with pytest.raises(UnknownName):
         plans([alone], baseline="bas", effect=3)
 
