@@ -76,8 +76,8 @@ def repocoder_fn(  # noqa: PLR0913 - one keyword for each choice that a run can 
 ) -> Prompt:
     """Show code similar to the code before the cursor, and search again with a draft.
 
-    The ICL-strategies paper does not say which RepoCoder program it ran. RLCoder's release has such a mode, so blocks and
-    prompt are RLCoder's (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks again by code and
+    The ICL-strategies paper does not say which RepoCoder program it ran. RLCoder's release has such a mode, so blocks
+    and prompt are RLCoder's (``main.py``, ``retrieve_codeblocks``). With a draft, an encoder ranks again by code and
     draft, but BM25's candidates are those of the code alone. Each stage has its own encoder; RepoCoder in the
     release's README uses plain UniXcoder twice. `lc.repocoder` is RepoCoder's own program, with windows.
 
