@@ -166,7 +166,7 @@ _NO_CALLS = frozenset(
 
 
 def summary(code: str, language: Language) -> str:
-    """Summarize code without a model, from its docstring, comments, calls or names; empty if it contains no words."""
+    """Summarize code without a model, from docstring, name, comments, calls or first line; empty if none has words."""
     code = textwrap.dedent(code).strip("\n")
     function = _whole(language.outline(code))
     if function is not None:

@@ -160,7 +160,7 @@ def read_own_file(path: Path) -> bytes:
             os.close(handle)
     if not regular:
         raise InputFault(
-            "the file is a link, a pipe or a device", where=str(path), cure="put a copy of the file in its place"
+            "the path is a link, folder, pipe or device", where=str(path), cure="put a copy of the file in its place"
         )
     if len(raw) > MAX_TEXT:
         raise InputFault(f"the file is larger than {MAX_TEXT >> 20} MiB", where=str(path), cure="use a smaller file")

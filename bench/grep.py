@@ -35,7 +35,7 @@ def read_pattern(pattern: str) -> list[Alternative]:
     ]
     if not all(alternatives):
         raise InputFault(
-            f"the pattern {pattern!r:.60} contains no text",
+            f"the pattern {pattern!r:.60} has an alternative that contains no text",
             cure="write the text to search for, such as 'def load|class Load'",
         )
     return alternatives

@@ -41,8 +41,8 @@ class SoughtLine:
 def in_sight(wanted: Sequence[SoughtLine], texts: Mapping[str, str]) -> list[bool]:
     """Return, for each line, whether its tokens occur at another place in `texts`, which are given by path.
 
-    Layout, comment marks and the kind of quotes are ignored. A line of fewer than `CERTAIN` words counts only if a
-    statement, string or tag begins and ends with it, since a short line may recur by chance.
+    Layout, comment marks and the kind of quotes are ignored. A line of fewer than `CERTAIN` words may recur by chance.
+    It counts only if a statement, string or tag begins and ends with it.
     """
     files = [_File(path, text) for path, text in texts.items()]
     count = Counter[bytes]()

@@ -166,7 +166,7 @@ def bind(parameters: Sequence[Parameter], spec: Spec, *, command: str = "") -> d
             raise InputFault(f"{spec.name} {what}", cure=f"known parameters: {', '.join(by_name) or 'none'}{see}")
         if secrets.shaped(spelled(value)):
             cure = "put it into an environment variable, since specs are stored and displayed"
-            raise InputFault(f"{name} looks like a key or a password", where=spec.name, cure=cure)
+            raise InputFault(f"the value of {name} looks like a key or a password", where=spec.name, cure=cure)
         arguments[name] = by_name[name].read(value, spec.name)
     for name, parameter in by_name.items():
         if parameter.required and name not in arguments:

@@ -110,7 +110,7 @@ class EngineSearch(Protocol):
 
         Raises:
             InputFault: if the strategy may not query this engine, a number is out of range, or the answer is invalid.
-            MachineFault: if the engine was lost.
+            MachineFault: if the engine hangs, crashes or cannot start.
         """
         ...
 
@@ -161,7 +161,8 @@ class Repository(Protocol):
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
         """Return the units most similar to `text`, best first; ties by path and line.
 
-        The function at the cursor is left out. Its file's chunks, mini-blocks and ``words`` must end before the prompt.
+        The function at the cursor is left out. The target file's chunks, mini-blocks and ``words`` must end before the
+        first line that the prompt shows.
 
         Args:
             text: code or prose. Blank text matches nothing.

@@ -218,7 +218,7 @@ def _manifest(path: Path) -> dict[str, Any]:
         raise InputFault("the field `files` lacks the digest of a file", where=str(path), cure=cure)
     repositories = manifest.get("repositories")
     if not isinstance(repositories, dict):
-        raise InputFault("field repositories is missing", where=str(path), cure=cure)
+        raise InputFault("field repositories is missing or not an object", where=str(path), cure=cure)
     for name, entry in repositories.items():
         if not isinstance(entry, dict):
             raise InputFault(f"field repositories.{name} is not an object", where=str(path), cure=cure)
@@ -284,7 +284,7 @@ def account(
 
     Args:
         repositories: each repository's entry, which contains its counts, by name.
-        totals: counts to sum over all repositories.
+        totals: names of the counts to sum over all repositories.
     """
     return {
         "ctxbench": version("ctxbench"),

@@ -118,7 +118,7 @@ def check_no_file(name: str, declared: Callable[[bytes, str], Sequence[str]], *,
         return
     with explained(name):
         names = declared(path.read_bytes(), name)
-    cure = f"write {' or '.join(f'{name}@{inside}' for inside in names)}"
+    cure = f"write {' or '.join(f'{name}@{inside}' for inside in names or ('NAME',))}"
     raise InputFault(f"the name of the {noun} is missing after the file's path", where=name, cure=cure)
 
 

@@ -26,7 +26,7 @@ class Kind(StrEnum):
 SINGLE_LINE = "single-line"
 NEXT_LINE = "next-line"
 VERSION_MARK = "@"
-"""Separates a repository's name and revision: ``owner__name@revision``."""
+"""Separator between a repository's name and revision: ``owner__name@revision``."""
 
 
 def project_of(repo: str) -> str:
@@ -138,7 +138,7 @@ class Sample:
     signature: str | None = None
     docstring: str | None = None
     span: tuple[int, int] | None = None
-    """Lines ``[start, end)`` of the function, without its decorators; None for lines. A completion replaces them."""
+    """Lines ``[start, end)`` that a completion replaces: the function without decorators. None for line samples."""
     hidden: tuple[str, ...] = ()
     """Files and folders (with a final ``/``) hidden from strategies: tests, and copies of the answer."""
     stored: tuple[StoredContext, ...] = ()

@@ -40,7 +40,7 @@ STYLE = """<style>
 button[data-variant=segmented_control] { color: inherit !important; }
 button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; }
 </style>"""
-"""Corrections to Streamlit's style: contrast, text size and space at the top."""
+"""Corrections to Streamlit's style: page margins, contrast of selectors, and size of small buttons."""
 
 
 def main() -> None:

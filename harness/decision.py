@@ -35,7 +35,7 @@ _BETTER, _WORSE = "better", "worse"
 
 
 class Decision(IntEnum):
-    """How the other strategies compare with the first one. The value is the command's exit code."""
+    """How the other strategies compare with the first one. The value is the exit code of `ctxbench decide`."""
 
     BETTER = 0
     """At least one strategy is significantly better than the first."""
@@ -83,7 +83,7 @@ class Prospect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSample:
-    """One of the samples on which the leader and the first strategy differ most."""
+    """One of the samples on which the best other strategy (the leader) and the first strategy differ most."""
 
     place: str
     difference: float
@@ -108,7 +108,7 @@ class DecisionReport:
     prospect: Prospect
     seconds: float
     baseline_shows_nothing: bool
-    """Whether no model was asked and the first strategy scores 0 on all samples. `decision` is then NOT_SHOWN."""
+    """Whether no model was asked and the first strategy's scores are all 0 or None. `decision` is then not BETTER."""
 
     @property
     def repository(self) -> str:

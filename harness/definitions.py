@@ -23,8 +23,8 @@ class Definition:
     name: str
     path: str
     lines: tuple[tuple[int, str], ...]
-    """Line number, from 0, and text of each line that names the definition. Includes a class's constructors and a Java
-    method's overloads."""
+    """Line number, from 0, and stripped text of each line that names the definition. Includes a class's constructors
+    and a Java method's overloads."""
 
     def is_within(self, places: Iterable[Place]) -> bool:
         """Return whether one of the places covers a line that names the definition."""

@@ -53,7 +53,7 @@ class ExportedRun:
 
     @property
     def code(self) -> str:
-        """Version of ctxbench that made the run, or the current version if the run records none."""
+        """Version of ctxbench that computed the run, or the current version if the run records none."""
         return self.work.choices.versions.get("ctxbench") or version("ctxbench")
 
     @property

@@ -141,7 +141,7 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise InputFault(
-            "Arrow and Parquet need pyarrow", cure="pip install 'ctxbench[parquet]', or use CSV"
+            "Arrow and Parquet need pyarrow, which is missing", cure="pip install 'ctxbench[parquet]', or use CSV"
         ) from error
 
 

@@ -24,7 +24,7 @@ class Status(StrEnum):
     INFRA_FAILED = "infra-failed"
     """The machine or strategy failed, or the run was interrupted. The next attempt retries the missing sample."""
     EXCLUDED = "excluded"
-    """The sample is invalid, for example because its reference fails the tests."""
+    """The sample is left out as invalid, for example because its reference fails the tests."""
 
 
 Cases = tuple[tuple[Any, Any], ...]
@@ -238,7 +238,7 @@ class Measurement(StrEnum):
     GAIN = "gain"
     """Context gain: the bits by which the context lowers the cost of the reference."""
     DIAGNOSTICS = "diagnostics"
-    """Diagnostics: how much of the needed code the context contains, its unused share, and invented names."""
+    """Diagnostics: the share of the needed code in the context, the unused share of the context, and invented names."""
     PROFILES = "profiles"
     """Scores of the published profiles, in addition to the default profile."""
 

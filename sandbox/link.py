@@ -131,7 +131,7 @@ class Link:
     def _refuse(answer: dict[str, Any]) -> None:
         if answer.get("fault"):
             raise SandboxUnavailable(
-                str(answer["fault"]), where="the environment", cure="correct the environment's packages"
+                str(answer["fault"]), where="the environment", cure="correct the environment's packages or its files"
             )
 
 

@@ -121,7 +121,7 @@ def runtime_fault(name: str) -> SandboxError | None:
 
 
 def bubblewrap_fault(cache: Path) -> SandboxError | None:
-    """Return why bubblewrap's boxes do not work here; None if a test box did."""
+    """Return why bubblewrap's boxes do not work here; None if a test box worked."""
     from ctxbench.sandbox.bubblewrap import available  # noqa: PLC0415 - not needed where Docker is
 
     return available(cache)

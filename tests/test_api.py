@@ -192,11 +192,11 @@ def test_the_scores_command_equals_the_function(home: Path, tmp_path: Path) -> N
         ("runs", {"home": "/nowhere"}, "no runs are stored"),
         ("samples", {"name": 3}, "no sample set is called '3'"),
         ("compare", {}, "no run is named"),
-        ("build", {"name": "new"}, "give either repositories with --repo or a standard set with --set"),
+        ("build", {"name": "new"}, "--repo and --set are both given or both missing; give one of them"),
         ("build", {"name": "new", "repo": "nowhere"}, "no repository is called 'nowhere'"),
         ("build", {"name": "new", "set": "ctxbench-2", "seed": 1}, "--seed needs --repo"),
         ("build", {"name": "-x", "repo": "click"}, "'-x' is not a valid name for a sample set"),
-        ("import_results", {}, "give FILE and --format, or --reference"),
+        ("import_results", {}, "FILE or --format is missing; give both, or only --reference"),
         ("import_results", {"reference": 3}, "no set with reference results is called '3'"),
     ],
 )

@@ -233,7 +233,7 @@ def add_missing(
     """Return the suite without unavailable requirements (after a conflict, also without versions), plus missing ones.
 
     Args:
-        messages: pytest's and pip's messages about this and all earlier suites. Distributions that PyPI lacks stay out.
+        messages: pytest's and pip's messages about all suites so far. Distributions that pip cannot find stay out.
         internal: names of the project's own modules and folders.
     """
     text = "\n".join(messages)

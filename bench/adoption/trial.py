@@ -1,4 +1,4 @@
-"""Runs a guessed test suite in the sandbox, and adds requirements that pytest and pip report as missing."""
+"""Runs a guessed test suite in the sandbox, and corrects its requirements and pytest version after failures."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Trial:
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """Last line of each failed test's error, by test."""
+        """One line on why each failed test failed, by test id; an empty text if the reason is unknown."""
         return self.search.failures if self.search else {}
 
     @property

@@ -142,7 +142,7 @@ _Candidate = tuple[str, SourceFunction]
 
 
 def locate(record: TaskRecord, texts: Mapping[str, str], language: Language) -> Located | Missed:
-    """Locate a task's function, or return why the function was not found.
+    """Locate a task's function, or return why it was not found or cannot be used.
 
     The function must have the recorded name, parameters and docstring; in Python, it may inherit the docstring. If the
     recorded file has no such function, other files are searched. The recorded code and line only help to choose
@@ -236,7 +236,7 @@ class _Search:
 
 
 def locate_in_file(record: TaskRecord, path: str, text: str, language: Language) -> Located | Missed:
-    """Locate a task's function in the task's own file, by name and line, or return why no function fits.
+    """Locate a task's function in the task's own file, by name and line, or return why none can be used.
 
     If the line differs, choose the only function with the recorded code or docstring, or the nearest function.
     """

@@ -69,7 +69,7 @@ def read(rows: Iterable[Row]) -> list[RecordedSample]:
         first = recorded[0].sample if recorded else sample.sample
         if (sample.sample and sample.sample.language) != (first and first.language):
             raise InputFault(
-                "the file mixes languages, or input and output of the official harness",
+                "the record's kind (input, Python output or Java output) differs from the first record's",
                 where=where,
                 cure="put each kind into its own file",
             )

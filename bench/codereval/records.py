@@ -183,7 +183,7 @@ class TaskReport:
     id: str
     project: str
     outcome: str
-    """`KEPT`, or why the task was dropped: from this module, `Missed` or `bench.functions.certify.certificate`."""
+    """`KEPT`, or the reason for a drop: a constant in this file, `Missed.reason` or `certify.certificate`'s result."""
     detail: str = ""
     repo: str = ""
     path: str = ""

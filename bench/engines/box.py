@@ -38,7 +38,7 @@ def tree_of_file(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def tree_of_repository(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str]:
-    """Return the files that no sample hides. Target files are whole; `Engines` truncates them before each question."""
+    """Return the files that no sample hides. Target files are whole; `Engines` truncates them before each sample."""
     hidden = tuple({place for sample in samples for place in sample.hidden})
     return {path: text for path, text in snapshot.texts.items() if not is_hidden(path, hidden)}
 
@@ -50,7 +50,7 @@ def tree_of_base(snapshot: Snapshot, samples: Sequence[Sample]) -> dict[str, str
 
 
 def view_lines(snapshot: Snapshot, samples: Sequence[Sample]) -> str:
-    """Return a target file's text above the first cursor, masked lines blank; empty if a sample's text is not in it."""
+    """Return a target file's text above the first cursor, masked lines blank; empty if it contradicts a sample."""
     shown: list[list[str]] = []
     for sample in samples:
         target = visible_target(snapshot.texts.get(sample.path), sample.query(), sample.masked)
@@ -223,7 +223,7 @@ def _masked(sample: Sample) -> set[int]:
     return {line for start, end in sample.masked for line in range(start, end)}
 
 
-_SERVER_CURE = "restart the engine's server, then run the same command again"
+_SERVER_CURE = "check the engine's server and its address, then run the same command again"
 _END_SECONDS = 5.0
 
 

@@ -1,7 +1,7 @@
 """The persistent boxes of a run's engines, one per target file or repository, and the order of their samples.
 
-A box answers queries in the order of their cursors, because the text before a cursor contains earlier samples' answers.
-A box is replaced if the order breaks, after a function sample, and before a sample that masks lines already seen.
+A file's box answers queries in cursor order, because the text before a cursor contains earlier samples' answers.
+Such a box is replaced if the order breaks, after a function sample, and before a sample that masks lines already seen.
 """
 
 from __future__ import annotations
@@ -437,7 +437,7 @@ class EngineSession:
         return places(answer, box.lines, path, target_lines, top, recipe.spec)
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
-        """Record how many places of the last answer the strategy received, and how many were truncated."""
+        """Record how many places of the last answer the strategy received, and how many reached into hidden lines."""
         spec = self._engines.recipe(engine, self._sample.id).spec
         use = self._uses[spec]
         self._uses[spec] = replace(use, places=use.places + returned, cut=use.cut + cut)

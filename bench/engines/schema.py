@@ -116,5 +116,5 @@ FORMS: Mapping[str, type[_File]] = {"mcp": _Server, "lines": _Program, "http": _
 
 
 def problems(config: Mapping[str, Any], protocol: str) -> list[Problem]:
-    """Return all errors in an engine's TOML file."""
+    """Return all errors in an engine's TOML file that its protocol's schema detects."""
     return validated(FORMS[protocol], config)[1]

@@ -70,7 +70,7 @@ class EngineDoor(Protocol):
         ...
 
     def note(self, engine: str, *, returned: int, cut: int) -> None:
-        """Record how many places the strategy received, and how many were truncated at hidden lines."""
+        """Record how many places the strategy received, and how many reached into hidden lines."""
         ...
 
 
@@ -93,7 +93,7 @@ class EngineUse:
 
 
 class EngineRefused(InputFault):
-    """An engine's answer with something other than places in its files. The whole answer is discarded."""
+    """An engine's answer that is not a list of valid places in the indexed files. The whole answer is discarded."""
 
 
 class EngineLost(MachineFault):

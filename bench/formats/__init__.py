@@ -115,7 +115,7 @@ class PredictionFiles:
     read: Callable[[Iterable[Row]], list[RecordedSample]]
     """Function that reads all records. It raises `InputFault` at the first malformed record."""
     write: Callable[[RecordedSample, Mapping[str, Any]], Iterable[dict[str, Any]]]
-    """Function from a sample's answers, and its task in the format that `tasks` names (or empty), to records."""
+    """Function that converts a sample's answers to records. Its second argument is the task (see `tasks`) or empty."""
     kind: Kind | None = None
     """The only kind of sample that the format supports; None if it supports lines and functions."""
     tasks: Callable[[Sequence[Sample]], str] | None = None

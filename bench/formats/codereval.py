@@ -151,7 +151,7 @@ def _of_prompt(recorded_task: RecordedTask, task: Task, options: Options) -> Tas
 
 
 def in_snapshot(task: Task, texts: Mapping[str, str]) -> Task | Unusable:
-    """Rebuild a task from the repository file with its function. Return `Unusable` if the function is not found."""
+    """Rebuild a task from the repository file with its function, or return `Unusable` with the reason of `locate`."""
     location = locate(record_of(task), texts, task.sample.language)
     if isinstance(location, Missed):
         return Unusable(id=task.sample.id, reason=location.reason, where=task.where, detail=location.detail)

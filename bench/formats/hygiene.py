@@ -23,8 +23,8 @@ class Cleaned:
 
     tasks: tuple[Task, ...]
     counts: Mapping[str, int]
-    """Nonzero counts. Files, added up over tasks: ``copies_hidden`` or ``copies_visible``. Tasks: ``copies_in_file``,
-    ``verbatim_elsewhere``."""
+    """Nonzero counts of files, summed over tasks (``copies_hidden`` or ``copies_visible``), and of tasks
+    (``copies_in_file``, ``verbatim_elsewhere``)."""
 
 
 class Copies:

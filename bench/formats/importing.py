@@ -65,7 +65,7 @@ def import_set(  # noqa: PLR0913 - what the command line lets a user choose
         hygiene: hide copies of answers.
         packages: let strategies search packages that are installed in the repositories' folders.
         force: replace a set with the same name.
-        report: receives lines about dropped tasks: the first few of each reason, and the number of others.
+        report: receives the set's remarks, and lines about dropped tasks: the first few of each reason, and counts.
 
     Raises:
         InputFault: if an option or a file is invalid, no record can be used, or another set has this name.
@@ -219,7 +219,7 @@ def without_repository(tasks: Sequence[Task]) -> RepositoryTasks:
 
 
 def all_missing(tasks: Sequence[Task]) -> RepositoryTasks:
-    """Return a missing repository's entry in the set's manifest, which counts all its tasks as dropped."""
+    """Return no tasks, and a missing repository's manifest entry, which counts all its tasks as dropped."""
     return RepositoryTasks((), _account(tasks, (), Counter(no_repository=len(tasks))) | {"checkout": None})
 
 

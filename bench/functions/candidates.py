@@ -137,10 +137,10 @@ def candidates(
     importing: Callable[[ListedFunction[D]], Collection[str]] = lambda _: (),
     uncovered: Callable[[Collection[str]], str] = lambda _: "not_covered",
 ) -> tuple[list[Candidate], Counter[str]]:
-    """Return the functions that usable tests run in at most `SLOW_TOGETHER` seconds, and count the others by reason.
+    """Return the functions whose selected tests take at most `SLOW_TOGETHER` seconds, and count the others by reason.
 
-    `covering` returns the lines or blocks of a function that each test runs, and `importing` returns the tests in
-    modules whose import runs the function. `uncovered` takes the failed tests that run it, and returns a drop reason.
+    `covering` returns the lines or blocks of a function that each test runs, and `importing` the tests in modules whose
+    import runs the function. `uncovered` takes the tests that run it but do not pass, and returns a drop reason.
     """
     found: list[Candidate] = []
     drops: Counter[str] = Counter()

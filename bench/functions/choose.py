@@ -89,7 +89,7 @@ def strongest(ranked: Sequence[str], others: Sequence[str], failing: Sequence[fr
     """Select up to `MOST_TESTS` tests that together detect many faulty versions. Fill up from `ranked`, and sort by id.
 
     Args:
-        failing: for each faulty version, the tests that detect it. Up to `TWICE` tests per version count.
+        failing: for each faulty version, the tests that detect it. More than `TWICE` tests for a version add nothing.
     """
     picked: list[str] = []
     times = [0 for _ in failing]

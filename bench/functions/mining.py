@@ -79,7 +79,7 @@ class Search:
     failures: Mapping[str, str] = field(default_factory=dict)
     """One line on why each failed test failed, by test id; an empty text if the reason is unknown."""
     left_out: str = ""
-    """Message on unusable tests and how to repair them; may be empty."""
+    """Message on test files that do not compile, and how to repair them; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,7 +116,7 @@ def suite_of(home: Home, sample_set: SampleSet, repo: str, sandbox: Sandbox | No
 
     Raises:
         MachineFault: if the repository must be compiled but there is no sandbox.
-        InputFault: if the set has no tests for the repository, or the repository is missing or has changed.
+        InputFault: if the set has no valid tests for the repository, or the repository is missing or has changed.
     """
     entry = sample_set.manifest["repositories"].get(repo)
     suite_record = entry.get("tests") if isinstance(entry, dict) else None
@@ -185,9 +185,9 @@ def read_tree(root: Path) -> dict[str, bytes]:
                 size += len(content)
                 if size > MAX_BYTES:
                     raise InputFault(
-                        f"the files are larger than {MAX_BYTES >> 20} MiB",
+                        f"the files are larger than {MAX_BYTES >> 20} MiB together",
                         where=str(root),
-                        cure="set source_dir to a smaller folder, or use line samples",
+                        cure="use a copy of this folder without its large files, or line samples",
                     )
                 contents[path.relative_to(root).as_posix()] = content
     return dict(sorted(contents.items()))
@@ -197,7 +197,7 @@ def added_texts(folder: Path) -> dict[str, str]:
     """Return the texts of the added tests in a folder, by path.
 
     Raises:
-        InputFault: if the folder is empty, or a file is not UTF-8.
+        InputFault: if the folder is empty, its files are too large for a box, or a file is not UTF-8.
     """
     texts_by_path: dict[str, str] = {}
     for path, content in read_tree(folder).items():

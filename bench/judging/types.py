@@ -142,7 +142,7 @@ class Suite(Protocol):
         ...
 
     def remarks(self, sample: Sample, reference: Reference, text: str) -> Sequence[str]:
-        """Return remarks, each with its line, on code in `text` that may affect the tests. Both share a process."""
+        """Return remarks, with line numbers, on code in `text` that may affect the tests, as both share a process."""
         ...
 
     def trial(self, sample: Sample, reference: Reference, text: str, secret: str) -> Job:

@@ -118,7 +118,7 @@ class PlainAnswerReader:
     def function(self, head: FunctionHead, answer: str, wrapped: bool) -> tuple[str, bool]:
         """Return the last code block and True; without a code block, the head followed by the answer, and True.
 
-        A `wrapped` answer is a block. Text before the first fence that closes the head's braces replaces the blocks.
+        A `wrapped` answer is a block. If the text before all fences closes the head's braces, it counts as the answer.
         """
         blocks = [answer] if wrapped else fenced(answer)
         continued = head.head + before_fences(answer)

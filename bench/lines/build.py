@@ -248,7 +248,7 @@ def build(  # noqa: PLR0913 - what is built, from what, and its reports
     commit, and requires sources with a history.
 
     Raises:
-        InputFault: if repositories share a name, a repository has no usable line or no history, or the name is taken.
+        InputFault: if `per_repo` < 1, a repository is repeated or lacks usable lines or history, or the name is taken.
     """
     from ctxbench.bench.repositories import git  # noqa: PLC0415 - readers of sets do not need it
 

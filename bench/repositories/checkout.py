@@ -50,7 +50,7 @@ class Checkout:
 
 
 def find(manifest: RepoManifest, home: Home) -> Checkout | None:
-    """Return the checkout of the manifest's first source that has one; None if nothing was fetched."""
+    """Return the checkout of the manifest's first source that has one; None if no source has one."""
     for source in manifest.sources:
         key = _key(manifest, source, home)
         checkout = cached_checkout(home, manifest.name, key) if key else None
@@ -158,7 +158,7 @@ def _sealed(tree: Path, manifest: RepoManifest) -> dict[str, object]:
             Path(folder).chmod(0o555)
     if not lines:
         raise InputFault(
-            "the source contains no file", where=manifest.name, cure="check the [[source]] in its manifest"
+            "the source contains no file", where=manifest.name, cure="check the [[source]] in the manifest"
         )
     return {"digest": sha256("".join(sorted(lines))), "files": len(lines), "bytes": size}
 

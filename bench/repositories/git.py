@@ -105,7 +105,7 @@ Since = date | str
 
 
 def read_since(text: str) -> Since:
-    """Parse a day, ``YYYY-MM-DD``, or a commit.
+    """Parse a day, ``YYYY-MM-DD``, or the start of a commit's hash: 7 to 64 hexadecimal digits in lower case.
 
     Raises:
         ValueError: if the text is neither.
@@ -175,12 +175,12 @@ class History:
         or for other lines.
 
         Args:
-            asked: lines to check by path, 0-based.
+            asked: numbers of the lines to check, counted from 0, by path.
             root: folder of the files.
             texts: texts by path, with line ends as ctxbench reads them.
 
         Returns:
-            New lines and their days, by path; None for a file that differs from the history, or that git splits into
+            New lines and their days, by path; None for a file that differs from the commit's, or that git splits into
             other lines.
         """
         days: dict[str, Days | None] = {path: {} if self._is_committed(path, root / path) else None for path in asked}
@@ -251,10 +251,10 @@ class History:
         return _blamed(self._git("blame", "--incremental", "-w", *options, self._tips[place], *ends, "--", place))
 
     def earlier(self, paths: Sequence[str], *, suffix: str) -> Mapping[str, str]:
-        """Return the code up to `since`: all files with a suffix, and all lines that the files at `paths` ever had.
+        """Return the code up to `since`: files that end with `suffix`, and lines that the files at `paths` ever had.
 
         Returns:
-            The text of all files as ``tree``, and of all lines as ``versions``; empty without `paths` or older code.
+            The text of the files as ``tree``, and of the lines as ``versions``; empty without `paths` or older commits.
         """
         cutoff = self._cutoff
         if not cutoff or not paths:
@@ -280,9 +280,9 @@ class History:
             return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", asked).strip()
         except Unreachable:
             raise InputFault(
-                f"the history has no commit {self.since}",
+                f"no single commit of the history has a hash that starts with {self.since}",
                 where=self.name,
-                cure="give more of its digits, an earlier commit of the same branch, or a day such as 2024-06-01",
+                cure="give more digits of the hash, an earlier commit of the same branch, or a day such as 2024-06-01",
             ) from None
 
     @cached_property

@@ -136,11 +136,11 @@ class RepoManifest:
     codereval: tuple[_Slug, ...] = field(
         default=(), metadata=cure('write a list of projects, e.g. ["pexip/os-python-cachetools"]')
     )
-    """CoderEval projects whose tasks are rebuilt on this repository: ``owner/repository``, or a folder (Java)."""
+    """CoderEval projects whose tasks are rebuilt here: ``owner/repository`` or, for Java, the project's folder name."""
     tests: TestSuite | None = field(default=None, metadata=cure("write a [tests] table"))
 
     def account(self) -> dict[str, str]:
-        """Return the repository's entry in a sample set's manifest: licence, version, and day of release if known."""
+        """Return part of the repository's entry in a sample set's manifest: licence, version, release day if known."""
         dated = {} if self.released is None else {"released": self.released.isoformat()}
         return {"license": self.license, "version": self.version, **dated}
 
@@ -165,7 +165,7 @@ class ManifestProblem:
 
 
 class ManifestFault(InputFault):
-    """A manifest is invalid. `faults` lists all errors."""
+    """Raised when a manifest is invalid; `faults` lists all errors."""
 
     def __init__(self, faults: Sequence[ManifestProblem]) -> None:
         self.faults = tuple(faults)

@@ -243,9 +243,9 @@ class Web:
         """Create a client.
 
         Args:
-            certificates: file or folder of authorities; None for the system's.
+            certificates: file or folder with certificates of trusted authorities; None for the system's.
             proxy: proxy for http and https; None for the environment's.
-            seconds: timeout.
+            seconds: timeout of each connection attempt, read and write.
         """
         bundle = Path(certificates) if certificates else None
         self._context = ssl.create_default_context(

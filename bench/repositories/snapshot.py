@@ -15,7 +15,7 @@ from ctxbench.bench.files import UTF8, Decoded, decode, explained, plain_newline
 from ctxbench.bench.languages.base import Language
 
 MAX_BYTES = 400_000
-"""Maximum size in bytes of a source file. Larger files are generated or data."""
+"""Maximum size in bytes of a source file. Larger files are dropped, because they are usually generated or data."""
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".tox"})
 _PACKAGES = frozenset({".venv", "site-packages"})
 _BUILDS = {

@@ -37,12 +37,13 @@ _LONG_HEADERS = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, RuntimeError)
+"""Exceptions for invalid archives. `zipfile` raises RuntimeError for encryption and unknown compression."""
 _TRUST = "if you trust the archive, unpack it yourself and use the folder as a local source"
 
 
 class Unreachable(MachineFault):
-    """A source cannot be reached, or no longer has this version."""
+    """Raised when a source cannot be reached, or does not have the wanted version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class OfKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The folders that a fetch writes to."""
+    """The folders that a fetch writes to, and a list of the parts of the source that it left out."""
 
     tree: Path
     """Empty folder that becomes the repository's root."""

@@ -51,7 +51,7 @@ class Corpus:
     """Searchable units in path and line order. A corpus never changes, so threads can share it."""
 
     def __init__(self, units: Sequence[Unit], *, built: Callable[[str, float], None] | None = None) -> None:
-        """Store units. The first search builds an index.
+        """Store units. The first search with each ranker builds its index.
 
         Args:
             built: receives each new index's ranker and build time in seconds.

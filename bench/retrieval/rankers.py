@@ -1,4 +1,4 @@
-"""Rankers: BM25 and the Jaccard index compare words, `Dense` compares vectors. No score depends on hidden texts."""
+"""Rankers: BM25 compares words, `Jaccard` code tokens and `Dense` vectors. No score depends on hidden texts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class BM25:
         """Create a ranker that splits texts into words by `split`.
 
         Args:
-            split: ``identifiers``: see `words`. ``spaces``: at blanks. Texts become lower case, but queries do not, as
+            split: ``identifiers``: see `words`. ``spaces``: at white space. Texts become lower case, queries do not, as
                 in RLCoder's program (``bm25.py``).
         """
         self._words = words if split == "identifiers" else _lower_words
@@ -168,7 +168,7 @@ DIGITS = 5
 
 
 class Dense:
-    """The cosine of vectors of norm 1, which is their dot product."""
+    """A ranker by the cosine of vectors of norm 1, which is their dot product."""
 
     def __init__(
         self, encoder: Encoder, spec: str, vectors: Vectors, *, progress: Callable[[int, int], None] | None = None
@@ -178,7 +178,7 @@ class Dense:
         Args:
             spec: canonical spec of the encoder.
             vectors: cache of vectors.
-            progress: receives the number of texts encoded so far, and of all to encode. An exception stops encoding.
+            progress: receives the numbers of texts encoded so far and to encode in all. An exception stops encoding.
         """
         self._encoder, self._spec, self._vectors, self._progress = encoder, spec, vectors, progress
 

@@ -1,4 +1,4 @@
-"""The data that all searches of a run share: indexed units, vectors, summaries. Strategies never receive this data."""
+"""The data that all searches of a run share: indexed units, vectors, summaries. Strategies receive only results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class NoRanker(InputFault):
-    """An encoder does not exist or cannot be used here. This error ends a run; the strategy is not at fault."""
+    """Raised when an encoder is unknown or unusable here. Ends a run, unless a foreign strategy chose the encoder."""
 
 
 def lexical_of(spec: str) -> tuple[str, Ranker] | None:
@@ -122,7 +122,8 @@ class IndexedFiles:
 def candidates(target: VisibleTarget, cut: Cutter, language: Language) -> list[Unit]:
     """Return the units of the target file that a search may return.
 
-    Functions that contain the cursor, or end right before it, are left out. Text units must end before the prompt.
+    Functions that contain the cursor, or end right before it, are left out. Units of text must end before the
+    first line that the prompt shows.
     """
     units = cut(target.path, _parsable(target, language), language)
     if cut.of_text:
@@ -156,7 +157,7 @@ class Retrieval:
         Args:
             folder: folder for vectors, kept across runs; None for memory only.
             summarise: writes summaries for ``summary`` units; None for the plain summaries of `bench.apis`.
-            built: receives each thing that was built from a whole repository, with the build time in seconds.
+            built: called after each build from a whole repository, with the arguments that `Built` describes.
             tokens: tokenizer of window retrieval.
         """
         self.tokens = tokens

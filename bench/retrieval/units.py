@@ -45,7 +45,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A unit, line or engine's place that a search found."""
+    """A unit, a line or an engine's place that a search found."""
 
     place: Place
     text: str
@@ -97,7 +97,7 @@ class Cutter:
 
     @property
     def of_text(self) -> bool:
-        """Whether units are stretches of text, which can end anywhere, rather than functions."""
+        """Whether units are stretches of text, which can end anywhere, rather than functions or APIs."""
         return self.name in _OF_TEXT
 
     def __call__(self, path: str, text: str, language: Language) -> tuple[Unit, ...]:

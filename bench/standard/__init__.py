@@ -20,7 +20,7 @@ _LITE = "-lite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardSet:
-    """A list of repositories, with the number of samples per repository."""
+    """A list of repositories, with the maximum number of samples per repository."""
 
     name: str
     per_repo: Mapping[str, int]

@@ -54,7 +54,7 @@ def dashboard(*, port: int, host: str, public_url: str | None, home: Home, db: s
     """Show the stored runs as web pages on this machine; stop with Ctrl-C."""
     if importlib.util.find_spec("streamlit") is None:
         cure = "run `pip install 'ctxbench[dashboard]'`"
-        raise InputFault("the dashboard needs Streamlit", cure=cure)
+        raise InputFault("the dashboard needs Streamlit, which is not installed", cure=cure)
     from ctxbench.harness.store.store import open_reader
 
     public = None if public_url is None else _public(public_url, "--public-url")
@@ -97,7 +97,7 @@ def _free(host: str, port: int) -> int:
             tried.bind((host, port))
             return int(tried.getsockname()[1])
     except OSError as error:
-        cure = "give another --port, or --port 0 for any free port"
+        cure = "give another --host or --port; --port 0 takes any free port"
         raise InputFault(
             f"cannot listen on this address ({error.strerror or error})", where=f"{host}:{port}", cure=cure
         ) from None
@@ -180,7 +180,7 @@ def _check(out: Path) -> None:
         raise InputFault("the path is a folder", where=str(out), cure="give --out the path of a file")
     if out.suffix != ".html":
         cure = "give --out a name with .html; `ctxbench leaderboard --format` prints other formats"
-        raise InputFault("a report is an HTML file", where=str(out), cure=cure)
+        raise InputFault("the name does not end with .html, but a report is an HTML file", where=str(out), cure=cure)
     if not out.absolute().parent.is_dir():
         raise InputFault(
             "the folder does not exist", where=str(out.absolute().parent), cure="create it, or give --out another path"

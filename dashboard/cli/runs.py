@@ -125,7 +125,7 @@ def name(*, run: str, text: str, home: Home, db: str | None) -> None:
 @home_option
 @db_option
 def delete(*, run: tuple[str, ...], yes: bool, home: Home, db: str | None) -> None:
-    """Delete each RUN permanently. Models' answers and verdicts stay, because other runs use them too."""
+    """Delete each RUN permanently. Models' answers and verdicts stay, because other runs may use them too."""
     from ctxbench.bench.errors import InputFault
     from ctxbench.harness.store.tables import delete_run
     from ctxbench.harness.store.work import idle

@@ -38,7 +38,7 @@ _LIST = "samples-list"
 PHONE_STYLE = f"""<style>@media (max-width: 640px) {{
 [data-testid=stLayoutWrapper]:has(> .st-key-{_LIST}) {{ order: 1; }}
 }}</style>"""
-"""On a phone, the list is below the sample, so that the model's text is visible without scrolling."""
+"""CSS that puts the list below the sample on a phone, so that the model's text is visible without scrolling."""
 _TALL = 145
 """Height of the list in pixels: a heading and three samples."""
 

@@ -196,7 +196,7 @@ def mutants(manifest: Manifest) -> list[Cells]:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """Return a share in percent, with one decimal if `whole` is at least 1,000; None if `whole` is 0."""
+    """Return a share in whole percent, or with one decimal if `whole` is at least 1,000; None if `whole` is 0."""
     return None if not whole else round(100 * part / whole, 0 if whole < 1000 else 1)
 
 

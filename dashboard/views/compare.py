@@ -102,7 +102,7 @@ def remarks(compared: Sequence[Compared], names: Mapping[str, str]) -> list[str]
 
 
 def difference_table(compared: Sequence[Compared], names: Mapping[str, str], helps: Mapping[str, str]) -> DrawnTable:
-    """Return `difference_rows` with intervals drawn beside a line at zero. `helps` explains the headings."""
+    """Return `difference_rows` as a table with drawn intervals and a line at zero. `helps` explains the headings."""
     rows = difference_rows(compared, names)
     heads = tuple(ColumnHead(name, helps.get(name, ""), name in ("strategy", "over")) for name in rows[0])
     lines = [["-" if cell is None else getattr(cell, "text", str(cell)) for cell in row.values()] for row in rows]
@@ -158,7 +158,7 @@ def unit_rows(pair: Compared) -> list[Row]:
 
 
 def sample_rows(pair: Compared, address: Callable[[str], str]) -> list[Row]:
-    """Return a row per differing sample, largest difference first, at most `MOST_ROWS`. `address` returns its URL."""
+    """Return at most `MOST_ROWS` rows, one per differing sample, farthest apart first. `address` returns its URL."""
     of_pair = pair.paired
     samples, codes = of_pair.samples, of_pair.codes
     farthest: list[int] = np.argsort(-np.abs(of_pair.this - of_pair.other), kind="stable").tolist()
@@ -181,7 +181,7 @@ def _digits(number: float | None, half: float | None) -> Figure | None:
 
 
 def spelled(table: RunTable, *, generator: bool = False) -> str:
-    """Return the text of a run in a list of options: strategy, generator if requested, number of pooled runs, id."""
+    """Return the text of a run in a list of options: strategy, generator if requested, number of runs if pooled, id."""
     runs = [f"{len(table.run.repetitions)} runs"] if table.run.repetitions else []
     return " · ".join([table.run.strategy, *([table.run.generator] if generator else []), *runs, table.run.id])
 
@@ -216,7 +216,7 @@ def usual_baseline(tables: Sequence[RunTable]) -> RunTable:
 def usual_others(tables: Sequence[RunTable], baseline: RunTable, metric: str) -> list[RunTable]:
     """Return the best runs to compare with a baseline by default: at most `FEW` minus 1, without controls.
 
-    The runs are by the baseline's generator. Without such runs, they are of its strategy; without those, any runs.
+    The runs are by the baseline's generator; without such runs, of the baseline's strategy; without either, any runs.
     """
     generators = dict.fromkeys(table.run.generator for table in tables)
     newest = [

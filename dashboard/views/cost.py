@@ -28,7 +28,7 @@ COSTS: Mapping[str, str] = {
     "index_seconds": "index seconds of engines",
     "query_seconds": "query seconds of engines",
 }
-"""Cost per sample -> its name. Values are means over the samples that count."""
+"""Cost per sample -> its displayed name. A row's cost is the mean over the samples that count."""
 _LOOKS = {
     "on the front": (SERIES[0], "circle"),
     "not on the front": (SERIES[1], "square"),
@@ -39,7 +39,7 @@ _LOOKS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPoint:
-    """Cost and value of one strategy."""
+    """A strategy's mean cost per sample, and its mean value of the metric with the interval."""
 
     name: str
     run: str
@@ -59,7 +59,7 @@ def available_costs(group: Group) -> list[str]:
 
 
 def points(group: Group, metric: str, name: str) -> tuple[CostPoint, ...]:
-    """Return each row's cost `name` and value of `metric`. Only ranked rows can be on the Pareto front."""
+    """Return each row's cost (`name`, a key of `COSTS`) and `metric`. Only ranked rows can be on the Pareto front."""
     rows, names = group.rows, labels([row.run for row in group.rows])
     values = [row.metrics.get(metric) for row in rows]
     ranked = [
@@ -177,7 +177,7 @@ def chart(points: Sequence[CostPoint], metric: str, unit: str, name: str) -> alt
 
 
 def amount(number: float | None, name: str = "") -> Figure | None:
-    """Return the cell of a cost, with three or more significant digits; None if unknown. `name` is a key of `COSTS`."""
+    """Return the cell of a cost, rounded to at least three digits; None if unknown. `name` is a key of `COSTS`."""
     return None if number is None else Figure((scales.dollars if name == "price" else scales.amount)(number))
 
 

@@ -206,7 +206,7 @@ def more_columns(group: Group) -> list[str]:
 
 
 def levels(tables: Sequence[RunTable]) -> list[str]:
-    """Return the levels to rank: all samples; if several exist, also each, and the three that CoderEval averages."""
+    """Return the levels to rank: all samples; with several levels, also each, and for CoderEval the averaged three."""
     single = {level for table in tables for level in set(table.level)}
     combined = {COMBINED} if any(table.run.benchmark == "codereval" for table in tables) else set()
     return sorted({ALL_LEVELS, *combined, *single}, key=level_order) if len(single) > 1 else [ALL_LEVELS]

@@ -275,12 +275,12 @@ def step_rows(steps: Sequence[Step]) -> list[dict[str, object]]:
 
 
 def seconds(time: float | None) -> str:
-    """Format seconds with three or more significant digits; ``<0.001`` below the precision of measurements."""
+    """Format seconds, rounded to at least three significant digits; ``<0.001`` below the precision of measurements."""
     return "<0.001" if time is not None and 0 < time < 0.001 else scales.amount(time)
 
 
 def price(dollars: float | None) -> Figure | None:
-    """Return the cell of a price in US dollars, with three significant digits; None for None."""
+    """Return the cell of a price in US dollars, with at most three significant digits; None if unknown."""
     return None if dollars is None else Figure(f"${dollars:.3g}", dollars)
 
 

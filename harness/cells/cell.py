@@ -42,13 +42,13 @@ class RemoteRepository:
     def similar_windows(
         self, text: str, *, top: int = 20, size: int = SIZE, stride: int = STRIDE, before: int = 0
     ) -> tuple[WindowHit, ...]:
-        """Return the `top` windows of `size` lines of the repository that are most similar to `text`, best first."""
+        """Return the windows of `size` lines that are most similar to `text`, at most `top`, best first."""
         return wire.load_hits(
             self._question("similar_windows", text=text, top=top, size=size, stride=stride, before=before)
         )
 
     def search(self, text: str, *, unit: str = "function", ranker: str = "minilm", top: int = 10) -> tuple[Hit, ...]:
-        """Return the `top` functions, or code units of another kind, that are most similar to `text`, best first."""
+        """Return the functions, or other code units, that are most similar to `text`, at most `top`, best first."""
         return wire.load_found(self._question("search", text=text, unit=unit, ranker=ranker, top=top))
 
     def grep(self, pattern: str, *, top: int = 100) -> tuple[Hit, ...]:

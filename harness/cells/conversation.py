@@ -128,7 +128,7 @@ class CellConversation:
 
 
 class CellGone(Exception):
-    """The process at the other end of a socket has ended."""
+    """Raised when the process at the other end of a socket has ended."""
 
 
 @contextlib.contextmanager

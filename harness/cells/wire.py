@@ -156,7 +156,7 @@ def _load_tool(name: object, help_text: object, parameters: object) -> Tool:
 
 def _load_tool_parameter(name: object, help_text: object, kind: object, optional: object) -> ToolParameter:
     if kind not in KINDS:
-        raise ProtocolError(f"{kind!r:.60} is not a type of parameter")
+        raise ProtocolError(f"{kind!r:.60} is not a type of tool parameter")
     return ToolParameter(
         name=word(name), help=text(help_text, protocol.TEXT), kind=checked(kind, str), optional=checked(optional, bool)
     )
@@ -246,7 +246,7 @@ def load_registration(data: object, name: str) -> Registration:
         raise ProtocolError(f"the registration is not valid: {error}") from None
     names = [parameter.name for parameter in registration.parameters]
     if registration.name != name or not registration.kinds or len(set(names)) < len(names):
-        raise ProtocolError("the registration has another name, no kinds, or a duplicate parameter")
+        raise ProtocolError("the registration has another strategy's name, no kinds, or a duplicate parameter name")
     if not _DIGEST.fullmatch(registration.version):
         raise ProtocolError("the registration's version is not a digest")
     return registration

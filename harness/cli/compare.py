@@ -65,7 +65,7 @@ def compare(*, runs: tuple[str, ...], metric: str | None, profile: str, form: st
     default=2,
     show_default=True,
     metavar="N",
-    help="Number of rows on the board that will test the difference, including the baseline; p is corrected for all.",
+    help="Number of rows on the planned board, including the baseline; p is corrected for the other N - 1 rows.",
 )
 @format_option("table", "json")
 @home_option

@@ -83,8 +83,8 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
     "--budget",
     metavar="TIME",
     callback=_budget,
-    help="Draw as many samples as fit into TIME (90s, 10m, 1h). The command times a few samples first and stores "
-    "the resulting N.",
+    help="Draw as many samples as fit into TIME (90s, 10m, 1h). The command times a few samples first, and stores "
+    "how many fit.",
 )
 @since_option
 @click.option("--metric", metavar="METRIC", help="The metric that decides; default: the board's ranking metric.")
@@ -185,7 +185,7 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None, limit: 
         raise click.UsageError("--limit and --budget both set the number of samples; give one of them")
     if kind == "function" and (since or budget):
         name = "--since" if since else "--budget"
-        raise click.UsageError(f"{name} is for --kind line; leave it out for functions, or use --limit")
+        raise click.UsageError(f"{name} is for --kind line; for functions, leave it out; --limit works for both kinds")
 
 
 def _check_strategies(home: Home, specs: Sequence[str]) -> None:
@@ -195,11 +195,11 @@ def _check_strategies(home: Home, specs: Sequence[str]) -> None:
     from ctxbench.strategies.registry import CONTROLS
 
     if len(specs) < 2:
-        raise click.UsageError("Give two strategies or more: the baseline first, then those to compare with it.")
+        raise click.UsageError("fewer than two strategies are given; give the baseline first, then those to compare")
     controls = [spec for spec in specs if spec in CONTROLS]
     if specs[0] in controls or len(controls) == len(specs) - 1:
         cure = "name at least two strategies that are not controls, one of them first"
-        raise InputFault(f"{controls[0]} is a control, which is built from the answers and never tested", cure=cure)
+        raise InputFault(f"{controls[0]} is a control, whose differences from strategies are not tested", cure=cure)
     with open_registrations([home.root]) as registrations:
         bound = [registrations.bound(spec) for spec in specs if spec not in CONTROLS]
     for engine in [engine for strategy in bound for engine in strategy.engines]:

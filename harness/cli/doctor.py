@@ -279,7 +279,7 @@ def _clean(home: Home) -> int:
         else:
             removed += 1
             click.echo(f"removed {leftover.what}")
-    click.echo(f"{removed} removed" if removed or failed else "nothing was left behind", err=True)
+    click.echo(f"leftovers removed: {removed}" if removed or failed else "nothing was left behind", err=True)
     return 1 if failed else 0
 
 

@@ -51,7 +51,7 @@ _INVALID = click.option(
 )
 _AFTER = after_option("Use only samples whose code is dated after DATE (see docs/fidelity.md).")
 _STRICT = click.option(
-    "--strict", is_flag=True, help="Count passing completions as failed unless they are plain (docs/verdicts.md)."
+    "--strict", is_flag=True, help="Count passes as failed unless the code is plain, as defined in docs/verdicts.md."
 )
 _OF_RUNS: tuple[Callable[..., Any], ...] = (
     _SAMPLES,

@@ -246,10 +246,10 @@ def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> Sha
 
 
 def format_by_ending(out: Path | None, form: str | None, endings: Mapping[str, str]) -> str:
-    """Return the requested format, or the format of the file's ending. With neither, return the first format.
+    """Return the requested format, or that of the file's ending. Without format and file, return the first format.
 
     Raises:
-        InputFault: if no format is requested and the file's ending is unknown.
+        InputFault: if no format is requested, and the file's ending is unknown or missing.
     """
     if form is not None or out is None:
         return form or next(iter(endings))

@@ -104,7 +104,7 @@ def import_files(
             raise click.UsageError("--reference takes no FILE, and only the options --samples, --home and --db")
         return _import_reference(reference, samples, home, db)
     if not files or shape is None:
-        raise click.UsageError("give FILE and --format, or --reference")
+        raise click.UsageError("FILE or --format is missing; give both, or only --reference")
     sample_set = None if samples is None else sets.load(home, samples)
     tables = open_tables(files)
     with open_store(db or home.database) as store:
@@ -360,7 +360,9 @@ def _verification(title: str, verification: PackageVerification) -> str:
         if (first := part.difference) is not None:
             where = f"{first.sample}: " if first.sample else ""
             text = f"{where}{first.what}: the package has {first.expected}, this machine computed {first.got}"
-            lines.append(f"{part.name}: {part.differing} differ; the first: {' '.join(visible(text).split())}")
+            lines.append(
+                f"{part.name}: {part.differing} differ; the first difference: {' '.join(visible(text).split())}"
+            )
     lines.append("nothing differs" if verification.equal else "the package differs from this machine's results")
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
@@ -400,7 +402,7 @@ def merge(*, places: tuple[Path, ...], home: Home, db: str | None) -> None:
     if len(refused) == 1:
         raise refused[0]
     if refused:
-        raise InputFault(f"{len(refused)} shards were refused; the first: {refused[0]}")
+        raise InputFault(f"{len(refused)} shards were refused; the first fault: {refused[0]}")
 
 
 def _say_merged(store: Store, merged: list[Merged]) -> None:

@@ -208,7 +208,7 @@ def _standard_set(context: click.Context, name: str | None, repos: tuple[str, ..
     from ctxbench.bench import standard
 
     if bool(repos) == (name is not None):
-        raise click.UsageError("give either repositories with --repo or a standard set with --set")
+        raise click.UsageError("--repo and --set are both given or both missing; give one of them")
     if name is None:
         return None
     for parameter in ("per_repo", "seed"):
@@ -309,7 +309,7 @@ def verify(name: str, workers: int, mark: bool, sandbox: str | None, home: Home,
         verification = run(tick=tick)
     count = len(verification.checked)
     reference, blank = (_share(part, count) for part in (verification.references_passed, verification.blanks_passed))
-    click.echo(f"{name}: reference {reference}, blank {blank}")
+    click.echo(f"{name}: pass rates: reference {reference}, blank {blank}")
     if mark:
         click.echo(_store_invalid(verification, sample_set.digest, db or home.database))
         return 1 if verification.machine_faults else 0

@@ -123,11 +123,11 @@ def _check(shape: str, options: Mapping[str, Any]) -> None:
         if options[name] and shape != "codereval":
             raise click.UsageError(f"--{name} needs --format codereval")
     if executed and options["repos"] is not None:
-        raise click.UsageError("--rebuild takes no --repos; leave it out")
+        raise click.UsageError("--rebuild takes no --repos; leave out --repos")
     if executed and options["hygiene"] == "off":
-        raise click.UsageError("--rebuild takes no --hygiene off; leave it out")
+        raise click.UsageError("--rebuild takes no --hygiene off; leave out --hygiene")
     if executed and options["packages"]:
-        raise click.UsageError("--rebuild takes no --packages; leave it out")
+        raise click.UsageError("--rebuild takes no --packages; leave out --packages")
     if options["sandbox"] is not None and not options["rebuild"]:
         raise click.UsageError("--sandbox needs --rebuild; nothing else runs code")
 

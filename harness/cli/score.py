@@ -249,7 +249,7 @@ def rescore(*, profile: str | None, measure: frozenset[Measurement], home: Home,
     if unread:
         first = next(iter(unread.values()))
         raise InputFault(
-            f"cannot rescore {', '.join([*unread, *unmeasured])}; the first: {first.what}",
+            f"cannot rescore {', '.join([*unread, *unmeasured])}; the first fault: {first.what}",
             where=first.where,
             cure=f"{first.cure}; then run the same command again",
         )
@@ -338,7 +338,7 @@ def execute(
     from ctxbench.harness.store import open_store
 
     if (file is None) == (run is None):
-        raise click.UsageError("give either --completions or --run")
+        raise click.UsageError("--completions and --run are both given or both missing; give one of them")
     if anew and run is None:
         raise click.UsageError("--anew needs --run")
     sample_set = sets.load(home, samples)

@@ -1,4 +1,4 @@
-"""Generators, which run models. This package exports everything that the author of a generator needs."""
+"""Generators, which run models. This package exports the interface for authors of generators."""
 
 from ctxbench.bench.spec import Shorthand
 from ctxbench.harness.generators.base import Capabilities, Generator, Request, Response, TooLong, generator

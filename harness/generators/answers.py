@@ -91,7 +91,7 @@ _WORD = re.compile(r"\w")
 _MOST = 50
 
 PARSE_FAILED = "parse_failed"
-"""Flag of an answer that is not a valid function. The answer is judged unchanged, and fails its tests."""
+"""Flag of an answer without a valid function. Unless the answer is blank, its tests still run."""
 
 NO_CODE_TAGS = "no_code_tags"
 """Flag of an answer that does not continue the prompt and has no ``[CODE]`` tags."""

@@ -1,6 +1,6 @@
 """The interface and registry of generators, and the reader for their tables of prices and training cutoffs.
 
-A factory function registers a generator, and its keyword-only parameters may be set in a spec: ``openai(model=…,
+The decorator `generator` registers a factory function. A spec sets its keyword-only parameters: ``openai(model=…,
 url=…)``. The factory only checks parameters. The first request loads weights, starts processes or opens connections.
 """
 

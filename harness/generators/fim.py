@@ -2,7 +2,7 @@
 
 The part before the cursor is the strategy's prompt. The part after it has at most `MOST` tokens (512, as in
 CrossCodeEval's programs), and at most a quarter of the window. Strategies for lines never see it. The model's special
-tokens separate the parts. If a part contains such a token, a blank is inserted into it, and the prompt is flagged.
+tokens separate the parts. If a part contains such a token, a blank splits the token, and the prompt is flagged.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def strategy_prompt(prompt: Prompt) -> Prompt:
 
 
 def of_strategy(prompt: Prompt) -> Prompt:
-    """Return a strategy's prompt, with plain text in place of block kinds that only the harness may use."""
+    """Return a strategy's prompt. Its blocks of kinds that only the harness may use become plain text blocks."""
     if not any(block.kind in _OURS for block in prompt.blocks):
         return prompt
     blocks = (replace(block, kind=BlockKind.TEXT) if block.kind in _OURS else block for block in prompt.blocks)

@@ -3,7 +3,7 @@
 The least useful text is removed first:
 
 - Functions: retrieved blocks are dropped, the lowest score first. Then the current file is truncated at its top, by
-  whole lines. Instruction, steps and target section stay.
+  whole lines, and may even be dropped. Instruction, steps and target section stay.
 - Lines: the file is truncated at its top by whole lines, but keeps half of the space, as in the papers' prompts. Then
   retrieved blocks are dropped, then more of the file, finally the beginning of its last line.
 

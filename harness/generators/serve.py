@@ -69,7 +69,7 @@ def serve(
         model: a name of ``ctxbench model list``, or the path of a GGUF file.
         window: maximum tokens of prompt and answer.
         chat: use of a chat template: ``on``, ``off`` or ``auto``: as in `ctxbench model list`, or by the model's name.
-        tools: whether requests contain a strategy's tools as fields, not as text; needs chat=on.
+        tools: whether requests contain a strategy's tools as fields, not as text; needs a chat model.
         threads: processors to use; 0 for all. Leave some for other work, because the threads wait for each other.
     """
     weights.need(("xllamacpp",), where="serve", cure=CURE)

@@ -147,7 +147,7 @@ class VLLM(Local):
 
         Raises:
             InputFault: if the model cannot be loaded, or the installed vLLM supports no processor of this machine.
-            MachineFault: if the engine does not start or has crashed; the next call starts a new one.
+            MachineFault: if the engine does not start, crashes (the next call restarts it) or omits log-probabilities.
         """
         fitting, faults = self._tokenized(requests)
         outcomes: dict[int, Response | MachineFault] = {**faults}

@@ -293,7 +293,7 @@ def _recorded_answer(spec: RunSpec, key: str, text: str, finish: str, **usage: A
 
 
 def remarks(run: MatchedRun, source: Imported) -> tuple[str, ...]:
-    """Return remarks for readers of the run's numbers, as sentences."""
+    """Return a run's remarks as sentences: its sample set's, then counts of results and samples that the file lacks."""
     file = PurePath(source.source).name
     answers = [answer for sample_answers in run.answers.values() for answer in sample_answers]
     lacking = sum(NO_RESULT in answer.flags for answer in answers)

@@ -76,8 +76,8 @@ def match_runs(
         language: the only language that the samples may have; None for any.
 
     Raises:
-        InputFault: if there are no records, or if a record's sample is unknown, repeated or of another kind or
-            language, or if a record does not match the others or has an unprintable label.
+        InputFault: if there are no records or no samples for them; if a record does not match its sample or the other
+            records; or if a label is unprintable.
     """
     if not recorded:
         raise InputFault("the file contains no prediction", where=file, cure=f"write {shape.shape}")

@@ -102,5 +102,5 @@ def _task(language: Language, head: str) -> Sample:
 
 
 def metrics_digest(languages: Sequence[str]) -> str:
-    """Return a digest of all probes' results. It changes if a metric or diagnostic changes one of them."""
+    """Return a digest of the results of `probes_of`. It changes if one of these results changes."""
     return sha256(json.dumps(probes_of([Language(name) for name in languages]), sort_keys=True))

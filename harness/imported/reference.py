@@ -92,7 +92,7 @@ class ReferenceResults:
     kinds: Mapping[str, Sequence[str]]
     """Kinds of names that each sample's target uses, as in `bench.types.Use`, by sample id."""
     probed: Mapping[str, Mapping[str, Any]]
-    """Probes' results when the file was written, by metric profile or diagnostic, and then by language."""
+    """Results of `probes_of` when the file was written, by name and then by language."""
     runs: tuple[ReferenceRun, ...]
 
     @property
@@ -229,7 +229,8 @@ def _check(results: ReferenceResults, sample_set: SampleSet | None) -> None:
         for field, version in current.items():
             if getattr(run, field) != version:
                 raise InputFault(
-                    f"the reference results were measured with {getattr(run, field)}, but this version uses {version}",
+                    "the reference results were measured with another tokenizer or copy model: "
+                    f"{getattr(run, field)}, but this version uses {version}",
                     where=where,
                     cure=cure,
                 )

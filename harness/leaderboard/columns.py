@@ -108,7 +108,7 @@ def mean_column(group: Group, metric: str) -> Column:
 
 
 def label(row: Row) -> str:
-    """Return a row's displayed name: the strategy, with ``(control)`` for a control, or the origin unless run here."""
+    """Return a row's displayed name: strategy, then ``(control)`` or, unless run here, the origin in parentheses."""
     if row.run.control:
         return f"{row.run.strategy} (control)"
     return row.run.strategy if row.run.origin is Origin.RUN else f"{row.run.strategy} ({row.run.origin})"
@@ -377,7 +377,7 @@ RANKING = (
 _MOST_BESIDE = 3
 BESIDE = ("context_tokens", "calls", "seconds", PRICE)
 CUTOFF = ("before_cutoff_n", "before_cutoff", "after_cutoff_n", "after_cutoff")
-"""Columns of the table of scores before and after the model's training cutoff, after the strategy."""
+"""Columns, besides the strategy, of the table of scores before and after the model's training cutoff."""
 RECORD = (
     *("context_tokens", "calls", "seconds", "rank_low", "rank_high", "group", "repositories_needed"),
     *COSTS,

@@ -75,7 +75,7 @@ def latex(board: Board, *, diagnostics: bool = False, full: bool = False, by: st
 
 
 def escaped(text: str) -> str:
-    """Return text in ASCII that LaTeX prints literally, on one line. Characters unknown to LaTeX become [U+code]."""
+    """Return text in ASCII that LaTeX prints literally, on one line. Untranslatable characters become [U+code]."""
     return "".join(map(_character, unicodedata.normalize("NFC", text))).replace(",,", ",{},")
 
 

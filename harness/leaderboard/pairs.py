@@ -72,7 +72,7 @@ class Difference:
 
     @property
     def claim(self) -> str:
-        """The sentence that limits the test's claim to one repository; empty if it has no such limit."""
+        """The sentence that limits the test's claim to one repository; empty if untested or without such a limit."""
         return "" if self.p is None else self.unit.claim(self.units)
 
     @property

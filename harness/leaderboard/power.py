@@ -182,7 +182,7 @@ class Plan:
     samples_each: int
     """Mean number of samples per repository in the stored pairs."""
     between: float
-    """Standard deviation of repositories' mean differences (root mean square over the pairs), in `unit`."""
+    """Standard deviation of repositories' true mean differences (root mean square over the pairs), in `unit`."""
     within: float
     """Standard deviation of the differences of a repository's samples (root mean square over the pairs), in `unit`."""
     table: tuple[tuple[int, int, float], ...]

@@ -197,7 +197,7 @@ def published_title(listing: Listing) -> str:
 
 
 def published_table(listing: Listing) -> TextTable:
-    """Return the highlighted rows as a text table. ``?`` marks a doubtful number. A missing one shows its reason."""
+    """Return the highlighted rows as a text table. ``?`` marks a doubtful number. A missing number shows its reason."""
     names = _columns(listing)
     lines = [
         [

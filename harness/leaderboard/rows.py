@@ -20,7 +20,7 @@ from ctxbench.harness.results import RunInfo, RunTable, Status
 LEVELLED = "codereval"
 """Benchmark that is printed by level by default, with means of levels."""
 COMBINED = "+".join(LEVELS)
-"""Name of the group of the three levels that the paper averages."""
+"""Name of the group of CoderEval's levels class, file and project, whose means papers average."""
 COMBINED_LEVELS = tuple(f"{level}_runnable" for level in LEVELS)
 LANGUAGES = ("python", "java")
 
@@ -48,7 +48,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleAges:
-    """Dates of a group's samples, and how many are older than the end of the model's training data."""
+    """Dates of a group's samples, and how many are dated before and after the end of the model's training data."""
 
     oldest: str
     newest: str
@@ -156,7 +156,7 @@ class Family:
         return f"{who} {'is' if self.significant <= 1 else 'are'} significantly different{of}{self._more()}."
 
     def claim(self) -> str:
-        """Return the sentence that limits the tests' claim to one repository; empty if they have no such limit."""
+        """Return the sentence that limits the tests' claim to one repository; empty without tests or such a limit."""
         return self.unit.claim(self.units) if self.pairs else ""
 
     def question(self) -> str:

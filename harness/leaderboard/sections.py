@@ -61,7 +61,7 @@ class BoardSection:
 
     title: str
     tables: tuple[TextTable, ...]
-    """Tables with one line per row of the group, in the group's order."""
+    """Tables with one line per row, in the order of the group or of the papers' highlighted rows."""
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     group: Group | None = None

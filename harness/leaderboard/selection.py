@@ -138,7 +138,7 @@ def _named(name: str, strategies: Collection[str]) -> str:
 
 
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
-    """Return a group's runs, with bits only from the model that measured the user's newest run, or the newest of all.
+    """Return a group's runs with bits of one model: that of the user's newest run or, without any, of the newest run.
 
     Bits of two models, or of two versions of a model, are different units. `members` are the runs, oldest first.
     """

@@ -33,7 +33,7 @@ class IntervalScope(StrEnum):
     FILES = "files"
     """Files of the samples' only repository."""
     SAMPLES = "samples"
-    """More samples from the same repositories: there are too few repositories or files, or all values equal a bound."""
+    """More samples from the same repositories, because units are too few, or all values equal a bound or 0."""
     FLIPS = "flips"
     """Units like the tested ones. The interval belongs to the test that gives the p-value."""
     NONE = "none"
@@ -47,7 +47,7 @@ class FlipUnit:
     repo: str = ""
     """Name of the only repository; empty if the unit is the repository."""
     refusal: str = ""
-    """Why the files of the only repository cannot be tested; empty if they can."""
+    """Why the files of the only repository cannot be tested; otherwise empty."""
 
     @property
     def plural(self) -> str:
@@ -101,7 +101,7 @@ def estimate(values: Sequence[float], repos: Sequence[str], *, bounds: tuple[flo
 
 @dataclass(frozen=True)
 class Clustered:
-    """Values, and their sums by unit, ordered by the names of units."""
+    """Values, with their sums by unit in the order of the units' names."""
 
     values: Array
     sums: Array
@@ -127,7 +127,7 @@ def trimmed_mean(values: Sequence[float]) -> float:
 
 
 def coded(names: Sequence[str]) -> Codes:
-    """Return the position of each sample's unit among the sorted names."""
+    """Return the position of each sample's unit among the distinct names, sorted."""
     return np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)[1]
 
 

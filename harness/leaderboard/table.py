@@ -148,7 +148,7 @@ class GroupBuilder:
         self.ages = sample_ages(self.tables, cutoffs)
 
     def group(self, *, superseded: int = 0) -> Group:
-        """Compare, rank and describe the rows. `superseded` is the number of runs that newer runs replaced."""
+        """Compare, rank and describe the rows. `superseded` counts runs that newer or more complete runs replaced."""
         lower = self.metric in self.scales and self.scales[self.metric].lower_is_better
         order = self._by_mean(self.ranked)
         families = [self._tested(keys, self.metric) for keys in self._asked(order, self.metric)]

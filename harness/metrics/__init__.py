@@ -363,7 +363,7 @@ def mean_pass_at_k(n: int | Sequence[int], c: Sequence[int], k: int) -> float:
     counts = [n] * len(c) if isinstance(n, int) else list(n)
     if not c or len(counts) != len(c):
         raise InputFault(
-            f"there are {len(counts)} sample counts, but {len(c)} problems",
+            f"there are {len(counts)} sample counts and {len(c)} pass counts",
             cure="give one count of samples and one of passes per problem, and at least one problem",
         )
     values = [pass_at_k(total, passed, k) for total, passed in zip(counts, c, strict=True)]
@@ -384,7 +384,7 @@ def score_many(
         report: called after each step with the number of cases that the step scored.
 
     Raises:
-        InputFault: if `workers` is less than 1, or a value is infinite.
+        InputFault: if `workers` is less than 1, the profile does not exist, or a value is infinite.
         MachineFault: if a worker process is lost.
     """
     workers = cores() if workers is None else workers

@@ -319,7 +319,7 @@ def own_result(run: RunTable, table: PaperTable, built: Iterable[ConstructionTim
 
 
 def mean_construction_seconds(built: Iterable[ConstructionTime]) -> OwnNumber | None:
-    """Return mean seconds per attempt to make a repository searchable, in all stages; None if `built` is empty."""
+    """Return the mean over repositories of seconds per attempt to make one searchable; None if `built` is empty."""
     attempts: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for stage in built:
         attempts[stage.repo][stage.attempt] += stage.seconds
@@ -445,7 +445,7 @@ class SolvedBy:
 
 
 def solved_by(tables: Sequence[RunTable]) -> Iterator[SolvedBy]:
-    """Yield the samples that each strategy solves, by language. Skip languages with one strategy or partial scores."""
+    """Yield the samples that each strategy solves, by language; none for one strategy or partly solved samples."""
     for language in dict.fromkeys(table.run.language for table in tables):
         of_language = {table.run.strategy: table for table in tables if table.run.language == language}
         metric = next((name for name in _RIGHT_OR_WRONG if all(name in of.metrics for of in of_language.values())), "")

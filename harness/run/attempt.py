@@ -68,7 +68,7 @@ class RunSummary:
     judges: bool = False
     unjudged: int = 0
     passes: tuple[int, ...] = ()
-    """Number of passed completions per sample, for samples whose completions all have verdicts."""
+    """Number of passed completions per sample, for samples whose completions are all judged."""
     all_equal: bool = False
     """Whether the run has samples with several scored completions, and each sample's scored completions are equal."""
     seed: int = 0
@@ -77,7 +77,7 @@ class RunSummary:
     gave_up: bool = False
     """Whether the attempt stopped early because the strategy failed repeatedly with the same fault."""
     costs: RunCosts | None = None
-    """Total cost of the stored samples' calls, over all attempts; None if no sample is stored here."""
+    """Total cost of the stored samples' calls, over all attempts; None if the database has none."""
     spent: float | None = None
     """US dollars that all new answers have cost, if they reached the cost limit; otherwise None."""
     remark: str = ""
@@ -147,7 +147,7 @@ class Attempt:
 
         Raises:
             InputFault: if another process is working on the run, or the user must correct something first.
-            MachineFault: if the disk is full or a process cannot be started. Finished samples are kept.
+            MachineFault: if the disk is full, a process cannot start, or no node works. Finished samples are kept.
         """
         with self._store.run_lock(self._run) as self._locked:
             try:

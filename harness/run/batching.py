@@ -24,10 +24,10 @@ from ctxbench.harness.store.write import StoredGeneration, clean
 LINGER = 0.5
 """Seconds without a new request after which a batch is sent even if it is not full."""
 FIRST = 8
-"""Maximum size of the first batch. Each further batch may be twice as large. So the first answers arrive early, and are
-stored even if the run stops in its first seconds."""
+"""Maximum number of requests in the first batch. Each later batch may have twice as many as the batch before. So the
+first answers arrive early, and are stored even if the run stops in its first seconds."""
 GIVE_UP = 3
-"""Number of consecutive batches without an answer after which the generator counts as lost."""
+"""Number of consecutive failed batches, per parallel call, after which the generator counts as lost."""
 _MOMENT = 0.05
 """Seconds to collect further lookups and answers before using the database, which handles many as fast as one."""
 

@@ -25,11 +25,11 @@ from ctxbench.harness.run.scheduling import WorkUnit, most_of, units
 from ctxbench.harness.run.spec import NO_SANDBOX, RunOptions, RunSpec
 
 AHEAD = 2
-"""Number of units assigned to a node at a time, so that the next unit can start at once."""
+"""Number of work units assigned to a node at a time, so that the next one can start at once."""
 TURNS = 6
-"""Minimum number of units per node. With several units, all nodes finish at nearly the same time."""
+"""Minimum number of work units of a run, per node, if it has enough samples. Nodes then finish nearly together."""
 TRIES = 5
-"""Number of workers lost on a unit after which the attempt skips the unit's samples."""
+"""Number of workers lost on a work unit after which the attempt skips the unit's samples."""
 _MOMENT = 1.0
 _CLOSING = 60.0
 """Seconds for idle workers to end their cells and sandboxes before the workers are killed."""
@@ -73,7 +73,7 @@ class Cluster:
 
     @property
     def load(self) -> Load:
-        """Load of a run on the cluster: `workers` and `cores` are its cores, and `requests` is its number of nodes."""
+        """Load of a run on the cluster: `workers` and `cores` count its cores, and `requests` counts its nodes."""
         cores = [int(node["Resources"]["CPU"]) for node in _alive(self._ray)]
         return Load(workers=sum(cores), requests=len(cores), cores=sum(cores))
 
@@ -83,7 +83,7 @@ class Cluster:
         return f"cells on {len(_alive(self._ray))} Ray nodes{self._tests}"
 
     def do(self, spec: RunSpec, missing: Sequence[Sample], answers: Answers) -> Iterator[UnitOutcome]:
-        """Complete samples of a run; yield each unit's outcome as it ends. `answers` looks up stored answers.
+        """Complete samples of a run; yield each work unit's outcome as it ends. `answers` looks up stored answers.
 
         Raises:
             InputFault: if a node reports something that the user must correct first.
@@ -223,8 +223,8 @@ class Cluster:
 def next_unit(waiting: Sequence[WorkUnit], mine: set[str], others: set[str]) -> WorkUnit:
     """Return the next work unit for a node.
 
-    Repositories that the node has (`mine`) come first, then those that no other node has (`others`), then those with
-    the most waiting units.
+    Units of repositories that the node has (`mine`) come first, then those of repositories that no other node has (not
+    in `others`), then those of the repository with the most waiting units.
     """
     left: dict[str, list[WorkUnit]] = defaultdict(list)
     for unit in waiting:

@@ -31,7 +31,7 @@ from ctxbench.strategies.api import Execute, Execution
 
 T = TypeVar("T")
 GIVE_UP = 3
-"""Number of consecutive broken jobs after which a repository is skipped."""
+"""Number of consecutive test runs without a verdict after which a repository's other completions are not tested."""
 RULES = "1"
 """Version of the rules that turn test outcomes into verdicts. After a change, all completions are judged again."""
 OUTPUT_KEPT = 16_384

@@ -130,7 +130,7 @@ class NodeWorker:
         return ""
 
     def do(self, unit: NodeUnit, parts: Sequence[Any]) -> list[Shard]:
-        """Complete a unit; return its shards.
+        """Complete a work unit; return its shards.
 
         `parts` are Ray references to the results of `packed` and `packed_tests`. The node fetches both with its first
         unit of each repository.

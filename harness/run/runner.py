@@ -286,7 +286,7 @@ def run(  # noqa: PLR0913 - what to run, and the progress of it
     Raises:
         InputFault: if a spec or option is wrong, a repository is not fetched, or `Runs.check` refuses a strategy. Also
             if another process works on a run, or a cost limit is set without a known price.
-        MachineFault: if the disk is full or a process cannot be started. Finished samples are kept.
+        MachineFault: if the disk is full, a process cannot start, or no cluster node works. Finished samples are kept.
     """
     with open_runs(home, store, sample_set, generator, choices, **parts) as runs:
         cards = [card_of(spec, runs.resources.cells) for spec in strategies]
@@ -418,7 +418,7 @@ def prompt_of(
 
 
 def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | None:
-    """Return a one-line fault about missing samples and verdicts; None if nothing is missing."""
+    """Return a one-line fault about missing samples or verdicts; None if nothing is missing."""
     missing = sum(summary.missing for summary in summaries)
     unjudged = sum(summary.unjudged for summary in summaries if summary.judges)
     if not missing and not unjudged:
@@ -443,7 +443,9 @@ def fault_of(summaries: Sequence[RunSummary]) -> InputFault | MachineFault | Non
     if ours:
         too_long = sum(summary.too_long for summary in summaries) == len(ours)
         why, cure = _TOO_LONG if too_long else _FAILED
-        return InputFault(f"{samples} missing, {len(ours)} because {why}; the first: {ours[0].message}", cure=cure)
+        return InputFault(
+            f"{samples} missing, {len(ours)} because {why}; the first fault: {ours[0].message}", cure=cure
+        )
     cure = f"{_AGAIN}; it does only what is missing"
     if not faults:
         return MachineFault(f"{samples} missing", cure=cure)

@@ -18,7 +18,7 @@ K = TypeVar("K")
 R = TypeVar("R")
 T = TypeVar("T")
 MOST, MOST_TESTED = 200, 40
-"""Maximum number of samples per unit, without and with tests. A unit then takes 10 to 60 seconds."""
+"""Maximum number of samples per work unit, without tests and with tests. A unit then takes 10 to 60 seconds."""
 _SHARE = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MOMENT = 0.05
 """Seconds to wait for more results after the first. Storing fifty results takes little longer than storing one."""
@@ -75,7 +75,7 @@ def most_of(samples: Sequence[Sample]) -> int:
 
 
 def units(run: str, samples: Sequence[Sample], most: int | None = None) -> list[WorkUnit]:
-    """Divide each repository's samples into units of nearly equal size, at most `most` each; None means `most_of`."""
+    """Divide each repository's samples into nearly equal work units of at most `most` samples; None means `most_of`."""
     most = most or most_of(samples)
     return [
         WorkUnit(run, repo, tuple(of_repo[len(of_repo) * part // parts : len(of_repo) * (part + 1) // parts]))

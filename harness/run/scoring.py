@@ -54,7 +54,7 @@ def unmeasured_fault(faults: Mapping[str, MachineFault]) -> MachineFault:
     """Return a one-line fault about the samples whose bits could not be measured, while those of others could."""
     names = [*list(faults)[:_MOST_NAMED], *([f"{len(faults) - _MOST_NAMED} more"] if len(faults) > _MOST_NAMED else [])]
     first = next(iter(faults.values()))
-    what = f"the bits of {', '.join(names)} could not be measured; the first: {first.what}"
+    what = f"the bits of {', '.join(names)} could not be measured; the first fault: {first.what}"
     return MachineFault(what, where=first.where, cure=first.cure)
 
 
@@ -117,7 +117,7 @@ class SampleScorer:
         return [self._finished(sample, costs) for sample, costs in zip(answered, bits, strict=True)]
 
     def can_measure(self, answered: Sequence[AnsweredSample], after: MachineFault) -> bool:
-        """Return whether further samples in the languages of `answered` can be scored after a fault."""
+        """Return whether further samples can be scored after a fault, in at least one language of `answered`."""
         return self._bits is None or self._bits.can_measure({sample.sample.language for sample in answered}, after)
 
     def _finished(self, answered: AnsweredSample, bits: tuple[StoredBits, ...]) -> Finished:
@@ -189,7 +189,7 @@ class SampleScorer:
 
 
 def gain(bits: Sequence[StoredBits], coder: str) -> Scores:
-    """Return the context gain and the bits of one sample, given its result of `Bits.of`."""
+    """Return one sample's context gain and its bits after the final prompt, from its nonempty result of `Bits.of`."""
     return {(CONTEXT, metrics.gain_of(coder)): bits[0].bits - bits[-1].bits, (CONTEXT, BITS): bits[-1].bits}
 
 

@@ -29,9 +29,9 @@ from ctxbench.harness.results import EVERY, Measurement, Origin, generator_label
 
 PROGRAM = "ctxbench"
 GREEDY = (0.0, 1.0)
-"""Default temperature and top-p for one completion per sample."""
+"""Default temperature and top-p for one completion per sample, and for several completions of a line."""
 LINE_TOKENS, FUNCTION_TOKENS = 128, 1024
-"""Maximum tokens of a completion of a line and of a function, as in the papers."""
+"""Maximum tokens of a completion: of a line, and of a function."""
 SEVERAL = (0.8, 0.95)
 """Default temperature and top-p for several completions of a function, as in the pass@k literature."""
 NO_SANDBOX = "none"

@@ -283,7 +283,7 @@ def _gains(
         if likelihood.name != run.coder:
             raise InputFault(
                 f"{run.coder} measured the run {run.id}, but {likelihood.name} is installed",
-                cure="install the version of ctxbench that wrote the run, or repeat the run",
+                cure="install the versions of ctxbench and of the model that wrote the run, or repeat the run",
             )
         bits = Bits(store, sample_set.references, likelihood)
 
@@ -321,7 +321,7 @@ class RunDiagnosis:
     new: int
     over_limit: int
     unmeasurable: int
-    """Number of samples whose reference is unknown or whose prompt does not end at the cursor."""
+    """Number of samples with retrieved blocks whose reference is unknown or whose prompt does not end at the cursor."""
     blocks: Mapping[str, tuple[Gain, ...]]
     """Gains of each sample's measured blocks, by sample id, in the order of the prompt."""
     faults: Mapping[str, MachineFault] = field(default_factory=dict)

@@ -233,7 +233,7 @@ class StoredSet:
 
 
 def stored_sets(store: Store) -> list[StoredSet]:
-    """Return the sets with runs. Sort keys: run by the user, run with a language model, size (largest first)."""
+    """Return the sets with runs: first those that the user ran, then those with a language model, then larger ones."""
     runs_by_set: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     with store.reading() as connection:
         for row in connection.execute(select(t.RUN)):

@@ -1,4 +1,4 @@
-"""Scores, pass@k, costs and block gains of stored runs. Sums are rounded: databases add floats in different orders."""
+"""Scores, pass@k, costs and block gains of stored runs. Boards show rounded sums: databases add in different orders."""
 
 from __future__ import annotations
 

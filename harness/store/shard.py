@@ -2,7 +2,7 @@
 
 A shard is gzipped JSON Lines. A manifest with the digests of run and sample set comes first. Prompts, answers and
 verdicts follow, each sorted, then finished samples or an attempt's log. Values that vary between repetitions come last,
-such as seconds. The file name has a digest of all other lines, so a repeated work unit has the same file name.
+such as seconds. The file name has a digest of all lines before them, so a repeated work unit has the same file name.
 """
 
 from __future__ import annotations

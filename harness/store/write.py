@@ -209,7 +209,7 @@ def read_flags(stored: str | None) -> tuple[str, ...]:
 
 
 def spec_of(run: Any) -> RunSpec:
-    """Return the choices of a run from its database row, without secrets. The result's `id` may not be the run's id."""
+    """Return the choices of a run from its database row, without secrets. The result's id may differ from the run's."""
     sampling = json.loads(run.sampling)
     return RunSpec(
         **{name: getattr(run, name) for name in _PLAIN_CHOICES},

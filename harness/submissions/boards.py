@@ -126,7 +126,7 @@ def read_entries(folder: Path, progress: Progress = silent) -> tuple[list[Entry]
             tick(1)
     ordered = sorted(entries.values(), key=lambda entry: (entry.package.manifest.date, entry.id))
     apart = _apart(ordered)
-    cure = "compare samples.jsonl in both packages, and remove the wrong package"
+    cure = "compare samples.jsonl in the packages of this set, and remove the wrong package"
     refused += [
         InputFault(
             "the package's samples or exclusions differ from those of another package of the same set",

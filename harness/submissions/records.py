@@ -219,7 +219,7 @@ class CallRecord(AnswerUsage):
 
     @property
     def written(self) -> str:
-        """What the model wrote."""
+        """The model's whole answer."""
         return self.answer
 
 
@@ -235,7 +235,7 @@ class AnswerRecord(AnswerUsage):
 
     @property
     def written(self) -> str:
-        """What the model wrote."""
+        """The model's whole answer."""
         return self.text if self.answer is None else self.answer
 
 

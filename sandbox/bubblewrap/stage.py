@@ -7,7 +7,7 @@ bwrap cannot do this itself:
 - It must not run as root: a box of uid 0 has no limit on processes and owns files of ``/proc/sys``. But an unprivileged
   uid cannot enter a home such as ``/root``, where the interpreter may be. So the box's files are bound first.
 
-For a plain user, it does the same in a new user namespace. It imports only the standard library.
+For a plain user, this program does the same in a new user namespace. It imports only the standard library.
 """
 
 from __future__ import annotations

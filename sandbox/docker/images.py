@@ -37,7 +37,7 @@ _STOPPED = ("created", "exited", "dead")
 
 @functools.cache
 def code() -> Mapping[str, bytes]:
-    """Return the files in the build contexts of all images, by path: the Dockerfile and the guest."""
+    """Return the files that every image's build context contains, by path: the Dockerfile and the guest."""
     return {"Dockerfile": Path(__file__).with_name("Dockerfile").read_bytes(), **guest_files()}
 
 
@@ -228,7 +228,7 @@ def base_python(client: Client, base: str, cache: Path) -> str:
         raise SandboxUnavailable(
             f"the image's Python version cannot be read ({error.what})",
             where="base image",
-            cure="choose an image with python3",
+            cure="set CTXBENCH_BASE_IMAGE to an image with python3",
         ) from error
     version = output.decode("ascii", "replace").strip()
     note.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ MAX = 1 << 30
 
 
 class FrameError(Exception):
-    """Raised when bytes are not a frame, or end too early."""
+    """Raised when bytes are not a valid frame, end too early, or exceed `MAX`."""
 
 
 def payload(head: Mapping[str, Any], blobs: Iterable[bytes] = ()) -> bytes:

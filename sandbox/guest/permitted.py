@@ -1,8 +1,8 @@
 """The system-call filter of a box: the calls and arguments that a job may use. All others are refused.
 
 It also blocks what a box could otherwise take from the whole machine without any limit: the pool of asynchronous I/O,
-huge pages, the memory of compiled filters, socket buffers beyond their default, writing back the machine's disks, and
-modules that the kernel loads for a kind of socket or a request of `ioctl`.
+huge pages, the memory of compiled filters, and socket buffers beyond their default. It also blocks writing back the
+machine's disks, and loading kernel modules for a kind of socket or a request of `ioctl`.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def mistakes(name: str, *, see: str) -> list[tuple[str, str]]:
         ),
         (
             f"{name}(lines=sk-abcdefghijklmnop1234)",
-            f"{name}: lines looks like a key or a password; put it into an environment variable, "
+            f"{name}: the value of lines looks like a key or a password; put it into an environment variable, "
             "since specs are stored and displayed",
         ),
         (

@@ -151,8 +151,8 @@ def test_the_page_states_every_digest() -> None:
 
 def test_options_fixed_by_a_standard_set_are_refused() -> None:
     for options, refused in (
-        (["--set", "ctxbench-2", "--repo", "fasta2a"], "--repo or a standard set with --set"),
-        ([], "--repo or a standard set with --set"),
+        (["--set", "ctxbench-2", "--repo", "fasta2a"], "--repo and --set are both given or both missing"),
+        ([], "--repo and --set are both given or both missing"),
         (["--set", "ctxbench-2", "--seed", "1"], "--seed needs --repo"),
         (["--set", "ctxbench-2", "--per-repo", "25"], "--per-repo needs --repo"),
     ):

@@ -152,7 +152,10 @@ def sandbox(name: str | None, *beside: str) -> object:
             ["run", "--samples", "x", "--n", "0"],
             "Invalid value for '--n': 0 is not in the range 1<=x<=9999 (see `ctxbench run --help`)",
         ),
-        (["exec", "--samples", "x"], "give either --completions or --run (see `ctxbench exec --help`)"),
+        (
+            ["exec", "--samples", "x"],
+            "--completions and --run are both given or both missing; give one of them (see `ctxbench exec --help`)",
+        ),
     ],
 )
 def test_a_usage_error_is_one_line_that_names_the_help_command(call: list[str], said: str) -> None:

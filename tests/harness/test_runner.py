@@ -631,7 +631,7 @@ def test_a_prompt_too_long_for_the_model_is_a_strategy_fault(bench: Bench) -> No
     assert summary.missing == 8 and {fault.kind for fault in summary.faults} == {"strategy"}
     assert "sent a prompt that the model cannot read: over the window; shorten it" in summary.faults[0].message
     line = str(fault_of([summary]))
-    assert line.startswith("8 samples are missing, 8 because the prompt is too long for the model; the first: ")
+    assert line.startswith("8 samples are missing, 8 because the prompt is too long for the model; the first fault: ")
     assert line.endswith(
         "over the window; shorten it; shorten the prompts as described, then run the same command again"
     )
@@ -652,7 +652,7 @@ def test_a_fault_with_its_own_cure_gets_no_second_cure(bench: Bench) -> None:
         return dataclasses.replace(made, faults=(dataclasses.replace(made.faults[0], message=message),))
 
     assert str(fault_of([summary("no connection; see the server, then run the same command again")])).endswith(
-        "the first: no connection; see the server, then run the same command again; it does only what is missing"
+        "the first fault: no connection; see the server, then run the same command again; it does only what is missing"
     )
     assert str(fault_of([summary("refused; mend the spec")])).endswith(
         "refused; mend the spec; then run the same command again; it does only what is missing"

@@ -679,5 +679,5 @@ def test_verdicts_are_re_derived_in_a_real_box_and_a_cell(tmp_path: Path) -> Non
     files.write(tmp_path / "forged", files.sealed(passing(honest)))
     result = verified(tmp_path / "forged")
     sample = honest.scores[place].sample
-    forged = f"verdicts: 1 differ; the first: {sample}: verdict: the package has PASSED, this machine computed FAILED"
-    assert result.code == 10 and forged in result.out, result
+    assert result.code == 10, result
+    assert f"verdicts: 1 differ; the first difference: {sample}: verdict: the package has PASSED" in result.out

@@ -180,7 +180,7 @@ def _checked(name: str, outcome: Outcome) -> tuple[Any, Mapping[str, str]]:
     if outcome.ended is Ended.TIMED_OUT:
         cure = "add the test files that are slow or endless to `deselect` in [tests]"
         raise InputFault(f"the tests take longer than {SECONDS:.0f} s", where=name, cure=cure)
-    result = checked_result(outcome, "running its tests")
+    result = checked_result(outcome, "running the repository's tests")
     return result["tests"], failure_causes(str(result.get("messages", "")))
 
 

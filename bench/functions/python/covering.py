@@ -26,7 +26,7 @@ SECONDS = 900.0
 """Time limit of the suite in seconds. A run under coverage takes two to six times as long as a plain run."""
 _NEEDED = {"memory": 4096 * MIB, "disk": 512 * MIB, "result": 64 * MIB}
 _TAIL = 400
-_CURE_OF_SLOW = "deselect slow tests and tests that wait for a server; `pytest --durations=10` lists them"
+_CURE_OF_SLOW = "add tests that are slow or wait for a server to `deselect`; `pytest --durations=10` lists slow tests"
 _RAN = (0, 1)
 """pytest's exit statuses after tests ran: 0 if all passed, 1 if some failed."""
 _OF_MODULES = {

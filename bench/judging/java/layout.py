@@ -73,7 +73,7 @@ def layout(tests: TestSuite, tree: Mapping[str, bytes], source_dir: str = "") ->
     main, test = _folders(tree, poms, folder, MAIN), _folders(tree, poms, folder, TEST)
     if not test:
         what = f"the module has no {inside(folder, TEST.usual)}"
-        raise InputFault(what, cure="choose a module with tests beside its sources")
+        raise InputFault(what, cure="set source_dir in the manifest to a module with tests beside its sources")
     resources = [*_resources(tree, folder)]
     for sibling, needed in poms.siblings(folder):
         folders = _folders(tree, poms, sibling, TEST if needed.of_tests else MAIN)

@@ -32,7 +32,7 @@ def splice(source: bytes, encoding: str, span: tuple[int, int], name: str, text:
         span: 0-based lines ``[start, end)``. ``\r\n`` and ``\r`` also end lines.
 
     Raises:
-        InputFault: if the text is not a method called `name`, or the encoding cannot represent it.
+        InputFault: if the text is not a method called `name`, or the file lacks the lines or cannot encode the text.
     """
     return replace_lines(source, encoding, span, lambda to: shift(method_text(text, leaf(name)).split("\n"), to), _CURE)
 

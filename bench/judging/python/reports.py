@@ -33,7 +33,7 @@ class Phase:
     outcome: str
     raised: bool
     ran: bool | None
-    """Whether the runner saw the test's function return; None if the runner cannot see that."""
+    """Whether the runner saw the test's function return; None if unknown, as in setup and teardown."""
     message: str
 
 

@@ -31,7 +31,7 @@ def splice(source: bytes, span: tuple[int, int], name: str, text: str) -> bytes:
         name: ``function`` or ``Class.method``.
 
     Raises:
-        InputFault: if the text does not define the function, or the file's encoding cannot represent it.
+        InputFault: if the text does not define the function, or the file lacks the lines or cannot encode the text.
     """
     mark = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
     encoding = (declared_encoding(source) or UTF8).removesuffix("-sig")

@@ -183,7 +183,7 @@ class Hierarchy:
         return self._modules.get(module)
 
     def members(self, path: str, name: str) -> Members | None:
-        """Return the names of a class's own and inherited members; None if some may be unknown."""
+        """Return the names of a class's own and inherited members; None if the class or some members may be unknown."""
         key = (path, name)
         if key not in self._members:
             self._members[key] = None  # ends cycles of bases

@@ -27,7 +27,7 @@ class Encoder(Protocol):
 
     @property
     def version(self) -> str:
-        """Digest of everything that determines the vectors, except the spec. For cache keys."""
+        """Text that changes with everything that determines the vectors, except the spec. Part of cache keys."""
         ...
 
     @property

@@ -110,7 +110,7 @@ class RecipeEncoder:
             raise InputFault(
                 f"the tokenizer lacks the special tokens of {self._recipe.model}",
                 where=self._name,
-                cure="give the folder of that model",
+                cure="set path= to the folder of that model",
             )
         return first, last
 

@@ -111,7 +111,7 @@ def _checked(vectors: Floats, count: int, encoder: Encoder, key: str) -> Floats:
     """Check an encoder's vectors. The encoder may be a plugin, and stored vectors are never checked again."""
     if vectors.shape != (count, encoder.width) or not np.isfinite(vectors).all():
         raise MachineFault(
-            f"the encoder returned an array of shape {vectors.shape} for {count} texts, or numbers that are not finite",
+            f"the encoder's array of shape {vectors.shape} for {count} texts has the wrong shape or non-finite numbers",
             where=f"encoder {key.partition(chr(10))[0]}",
             cure="check the encoder's weights and code",
         )

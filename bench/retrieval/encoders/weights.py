@@ -144,7 +144,7 @@ class TorchModel:
         return -1 if token_id is None else int(token_id)
 
     def pooled(self, batch: Sequence[Sequence[int]], pooling: str) -> Floats:
-        """Return one vector per text of a batch. All texts have the same number of tokens."""
+        """Return one vector per text of a batch. Texts are lists of token ids, and must have the same length."""
         torch = self._torch
         with torch.inference_mode(), self._one_thread():
             ids = torch.tensor([list(text) for text in batch], device=self._device)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent
 VERSION = "1-5dd647a939dc"
-"""Part of the cache keys of answers and bits. Change this version only if some answer or its bits change."""
+"""Part of the cache keys of answers and bits. Change this version only if an answer or a text's bits change."""
 J = TypeVar("J")
 R = TypeVar("R")
 
@@ -130,7 +130,7 @@ class InContext(Generator):
         return weights_path(language).is_file()
 
     def wake(self, language: Language) -> None:
-        """Start the worker processes, if any, and load a language's weights in them; without, in this process.
+        """Load a language's weights: with one worker in this process, otherwise in worker processes, started if needed.
 
         Raises:
             InputFault: if there is no copy model of the language.

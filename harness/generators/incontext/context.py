@@ -48,7 +48,7 @@ class CodeLayout:
 
 
 class Lexicon:
-    """Numbers of one language's tokens: first the prior's, then others as they appear. Hold `lock` to add tokens."""
+    """Numbers of a language's tokens: those of `Prior` first, then others as they appear. Hold `lock` to add tokens."""
 
     def __init__(self, static: Mapping[str, int]) -> None:
         self.lock = threading.Lock()

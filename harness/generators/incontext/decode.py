@@ -28,7 +28,7 @@ to 20, this value had the best sum of identifier F1 and edit similarity on the t
 ENOUGH = 12
 MOST_LINES = 4
 MOST_TOKENS = 60
-"""Maximum number of tokens to decode, even if the requested limit is higher."""
+"""Maximum number of tokens of a line completion, even if the requested limit is higher."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 

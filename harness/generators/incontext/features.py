@@ -1,4 +1,4 @@
-"""Features of the copy model's candidates. Each gives every source position a case number, which has a weight."""
+"""Features of the copy model's candidates. Each maps every source position to a case number, which has a weight."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def recent(c: TokenContext, p: TokenPoint) -> Cases:
 
 
 def kinds(c: TokenContext, p: TokenPoint) -> Cases:
-    """Classify positions by token class, class of the point's last token, and whether they follow an equal token."""
+    """Classify positions by token class, class of the point's last token, and whether the same token precedes them."""
     same = (c.before[1] == id_before(c, p, 0)).astype(np.int32)
     return (c.kind * _KINDS + token_before(p, 0).kind) * 2 + same
 
 
 def structure(c: TokenContext, p: TokenPoint, same: Cases = None) -> Cases:
-    """Classify positions by how bracket and last token compare with the point's. `same` replaces the token's result."""
+    """Classify positions by bracket and preceding token relative to the point's. `same` replaces the token's result."""
     frame = p.frame
     opener = (c.opener == OPENERS.get(frame.opener, 0)).astype(np.int32)
     callee = c.number(frame.callee)

@@ -133,7 +133,7 @@ def _unpacked(handle: BinaryIO, form: str) -> tuple[Any, ...]:
 def _text(handle: BinaryIO) -> str:
     [size] = _unpacked(handle, "Q")
     if size > _MOST_TEXT or len(data := handle.read(size)) < size:
-        raise ValueError(f"it contains a text of {size} bytes")
+        raise ValueError(f"it contains a text of {size} bytes, longer than 16 MiB or than the rest of the file")
     return data.decode("utf-8", errors="replace")
 
 
@@ -143,7 +143,7 @@ def _value(handle: BinaryIO, kind: int) -> Any:
     if kind == _LIST:
         kind, count = _unpacked(handle, "IQ")
         if count > _MOST_ITEMS:
-            raise ValueError(f"it contains a list of {count} items")
+            raise ValueError(f"it contains a list of {count} items; the maximum is 4000000")
         if kind == _TEXT:
             return [_text(handle) for _ in range(count)]
         handle.seek(count * struct.calcsize(f"<{_form(kind)}"), 1)
@@ -153,7 +153,7 @@ def _value(handle: BinaryIO, kind: int) -> Any:
 
 def _form(kind: int) -> str:
     if kind not in _NUMBERS:
-        raise ValueError(f"it contains a value of type {kind}")
+        raise ValueError(f"it contains a value of the unknown type {kind}")
     return _NUMBERS[kind]
 
 

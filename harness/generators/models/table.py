@@ -76,7 +76,7 @@ class FolderSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSource:
-    """A source of weights: a repository on the model hub that contains a file of the same name."""
+    """A source of weights: a repository on the model hub that contains a file with the name in `NamedModel.file`."""
 
     __pydantic_config__ = STRICT
 

@@ -101,8 +101,8 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         )
         return user(f"the key is not accepted (status {status}{'' if name else ', none was sent'})", cure)
     if status in _ELSEWHERE:
-        to = headers.get("location", "elsewhere")
-        return user(f"the server redirects (status {status}) to {to}", "set url= to that address")
+        to = headers.get("location", "another address")
+        return user(f"the server redirects (status {status}) to {to}", "set url= to the address of the models")
     if status < 400:
         return machine(f"the reply has status {status} instead of 200", AGAIN, again=True)
     if (fault := _unfit(status, text, body, settings)) is not None:
@@ -115,7 +115,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, body: Body, sett
         return user(f"the model or the address does not exist (status {status})", cure)
     return machine(
         f"the request is refused (status {status})",
-        "correct the spec (endpoint=, extra=, tools=), then run the same command again",
+        "correct the spec (endpoint=, extra=, tools=), and run the command again",
     )
 
 
@@ -260,7 +260,7 @@ class Client:
                 raise self._stopped()
 
     def close(self) -> None:
-        """Close every connection, from any thread. Waiting requests fail at once."""
+        """Close every connection. Any thread may call this. Pending and waiting requests fail at once."""
         with self._changed:
             self._closed.set()
             connections, self._connections = self._connections, None
@@ -389,7 +389,9 @@ class Client:
         fault = problem.fault
         if problem.turned_away and self._answered:
             # The service accepted this key, model and address before, so the refusal is temporary.
-            fault = MachineFault(fault.what, where=fault.where, cure=f"{fault.cure}, if the fault repeats")
+            fault = MachineFault(
+                fault.what, where=fault.where, cure=f"run the same command again; if the fault repeats, {fault.cure}"
+            )
         if not (problem.again and tries):
             return fault
         return type(fault)(f"{fault.what} ({tries + 1} tries)", where=fault.where, cure=fault.cure)

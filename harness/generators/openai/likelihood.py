@@ -217,7 +217,7 @@ class Counter:
         self._file = file / FILE if file.is_dir() else file
         self._settings = settings
         if not self._file.is_file():
-            raise InputFault(f"{path} does not contain {FILE}", where=settings.where, cure=_CURE)
+            raise InputFault(f"{path} is neither a file nor a folder with {FILE}", where=settings.where, cure=_CURE)
 
     @functools.cached_property
     def digest(self) -> str:

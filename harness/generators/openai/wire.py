@@ -33,7 +33,7 @@ def answer_after_thoughts(text: str) -> str | None:
     """Return a model's text after its thoughts; empty if the thoughts do not end; None without thoughts.
 
     Some chat templates write the start tag, so the text may contain only the end tag. An end tag inside code counts
-    only if the text has the start tag and no other end tag.
+    only if the text begins with the start tag and has no end tag outside code.
     """
     begun = text.lstrip().startswith(_BEGIN)
     if _END not in text:

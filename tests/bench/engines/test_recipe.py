@@ -103,9 +103,9 @@ def _huge(folder: Path) -> None:
     ("make", "what"),
     [
         (lambda folder: (folder / "server.py").symlink_to(folder / "secret"), "is a link"),
-        (lambda folder: (folder / "server.py").hardlink_to(folder / "secret"), "is a link, a pipe or a device"),
-        (lambda folder: os.mkfifo(folder / "server.py"), "is a link, a pipe or a device"),
-        (lambda folder: (folder / "server.py").mkdir(), "is a link, a pipe or a device"),
+        (lambda folder: (folder / "server.py").hardlink_to(folder / "secret"), "is a link, folder, pipe or device"),
+        (lambda folder: os.mkfifo(folder / "server.py"), "is a link, folder, pipe or device"),
+        (lambda folder: (folder / "server.py").mkdir(), "is a link, folder, pipe or device"),
         (_huge, "is larger than"),
     ],
 )

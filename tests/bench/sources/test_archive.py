@@ -95,6 +95,18 @@ def test_a_zip_archive_is_unpacked_without_links(tmp_path: Path, tree: Path) -> 
     assert tree_of(tree) == {"pkg/a.py": b"1"}
 
 
+@pytest.mark.parametrize(("offset", "value"), [(6, 1), (8, 99)], ids=["encrypted", "unknown compression"])
+def test_an_unreadable_zip_member_is_a_fault(tmp_path: Path, tree: Path, offset: int, value: int) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.py", "x = 1\n")
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    # The member's local header, and its entry in the directory.
+    data[offset] = data[data.index(b"PK\x01\x02") + offset + 2] = value
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(InputFault, match="not a complete archive"):
+        unpack(tmp_path / "a.zip", tree, strip=False)
+
+
 def test_a_zip_member_outside_the_folder_is_a_fault(tmp_path: Path, tree: Path) -> None:
     archive = tmp_path / "a.zip"
     with zipfile.ZipFile(archive, "w") as file:

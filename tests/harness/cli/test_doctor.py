@@ -151,7 +151,7 @@ def test_leftovers_that_cannot_be_removed_are_reported(monkeypatch: pytest.Monke
     monkeypatch.setattr("ctxbench.sandbox.leftovers.find", lambda _: iter([Leftover("container x", refuse)]))
     result = run_cli("doctor", "--clean")
     assert result.code == 1 and "cannot remove container x: container x: it is busy; wait" in result.err
-    assert "0 removed" in result.err and "nothing was left" not in result.err
+    assert "leftovers removed: 0" in result.err and "nothing was left" not in result.err
 
 
 Only = Callable[[list[str]], None]

@@ -221,7 +221,7 @@ def test_samples_without_a_price_are_named_and_the_rest_is_measured(
     text = references[min(references)].target
     bad = sorted(sample for sample, reference in references.items() if reference.target == text)
     names = ", ".join(f"{sample} of {id_}" for sample in bad)
-    line = f"the bits of {names} could not be measured; the first: it answers oddly; mend it"
+    line = f"the bits of {names} could not be measured; the first fault: it answers oddly; mend it"
     where = ("--home", str(measured.root), "--db", f"sqlite:///{measured.root / 'results.db'}")
     count = "SELECT count(DISTINCT sample_id) FROM score WHERE metric = 'copyable_bits'"
     monkeypatch.setattr(InContext, "bits", OddCoder(""))

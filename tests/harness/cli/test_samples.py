@@ -275,7 +275,7 @@ def test_show_marks_tests_that_read_a_clock(built_functions: str, tmp_path: Path
 
 def test_verify_judges_references_and_empty_bodies(built_functions: str, use: Use) -> None:
     result = run_cli("samples", "verify", built_functions, "--workers", "2")
-    assert result.code == 0 and result.out == "shop: reference 100.0% (3 of 3), blank 0.0% (0 of 3)\n"
+    assert result.code == 0 and result.out == "shop: pass rates: reference 100.0% (3 of 3), blank 0.0% (0 of 3)\n"
 
     use(in_process(more=lambda job: Outcome(ended=Ended.TIMED_OUT)))
     failed = run_cli("samples", "verify", built_functions)

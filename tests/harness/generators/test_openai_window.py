@@ -150,7 +150,7 @@ def test_the_tokenizer_file_and_the_revision_change_the_version(folder: Path) ->
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"folder": "/no/such"}, "/no/such does not contain tokenizer.json"),
+        ({"folder": "/no/such"}, "/no/such is neither a file nor a folder with tokenizer.json"),
         ({"window": 0}, "set window=TOKENS"),
     ],
 )

@@ -256,5 +256,5 @@ def test_broken_codereval_tasks_are_refused_with_their_field(kind: str) -> None:
 
 @pytest.mark.parametrize("other", [java_task("b", True), {"_id": "b", "generate_results": ["x"]}])
 def test_a_file_that_mixes_languages_is_refused(other: dict[str, Any]) -> None:
-    with pytest.raises(InputFault, match=r"out.jsonl:2: the file mixes languages"):
+    with pytest.raises(InputFault, match=r"out.jsonl:2: the record's kind .* differs"):
         read_codereval(rows(python_task("a", True), other))

@@ -38,8 +38,8 @@ def cover(arguments: dict[str, Any]) -> dict[str, Any]:
     """Run the whole suite of a trusted repository under coverage.
 
     Args:
-        arguments: ``paths`` (of the tests; empty: pytest finds them), ``deselect`` (test ids), ``arguments`` (of
-            pytest).
+        arguments: ``paths`` (of the tests; empty: pytest finds them), ``deselect`` (ids of tests, or
+            paths to ignore), ``arguments`` (of pytest).
 
     Returns:
         ``exit``, ``tests`` ([id, outcome, processor seconds]), ``broken`` ([where, message]), ``sets`` (of indexes in

@@ -1,8 +1,8 @@
 """Runs in the box: runs the tests in the same process as the code under test, whose reports cannot be trusted.
 
-To make false reports difficult, it writes each phase of a test immediately, compares pytest's reports with its own
-observations, and checks after each test whether reporting functions have changed. Canaries, tests that must fail, are
-created in memory in the modules of real tests. If one passes, the report is false.
+To make false reports difficult, this module writes each phase of a test immediately, and compares pytest's reports with
+its own observations. After each test, it checks whether reporting functions have changed. Canaries, tests that must
+fail, are created in memory in the modules of real tests. If a canary passes, the report is false.
 """
 
 from __future__ import annotations
