@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import json
+import shlex
 import textwrap
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -190,7 +191,11 @@ def load(ref: str) -> RepoManifest:
         InputFault: if the file cannot be read.
     """
     if ref.endswith(".toml") or "/" in ref:
-        return _read(Path(ref).expanduser().absolute(), ref)
+        path = Path(ref).expanduser().absolute()
+        if path.is_dir():
+            cure = f"write the folder's manifest with `ctxbench repo add {shlex.quote(ref)}`, and give its path"
+            raise InputFault("the path is a folder, not a manifest", where=ref, cure=cure)
+        return _read(path, ref)
     if ref not in builtin_names():
         raise UnknownName("repository", ref, builtin_names(), command="ctxbench repo list")
     return _builtin(ref)

@@ -125,6 +125,7 @@ def decide(
     """
     from ctxbench.bench.spec import expand
     from ctxbench.harness.decision import Prospect, answer_of
+    from ctxbench.harness.leaderboard.selection import BASELINE
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import card_of, fault_of, open_runs, run_cards
     from ctxbench.harness.run.spec import RunOptions
@@ -133,8 +134,10 @@ def decide(
 
     specs = [spec_of(spec) for text in strategies for spec in expand(text)]
     _check_kind(kind, since=since, budget=budget, limit=limit)
-    asks_model = _check_metric(generator, metric)
+    asks_model = _check_metric(generator, metric, kind)
     _check_strategies(home, specs)
+    if not asks_model and specs[0] == BASELINE:
+        say(f"{specs[0]} retrieves nothing, so no strategy can be shown to be better; name a model with --generator")
     time_budget = TimeBudget(seconds=budget, began=time.monotonic(), strategies=len(specs), asks_model=asks_model)
     with time_limit() as end_at:
         if budget:
@@ -164,15 +167,22 @@ def decide(
     return int(answer.decision)
 
 
-def _check_metric(generator: str, metric: str | None) -> bool:
+def _check_metric(generator: str, metric: str | None, kind: str) -> bool:
     """Check that the generator exists and that its runs have the metric. Return whether it writes completions."""
     from ctxbench.bench.spec import parse
     from ctxbench.harness.decision import WITHOUT_MODEL
     from ctxbench.harness.generators import base
-    from ctxbench.harness.metrics import DEFAULT, RETRIEVAL, common_metric, metrics
+    from ctxbench.harness.metrics import COPYABLE, DEFAULT, GAIN, RETRIEVAL, common_metric, metrics
+    from ctxbench.harness.results import only_copies
 
-    asks = parse(base.canonical(generator)).name != WITHOUT_MODEL
-    declared = metrics(DEFAULT) if asks else ()
+    spec = base.canonical(generator)
+    asks = parse(spec).name != WITHOUT_MODEL
+    measured, other = (COPYABLE, GAIN) if only_copies(spec) else (GAIN, COPYABLE)
+    if asks and metric == other:
+        raise InputFault(f"{generator} does not measure {other}", cure=f"use --metric {measured}")
+    if metric is not None and metric.startswith("pass@") and kind != "function":
+        raise InputFault(f"{metric} needs functions", cure="use --kind function, or another --metric")
+    declared = (*metrics(DEFAULT), measured) if asks else ()
     if metric is not None and metric not in declared and (not asks or common_metric(metric) is None):
         names = (*declared, *(retrieval.name for retrieval in RETRIEVAL))
         if metric not in names:

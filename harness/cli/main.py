@@ -53,7 +53,7 @@ _OWN: dict[str, tuple[str, str]] = {
         "ctxbench.harness.cli.leaderboard:scores",
         "Write the scores of every sample, for other tools.",
     ),
-    "compare": ("ctxbench.harness.cli.compare:compare", "Compare stored runs, sample by sample."),
+    "compare": ("ctxbench.harness.cli.compare:compare", "Test the differences between stored runs."),
     "decide": ("ctxbench.harness.cli.decide:decide", "Test whether a strategy helps on your repository."),
     "power": ("ctxbench.harness.cli.compare:power", "Estimate how many repositories a run needs to show a difference."),
     "diagnose": ("ctxbench.harness.cli.compare:diagnose", "Measure the value of each retrieved block of stored runs."),

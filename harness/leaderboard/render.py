@@ -76,9 +76,10 @@ def table(
     Raises:
         UnknownName: if a column does not exist, or no two strategies of a group differ only in `by`.
     """
-    known = {*COLUMNS, *(metric for group in board.groups for metric in group.scales)}
+    printable = {name for name, column in COLUMNS.items() if column.heading}
+    known = printable | {metric for group in board.groups for metric in group.scales}
     for key in columns:
-        if key not in known or (key in COLUMNS and not COLUMNS[key].heading):
+        if key not in known:
             raise UnknownName("column or metric of this board", key, known)
     parts: list[Text | Table] = []
     for index, section in enumerate(sections(board, diagnostics=diagnostics, full=full, by=by)):

@@ -220,6 +220,9 @@ def test_a_strategy_that_is_too_slow_ends_the_command_within_its_budget(shop: Pa
         (["--metric", "esx"], ("nothing", "hint"), "did you mean es?"),
         (["--metric", "es", "--generator", "none"], ("nothing", "hint"), "definition_recall@1024"),
         (["--metric", "zz"], ("nothing", "hint"), "definition_recall@1024"),
+        (["--metric", "pass@1", "--generator", "incontext"], ("nothing", "hint"), "pass@1 needs functions"),
+        (["--metric", "copyable_bit", "--generator", "incontext"], ("nothing", "hint"), "did you mean copyable_bits"),
+        (["--metric", "context_gain", "--generator", "incontext"], ("nothing", "hint"), "use --metric copyable_bits"),
         (["--generator", "incontex"], ("nothing", "hint"), "did you mean incontext"),
     ],
 )
