@@ -48,7 +48,7 @@ NUMBERS: Mapping[str, str] = {"A": "%.1f", "B": "%.1f", "A - B": "%+.1f"}
 STATUS: Mapping[Status, str] = {
     Status.SCORED: "The sample counts.",
     Status.MODEL_FAILED: "The model gave no usable answer: the sample counts as the worst value.",
-    Status.INFRA_FAILED: "The machine failed, or the run is not complete: the sample is missing until the next run.",
+    Status.INFRA_FAILED: "The strategy or the machine failed, or the run is not complete: the sample is missing.",
     Status.EXCLUDED: "The sample is invalid: its tests cannot judge it, so it does not count.",
 }
 DIFFERS: Mapping[str, Differs] = {ANY: "", "A and B differ": "any", "A is better": "first", "B is better": "second"}

@@ -150,7 +150,7 @@ chosen = click.command("chosen")(board_options(lambda *, query: query))
     metavar="NAMES",
     help="Columns and metrics to show in the table, separated by commas: n, runs, beats, es, tokens_in, ….",
 )
-@click.option("--explain", is_flag=True, help="Explain each number below the table.")
+@click.option("--explain", is_flag=True, help="Print all notes below the table.")
 @click.option("--all", "everything", is_flag=True, help="Print a table for every sample set and generator with runs.")
 @format_option(*FORMS)
 def leaderboard(

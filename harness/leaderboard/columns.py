@@ -272,7 +272,7 @@ _ALL = (
     Column(
         key="missing",
         heading="missing",
-        help="Samples without a result, because the machine failed or the run was interrupted; never counted as 0.",
+        help="Samples without a result, because the strategy or the machine failed, or the run was interrupted.",
         value=lambda _, row: row.missing,
     ),
     Column(
