@@ -1,7 +1,7 @@
 """The types and functions for authors of strategies: ``from ctxbench import Context, Query, strategy``."""
 
 from ctxbench.bench.languages.base import Language
-from ctxbench.bench.parameters import AtLeast, EncoderSpec, EngineSpec, Inner, Unmasked
+from ctxbench.bench.parameters import AtLeast, AtMost, EncoderSpec, EngineSpec, Inner, Unmasked
 from ctxbench.bench.repository import Repository
 from ctxbench.bench.retrieval.units import Hit
 from ctxbench.bench.types import Kind, Place, Query
@@ -12,6 +12,7 @@ from ctxbench.strategies.registry import BoundStrategy, resolve, strategy
 
 __all__ = [
     "AtLeast",
+    "AtMost",
     "Block",
     "BlockKind",
     "BoundStrategy",

@@ -46,8 +46,8 @@ _SHOWN_FAULTS = 5
     default="ctxbench",
     show_default=True,
     metavar="NAME",
-    help="Metric profile: ctxbench (corrected), crosscodeeval, repocoder, infercom, rlcoder_repoeval (equal to the "
-    "published code), or all, to compare them.",
+    help="Metric profile: ctxbench (corrected), crosscodeeval, repocoder, infercom, rlcoder_repoeval, "
+    "context_collection (equal to the published code), or all, to compare them.",
 )
 @click.option(
     "--language",

@@ -70,7 +70,7 @@ class Row:
     """Number of samples that count: scored, or model-failed (the worst value)."""
     model_failed: int
     missing: int
-    """Samples without a result, because the strategy or the machine failed, or the run ended early. Not counted as 0."""
+    """Samples without a result: the strategy or the machine failed, or the run ended early. Never counted as 0."""
     excluded: int
     marks: Mapping[str, int]
     """Numbers of ``broken`` and ``vacuous`` samples, by these words, even if the samples are not excluded."""

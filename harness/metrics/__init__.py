@@ -200,7 +200,7 @@ DIAGNOSTICS = (
         lower_is_better=False,
     ),
     _diagnostic("context_waste", "Share of the context that the reference does not use.", lower_is_better=True),
-    _diagnostic("hallucinated", "Share of completions that use a name which does not exist.", lower_is_better=True),
+    _diagnostic("hallucinated", "Share of a completion's project names that do not exist.", lower_is_better=True),
     # Without bounds, because intervals of stored boards were not limited to 0.
     MetricInfo(
         name=MADE_UP,
