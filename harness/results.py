@@ -169,7 +169,7 @@ class RunInfo:
     """Total costs of API summaries, which are written once per repository, by the names in `OFFLINE_COSTS`."""
     cutoff: str | None = None
     """Last training day (``YYYY-MM-DD``) stated in the generator's spec; None if not stated."""
-    began: float = 0.0
+    began: float = field(default=0.0, compare=False)
     """Start, in seconds since 1970, of the latest attempt that did more than run tests; 0 if unknown."""
     repetitions: tuple[str, ...] = ()
     """Ids of pooled runs that differ only in their seed, ordered by seed; empty for a single run."""

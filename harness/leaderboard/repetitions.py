@@ -58,7 +58,7 @@ def _without_seed(run: RunInfo) -> str:
         return repr(run)
     sampling = json.dumps(json.loads(run.sampling, parse_int=float) | {"seed": None}, sort_keys=True)
     versions = dict(sorted(run.versions.items()))
-    return repr(replace(run, id="", sampling=sampling, versions=versions, loads=(), remarks=(), offline={}))
+    return repr(replace(run, id="", sampling=sampling, versions=versions, loads=(), remarks=(), offline={}, began=0.0))
 
 
 def _pool(members: Sequence[RunTable]) -> RunTable:
