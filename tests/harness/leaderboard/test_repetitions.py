@@ -30,7 +30,8 @@ REPOS = tuple(f"r{index % 6}" for index in range(24))
 def repetition(seed: int, es: Sequence[float | None], repos: Sequence[str] = REPOS, **changes: Any) -> RunTable:
     """Return a run with its decoding settings and seed."""
     sampling = json.dumps({"temperature": 0.8, "seed": seed, **changes.pop("sampling", {})})
-    named = {"id": f"{changes.get('strategy', 'lc.infile')}-{seed}", "sampling": sampling, "began": seed + 1.0, **changes}
+    strategy = changes.get("strategy", "lc.infile")
+    named = {"id": f"{strategy}-{seed}", "sampling": sampling, "began": seed + 1.0, **changes}
     return make_table({"es": es}, repos, **named)
 
 
