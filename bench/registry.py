@@ -235,5 +235,5 @@ def _within(module: str, package: str) -> bool:
 
 
 def origin_of(function: Callable[..., object]) -> str:
-    """Return where a function is defined, as ``module:name``. A second import of its module has the same origin."""
+    """Return where a function is defined, as ``module:name``. The origin stays the same if the module is imported again."""
     return f"{function.__module__}:{function.__qualname__}"

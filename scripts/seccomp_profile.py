@@ -123,7 +123,7 @@ def _all_but(index: int, values: Collection[int]) -> Iterator[dict[str, Any]]:
 
 
 def written() -> str:
-    """Return the profile as text, one rule per line."""
+    """Return the seccomp profile as JSON text, one rule per line."""
     whole = profile()
     rules = ",\n  ".join(json.dumps(rule) for rule in whole.pop("syscalls"))
     return f'{json.dumps(whole)[:-1]},\n "syscalls": [\n  {rules}\n ]}}\n'

@@ -86,7 +86,7 @@ class Row:
     letters: str
     """Group letters. Rows that share a letter are not significantly different. Empty for unranked rows."""
     beats: tuple[int, ...] = ()
-    """Positions in the group of the rows that this row is significantly better than, ascending."""
+    """Rows that this row is significantly better than, as ascending positions in the group."""
     significant: bool = False
     """Whether the row differs significantly from another row."""
     needed: int | None = None

@@ -82,7 +82,7 @@ class DockerSandbox:
             image = self._image(client, environment)
             if image is None:
                 raise SandboxUnavailable(
-                    "the image is not built", where=environment.name, cure="prepare the environment first"
+                    "the image is missing", where=environment.name, cure="run the same command again"
                 )
             key = images.key(image, environment)
             yield DockerLauncher(client, image, environment, limits, key, self.runtime, first=first)

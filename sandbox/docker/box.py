@@ -196,9 +196,9 @@ def _plain(client: Client, raw: Any) -> socket.socket:
     inner = getattr(raw, "_sock", None)
     if type(inner) is not socket.socket:
         raise SandboxUnavailable(
-            "boxes need a plain connection to the engine, not TLS, SSH or a pipe",
+            "boxes need a plain connection to Docker, not TLS, SSH or a pipe",
             where=str(client.api.base_url),
-            cure="run ctxbench on the engine's own machine, or use bubblewrap",
+            cure="run ctxbench on Docker's own machine, or use --sandbox bubblewrap",
         )
     # The response closes its descriptor when it is collected, so use a duplicate.
     stream = socket.socket(inner.family, inner.type, inner.proto, fileno=socket.dup(inner.fileno()))

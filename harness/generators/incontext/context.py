@@ -152,7 +152,7 @@ MATCH_LIMIT = 40
 
 @dataclass(frozen=True, slots=True)
 class TokenPoint:
-    """A position at which to predict a token: the text before it, and how that text matches each source position."""
+    """A position at which to predict a token: the text before it, and which source positions follow equal tokens."""
 
     frame: Frame
     recent: tuple[Token, ...]

@@ -127,7 +127,7 @@ print(DockerSandbox(Path({str(cache)!r}), base_image={docker_sandbox.base_image!
 @pytest.mark.slow
 def test_an_environment_must_be_prepared_before_it_is_opened(docker_sandbox: DockerSandbox) -> None:
     with (
-        pytest.raises(SandboxUnavailable, match="prepare the environment first"),
+        pytest.raises(SandboxUnavailable, match="the image is missing; run the same command again"),
         docker_sandbox.launcher(fresh(), Limits()),
     ):
         pass

@@ -49,7 +49,7 @@ def test_opening_a_pool_removes_only_stopped_boxes_of_dead_processes(
 
         def opened() -> None:
             with (
-                pytest.raises(SandboxUnavailable, match="prepare the environment first"),
+                pytest.raises(SandboxUnavailable, match="the image is missing; run the same command again"),
                 docker_sandbox.open(unprepared, limits=Limits()),
             ):
                 pytest.fail("a pool was opened")
