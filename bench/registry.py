@@ -235,5 +235,5 @@ def _within(module: str, package: str) -> bool:
 
 
 def origin_of(function: Callable[..., object]) -> str:
-    """Return where a function is defined, as ``module:name``. The origin stays the same if the module is imported again."""
+    """Return where a function is defined, as ``module:name``. Importing the module again does not change it."""
     return f"{function.__module__}:{function.__qualname__}"
