@@ -100,7 +100,7 @@ def broken(folder: Path, text: str) -> str:
 
 BAD: list[tuple[str, Callable[[Path], list[str]], list[str]]] = [
     ("missing-file", lambda f: ["fetch", str(f / "none.toml")], ["none.toml", "no such file", "check the path"]),
-    ("folder", lambda f: ["fetch", f"{f}/"], ["is a folder", "not a manifest; write the folder's manifest with `ctxbench repo add"]),
+    ("folder", lambda f: ["fetch", f"{f}/"], ["is a folder", "not a manifest", "`ctxbench repo add"]),
     ("broken-toml", lambda f: ["fetch", broken(f, "name = [\n")], ["is not valid TOML", "repo sample"]),
     ("no-text", lambda f: ["fetch", broken(f, "")], ["name: is missing", "source: is missing"]),
     ("branch", lambda f: ["fetch", broken(f, HEAD + GIT)], ["source[1].commit", "git ls-remote URL REF"]),
