@@ -125,7 +125,6 @@ def decide(
     """
     from ctxbench.bench.spec import expand
     from ctxbench.harness.decision import Prospect, answer_of
-    from ctxbench.harness.leaderboard.selection import BASELINE
     from ctxbench.harness.papers.presets import spec_of
     from ctxbench.harness.run.runner import card_of, fault_of, open_runs, run_cards
     from ctxbench.harness.run.spec import RunOptions
@@ -135,9 +134,7 @@ def decide(
     specs = [spec_of(spec) for text in strategies for spec in expand(text)]
     _check_kind(kind, since=since, budget=budget, limit=limit)
     asks_model = _check_metric(generator, metric, kind)
-    _check_strategies(home, specs)
-    if not asks_model and specs[0] == BASELINE:
-        say(f"{specs[0]} retrieves nothing, so no strategy can be shown to be better; name a model with --generator")
+    _check_strategies(home, specs, asks_model=asks_model)
     time_budget = TimeBudget(seconds=budget, began=time.monotonic(), strategies=len(specs), asks_model=asks_model)
     with time_limit() as end_at:
         if budget:
@@ -198,10 +195,14 @@ def _check_kind(kind: str, *, since: Since | None, budget: float | None, limit: 
         raise click.UsageError(f"{name} is for --kind line; for functions, leave it out; --limit works for both kinds")
 
 
-def _check_strategies(home: Home, specs: Sequence[str]) -> None:
-    """Check that the strategies exist and differ, and that A and at least one other strategy are not controls."""
+def _check_strategies(home: Home, specs: Sequence[str], *, asks_model: bool) -> None:
+    """Check that the strategies exist and differ, and that A and at least one other strategy are not controls.
+
+    Warn if nothing can be decided, because no model is asked and A retrieves nothing.
+    """
     from ctxbench.bench.engines import recipe
     from ctxbench.harness.cells import open_registrations
+    from ctxbench.harness.leaderboard.selection import BASELINE
     from ctxbench.strategies.registry import CONTROLS
 
     if len(specs) < 2:
@@ -218,6 +219,8 @@ def _check_strategies(home: Home, specs: Sequence[str]) -> None:
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice is not None:
         raise InputFault(f"{twice} is given twice", cure="name each strategy once")
+    if not asks_model and specs[0] == BASELINE:
+        say(f"{BASELINE} retrieves nothing, so no strategy can be shown to be better; name a model with --generator")
 
 
 def _manifest(ref: str, kind: str, home: Home, sandbox: str | None) -> RepoManifest:

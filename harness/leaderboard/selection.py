@@ -140,12 +140,12 @@ def _named(name: str, strategies: Collection[str]) -> str:
 def of_one_coder(tables: Sequence[RunTable], members: Sequence[RunTable]) -> list[RunTable]:
     """Return a group's runs with bits of one model: that of the user's newest run or, without any, of the newest run.
 
-    Bits of two models, or of two versions of a model, are different units. `members` are the runs, oldest first.
+    Bits of two models, or of two versions of a model, are different units. `members` are the runs before pooling.
     """
     coders = {table.run.id: coder for table in tables if (coder := _coder(table)) is not None}
     if len(set(coders.values())) < 2:
         return list(tables)
-    age = {table.run.id: place for place, table in enumerate(members)}
+    age = {table.run.id: (table.run.began, place) for place, table in enumerate(members)}
     # The user's runs come first: a newer reference result must not remove their bits.
     newest_run = max(
         (table.run for table in tables if table.run.id in coders),

@@ -14,6 +14,7 @@ from ctxbench.harness.leaderboard.selection import (
     load_of,
     newest_of,
     of_newest_run,
+    of_one_coder,
     runs_over,
 )
 from ctxbench.harness.results import Load, Origin, RunTable, Status, file_label
@@ -210,3 +211,11 @@ def test_the_newest_run_is_the_one_that_began_last() -> None:
     shown, others = of_newest_run(tables)
     assert [table.run.id for table in shown] == ["a"] and others == [("zeta", "scripted"), ("zeta", "g")]
     assert newest_of(tables[:2], ["lc.infile"]) == {"lc.infile": "a"}
+
+
+def test_a_board_keeps_the_bits_of_the_model_that_measured_the_run_that_began_last() -> None:
+    bits = {"copyable_bits": [1.0, 2.0]}
+    first = make_table(bits, "ab", strategy="lc.infile", id="a", began=2.0, versions={"coder": "new"})
+    second = make_table(bits, "ab", strategy="lc.repocoder", id="b", began=1.0, versions={"coder": "old"})
+    tables = [first, second]
+    assert ["copyable_bits" in table.metrics for table in of_one_coder(tables, tables)] == [True, False]
